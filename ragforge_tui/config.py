@@ -1,0 +1,234 @@
+"""Every setting, its type, its default and what it does. The definition is the manual.
+
+`config.example.yaml`, `config show` and the errors a person sees come from the structs below; loading and
+precedence live in `config_files.py`. Leans on nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+
+class _Section(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+PositiveInt = Annotated[int, Meta(ge=1)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class ModelSettings(_Section, frozen=True):
+    """Which model answers."""
+
+    name: Annotated[
+        str,
+        Meta(
+            description="Any LiteLLM model, e.g. anthropic/claude-sonnet-4-5, openai/gpt-5, ollama/qwen3; "
+            "'offline' for the built-in assistant. Empty: found from the environment, then localhost."
+        ),
+    ] = ""
+    api_base: Annotated[str, Meta(description="Base URL of an OpenAI-compatible server.")] = ""
+    api_key: Annotated[str, Meta(description="Key for the provider; the provider's own variable is better.")] = ""
+    temperature: Annotated[float | None, Meta(description="Sampling temperature; null leaves it to the provider.")] = (
+        None
+    )
+    max_output_tokens: Annotated[
+        PositiveInt | None, Meta(description="Longest answer in tokens; null: the provider's limit.")
+    ] = None
+    context_window: Annotated[
+        PositiveInt | None,
+        Meta(description="Tokens the model can read; null: known from its name, else 32768."),
+    ] = None
+    max_iterations: Annotated[
+        PositiveInt,
+        Meta(description="Model replies in one turn before a final answer without tools is asked for."),
+    ] = 50
+    token_timeout: Annotated[
+        float, Meta(gt=0, description="Seconds without a token before a request counts as stalled.")
+    ] = 60.0
+    retries: Annotated[
+        int, Meta(ge=0, description="How often a request that failed in a passing way is sent again.")
+    ] = 4
+    max_cost: Annotated[
+        float | None,
+        Meta(description="US dollars a session may cost before it stops and asks; null: no limit."),
+    ] = None
+
+
+class GraphSettings(_Section, frozen=True):
+    """Where the memory lives."""
+
+    uri: Annotated[
+        str,
+        Meta(
+            description="bolt:// or neo4j:// URI (also +s, +ssc) of a Neo4j 5.23 or newer; empty: the embedded graph."
+        ),
+    ] = ""
+    username: Annotated[str, Meta(description="User name at that server.")] = "neo4j"
+    password: Annotated[str, Meta(description="Password at that server; NEO4J_PASSWORD is better.")] = ""
+    database: Annotated[str, Meta(description="Database name; empty: the server's default.")] = ""
+    adopt: Annotated[bool, Meta(description="Allow our schema in a graph that already holds other data.")] = False
+    heap_mb: Annotated[PositiveInt, Meta(description="Heap of the embedded server in MiB.")] = 512
+    linger_seconds: Annotated[
+        float, Meta(ge=0, description="How long the embedded server stays up after the last chat ended.")
+    ] = 20.0
+
+
+class ToolSettings(_Section, frozen=True):
+    """What the agent may do."""
+
+    enabled: Annotated[list[str] | None, Meta(description="Names of the tools offered to the model; null: all.")] = None
+    command_timeout: Annotated[float, Meta(gt=0, description="Seconds a command may run.")] = 120.0
+    max_output_chars: Annotated[
+        PositiveInt, Meta(description="Characters of a tool's output the model is shown; the rest is cut.")
+    ] = 30_000
+    ignore: Annotated[
+        list[str], Meta(description="Patterns, as in .gitignore, that searches and listings leave out.")
+    ] = []
+    agents_md: Annotated[
+        bool, Meta(description="Use AGENTS.md (else CLAUDE.md) of the workspace, asked once per repository.")
+    ] = True
+
+
+class TuiSettings(_Section, frozen=True):
+    """How the screen looks and feels."""
+
+    theme: Annotated[str, Meta(description="Name of a Textual theme, or 'auto'.")] = "auto"
+    show_reasoning: Annotated[bool, Meta(description="Show reasoning unfolded.")] = False
+    sidebar: Annotated[bool, Meta(description="Show the sidebar where there is room.")] = True
+    reduced_motion: Annotated[bool, Meta(description="No spinners and no animation.")] = False
+    keymap: Annotated[dict[str, str], Meta(description="Your own keys: command id to key, e.g. {stop: escape}.")] = {}
+
+
+class PersonaSettings(_Section, frozen=True):
+    """The character the agent has."""
+
+    default: Annotated[str, Meta(description="Persona of a new conversation.")] = "Assistant"
+
+
+class UserSettings(_Section, frozen=True):
+    """Who you are."""
+
+    name: Annotated[str, Meta(description="How the agent may call you; empty: git's user.name, else the log-in.")] = ""
+
+
+class RecentSettings(_Section, frozen=True):
+    """Turns that are sent as they were when the conversation no longer fits."""
+
+    max_chars: PositiveInt = 40_000
+    max_turns: PositiveInt = 10
+
+
+class SummarizationSettings(_Section, frozen=True):
+    """Summaries in levels."""
+
+    enabled: bool = True
+    every_turns: Annotated[PositiveInt, Meta(description="Raw turns that make an L1 due.")] = 5
+    every_chars: Annotated[PositiveInt, Meta(description="Characters of raw turns that make an L1 due.")] = 10_000
+    keep_recent_turns: Annotated[int, Meta(ge=0, description="Newest turns never summarised.")] = 2
+    level_chars: Annotated[PositiveInt, Meta(description="Characters of a level that make the next due.")] = 10_000
+    model: Annotated[str, Meta(description="Model for summaries; empty: the conversation's own.")] = ""
+
+
+class RecallSettings(_Section, frozen=True):
+    """What comes back by itself."""
+
+    strategy: Literal["hybrid", "recent", "relevant"] = "hybrid"
+    scope: Literal["workspace", "all", "none"] = "workspace"
+    max_tokens: PositiveInt = 3_000
+    max_summaries: Annotated[int, Meta(ge=0)] = 5
+    min_score: Annotated[float, Meta(ge=-1, le=1)] = 0.3
+    level_boost: dict[int, float] = msgspec.field(default_factory=lambda: {1: 1.0, 2: 1.1, 3: 1.2})
+    recency_boost: Share = 0.5
+    recency_decay_days: Annotated[float, Meta(gt=0)] = 7.0
+    other_conversations_share: Share = 0.4
+
+
+class EmbeddingSettings(_Section, frozen=True):
+    """Vectors of meaning."""
+
+    enabled: bool = True
+    model: Annotated[str, Meta(description="LiteLLM embedding model; empty: the local multilingual one.")] = ""
+    dimension: PositiveInt = 512
+
+
+class PersistenceSettings(_Section, frozen=True):
+    """How turns are kept."""
+
+    type: Literal["graph", "hybrid"] = "graph"
+    auto_save: bool = True
+
+
+class ExportSettings(_Section, frozen=True):
+    """Files written beside the graph in real time."""
+
+    enabled: bool = False
+    path: Annotated[str, Meta(description="Folder of the exports; empty: exports in the data folder.")] = ""
+    format: Literal["json", "markdown", "both"] = "json"
+
+
+class MemorySettings(_Section, frozen=True):
+    """What the agent remembers and how."""
+
+    enabled: bool = True
+    max_context_chars: Annotated[
+        PositiveInt, Meta(description="Budget of the past in a request; four characters count as a token.")
+    ] = 100_000
+    max_context_messages: Annotated[
+        PositiveInt | None, Meta(description="Most past messages in a request; null: no limit.")
+    ] = None
+    recent: RecentSettings = RecentSettings()
+    summarization: SummarizationSettings = SummarizationSettings()
+    recall: RecallSettings = msgspec.field(default_factory=RecallSettings)
+    embeddings: EmbeddingSettings = EmbeddingSettings()
+    persistence: PersistenceSettings = PersistenceSettings()
+    export: ExportSettings = ExportSettings()
+
+
+class AgentSettings(_Section, frozen=True):
+    """The agent."""
+
+    memory: MemorySettings = msgspec.field(default_factory=MemorySettings)
+
+
+class Settings(_Section, frozen=True):
+    """All settings. A section's docstring is its heading in config.example.yaml."""
+
+    model: ModelSettings = ModelSettings()
+    graph: GraphSettings = GraphSettings()
+    tools: ToolSettings = msgspec.field(default_factory=ToolSettings)
+    tui: TuiSettings = msgspec.field(default_factory=TuiSettings)
+    personas: PersonaSettings = PersonaSettings()
+    user: UserSettings = UserSettings()
+    agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
+
+
+class Paths(msgspec.Struct, kw_only=True, frozen=True):
+    """Folders of the program. RAGFORGE_HOME puts all of them under one folder, else platformdirs decides.
+
+    Attributes:
+        config: The user's config.yaml and keymaps.
+        data: The embedded graph (``graph/``), personas, exports, kept file contents (``undo/``).
+        state: Logs, journal (``journal/``), locks, prompt history, answers given (approvals, trust).
+    """
+
+    config: str
+    data: str
+    state: str
+
+
+class Loaded(msgspec.Struct, kw_only=True, frozen=True):
+    """Settings with where each came from.
+
+    Attributes:
+        origins: Dotted key path to what set it ("--model", "RAGFORGE_MODEL", a file's path); absent: default.
+        workspace: The folder the agent works in, absolute, symlinks resolved.
+    """
+
+    settings: Settings
+    paths: Paths
+    workspace: str
+    origins: dict[str, str] = {}

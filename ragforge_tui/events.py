@@ -1,0 +1,215 @@
+"""What the engine says while it works, as typed events.
+
+One union, tagged by ``type`` in snake case. The screen matches on it in one place, `ask --json` prints it, and
+stored turns are replayed as the same events, so a resumed session looks like the live one. Leans on nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from ragforge_tui.errors import ErrorInfo
+from ragforge_tui.models import Conversation, FileAccess, Message, Todo, ToolCall, Usage
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+class _Event(msgspec.Struct, kw_only=True, tag_field="type", tag=_snake):
+    pass
+
+
+class _TurnEvent(_Event, kw_only=True):
+    conversation_id: str
+    turn_index: int
+
+
+class TurnStarted(_TurnEvent):
+    """The person's message is stored; the model is asked next."""
+
+    message: Message
+
+
+class MessageStarted(_TurnEvent):
+    """A reply of the model begins; its text follows in deltas."""
+
+    message_id: str
+    persona: str = ""
+    model: str = ""
+
+
+class ReasoningDelta(_TurnEvent):
+    message_id: str
+    text: str
+
+
+class TextDelta(_TurnEvent):
+    message_id: str
+    text: str
+
+
+class MessageFinished(_TurnEvent):
+    """A reply ended, in whatever state; `message` is the stored record, its tool calls not yet run."""
+
+    message: Message
+
+
+class ToolCallStarted(_TurnEvent):
+    call: ToolCall
+
+
+class ToolCallFinished(_TurnEvent):
+    """`call.result` is set."""
+
+    call: ToolCall
+
+
+ApprovalScope = Literal["once", "session"]
+ApprovalDecision = Literal["once", "session", "no"]
+
+
+class ApprovalRequested(_TurnEvent):
+    """A tool call waits for the person.
+
+    Attributes:
+        question: One plain line, such as ``Edit src/app.py?``.
+        detail: A unified diff (kind ``write``), the command (kind ``command``), or the path (kind ``secret``).
+        session_scope: What "this session" would cover, in words; empty when it is not offered.
+    """
+
+    approval_id: str
+    call: ToolCall
+    kind: Literal["write", "command", "secret"]
+    question: str
+    detail: str = ""
+    session_scope: str = ""
+
+
+class ApprovalResolved(_TurnEvent):
+    approval_id: str
+    decision: ApprovalDecision
+
+
+class TodosUpdated(_TurnEvent):
+    todos: list[Todo]
+
+
+class FilesAccessed(_TurnEvent):
+    files: list[FileAccess]
+
+
+class ModelRetry(_TurnEvent):
+    """The provider failed in a way that may pass; asked again in `wait_seconds`."""
+
+    attempt: int
+    attempts: int
+    wait_seconds: float
+    reason: str
+
+
+class TurnCompleted(_TurnEvent):
+    """`text` is the last reply of the turn; `usage` sums the turn's requests."""
+
+    text: str
+    usage: Usage = Usage()
+
+
+class TurnCancelled(_TurnEvent):
+    text: str = ""
+
+
+class TurnFailed(_TurnEvent):
+    error: ErrorInfo
+    text: str = ""
+
+
+class TurnReset(_TurnEvent):
+    """More was said than this reader took in: fetch the turn again."""
+
+
+class MessageQueued(_Event):
+    """A message waits for the turn under way."""
+
+    conversation_id: str
+    text: str
+
+
+class Notice(_Event):
+    """A line for the person."""
+
+    text: str
+    level: Literal["info", "warning", "error"] = "info"
+    conversation_id: str = ""
+
+
+class TrustRequested(_Event):
+    """Instructions found in the workspace (AGENTS.md) wait to be allowed, once per repository."""
+
+    root: str
+    files: list[str]
+    text: str
+
+
+class ConversationChanged(_Event):
+    """Title, status, model, persona or counters changed."""
+
+    conversation: Conversation
+
+
+GraphPhase = Literal["starting", "ready", "unreachable", "refused"]
+
+
+class GraphChanged(_Event):
+    """State of the graph. `name` says which ("embedded", or the URI without credentials) and what chose it."""
+
+    phase: GraphPhase
+    name: str
+    chosen_by: str = ""
+    error: ErrorInfo | None = None
+    journaled: int = 0
+    """Records waiting in the journal to be written in."""
+
+
+class ModelChanged(_Event):
+    """The model that will answer next, and where it came from.
+
+    Attributes:
+        phase: ``loading`` while the client library is imported.
+        destination: Where what is said goes, in words ("api.openai.com", "this machine").
+    """
+
+    phase: Literal["loading", "ready", "failed"]
+    name: str
+    origin: str = ""
+    destination: str = ""
+    offline: bool = False
+    context_window: int = 0
+    error: ErrorInfo | None = None
+
+
+TurnEnd = TurnCompleted | TurnCancelled | TurnFailed
+
+TurnEvent = (
+    TurnStarted
+    | MessageStarted
+    | ReasoningDelta
+    | TextDelta
+    | MessageFinished
+    | ToolCallStarted
+    | ToolCallFinished
+    | ApprovalRequested
+    | ApprovalResolved
+    | TodosUpdated
+    | FilesAccessed
+    | ModelRetry
+    | TurnCompleted
+    | TurnCancelled
+    | TurnFailed
+    | TurnReset
+)
+
+Event = TurnEvent | MessageQueued | Notice | TrustRequested | ConversationChanged | GraphChanged | ModelChanged

@@ -1,0 +1,183 @@
+"""The records everything speaks of: conversations, messages, tool calls, results.
+
+They mirror the labels and properties of the graph (DESIGN section 3) and cross the pipe between engine and
+screen as they are. Times are timezone-aware UTC. Leans on nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+
+Role = Literal["user", "assistant", "system"]
+MessageState = Literal["complete", "streaming", "interrupted", "failed", "superseded"]
+ConversationStatus = Literal["active", "archived", "deleted"]
+FileAccessKind = Literal["read", "write", "search", "list"]
+TodoStatus = Literal["pending", "in_progress", "completed"]
+
+
+def now() -> datetime:
+    """The current time, UTC, aware."""
+    return datetime.now(UTC)
+
+
+class Conversation(msgspec.Struct, kw_only=True):
+    """One conversation, without its messages."""
+
+    uuid: str
+    title: str = ""
+    tags: list[str] = []
+    status: ConversationStatus = "active"
+    summary: str = ""
+    created_at: datetime
+    updated_at: datetime
+    message_count: int = 0
+    total_chars: int = 0
+    next_turn: int = 1
+    """The turn index the next user message will get; turns count from 1."""
+    persona: str = ""
+    model: str = ""
+    workspace: str = ""
+    owner: str = ""
+    private: bool = False
+    branch_of: str | None = None
+    branch_turn: int | None = None
+    deleted_at: datetime | None = None
+    """When it was hidden; purged seven days later."""
+
+
+class FileAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """That a tool call touched a file. `path` is relative to the workspace, with forward slashes."""
+
+    path: str
+    access: FileAccessKind
+
+
+class ToolResult(msgspec.Struct, kw_only=True):
+    """What a tool call gave back.
+
+    Attributes:
+        result: JSON text of an object ``{"text": …}``: `text` is what the model was told; a tool may add
+            ``diff`` (unified), ``exit_status``, ``todos``, ``before`` and ``after`` (digests of file contents
+            kept for undo) and ``truncated`` (full size in bytes when the text was cut).
+        result_size_bytes: Size of the whole result before any cut.
+    """
+
+    uuid: str
+    tool_call_id: str
+    success: bool
+    result: str
+    error: str | None = None
+    timestamp: datetime
+    result_size_bytes: int = 0
+
+
+class ToolCall(msgspec.Struct, kw_only=True):
+    """One call of a tool. `result` is None while it runs, or when its outcome was lost with a crash."""
+
+    uuid: str
+    message_id: str
+    tool_name: str
+    arguments: str
+    """JSON text, exactly as the model wrote it (it may be malformed)."""
+    reasoning: str = ""
+    iteration: int = 1
+    ordinal: int = 0
+    timestamp: datetime
+    duration_ms: int | None = None
+    success: bool | None = None
+    result: ToolResult | None = None
+    files: list[FileAccess] = []
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens and cost of one request. `cost_usd` is None when the price is unknown."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class Message(msgspec.Struct, kw_only=True):
+    """One message: the person's, or one reply of the model with the calls it made."""
+
+    uuid: str
+    conversation_id: str
+    turn_index: int = 0
+    """From 1; 0 until the store has allocated it."""
+    position: int = 0
+    """Order within the turn: 0 is the person's message."""
+    role: Role
+    content: str = ""
+    reasoning: str = ""
+    state: MessageState = "complete"
+    writer: str = ""
+    """The process that writes a streaming message: ``host|boot id|pid|start time``."""
+    lease_until: datetime | None = None
+    timestamp: datetime
+    token_count: int = 0
+    char_count: int = 0
+    persona: str = ""
+    model: str = ""
+    error: str = ""
+    usage: Usage | None = None
+    tool_calls: list[ToolCall] = []
+
+
+class Turn(msgspec.Struct, kw_only=True):
+    """All messages of one turn index, in order of position."""
+
+    turn_index: int
+    messages: list[Message] = []
+
+
+class Todo(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the agent's plan."""
+
+    content: str
+    status: TodoStatus = "pending"
+
+
+class ConversationFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which conversations to list; the defaults show the active ones, newest first."""
+
+    status: ConversationStatus | Literal["any"] = "active"
+    tags: list[str] = []
+    """Any of these."""
+    query: str = ""
+    """Words looked for in title and summary, case-insensitively."""
+    workspace: str | None = None
+    order: Literal["updated", "created"] = "updated"
+    limit: int = 50
+
+
+class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that matches a search.
+
+    Attributes:
+        snippet: Plain text around the best match, at most 300 characters.
+        highlights: (start, end) offsets of matched words in `snippet`.
+        score: The index's own score: comparable within one search only.
+    """
+
+    conversation_id: str
+    title: str
+    turn_index: int
+    message_uuid: str
+    role: Role
+    snippet: str
+    highlights: list[tuple[int, int]]
+    timestamp: datetime
+    score: float
+
+
+class ConversationExport(msgspec.Struct, kw_only=True):
+    """A whole conversation as it is exported and imported: lossless, ids kept."""
+
+    format: Literal["ragforge-conversation"] = "ragforge-conversation"
+    version: int = 1
+    conversation: Conversation
+    turns: list[Turn]

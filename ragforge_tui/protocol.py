@@ -1,0 +1,288 @@
+"""The engine as its users see it: requests with typed responses, and a stream of events.
+
+`Engine` is the whole surface. It has two forms, in process and behind a pipe (room `engine/`); screens,
+scripts and tests cannot tell which they hold. On the pipe every line is one JSON object, one of
+
+    {"id": 3, "request": {"type": "send_message", …}}      screen to engine
+    {"id": 3, "result": …} | {"id": 3, "error": {…}}       engine to screen
+    {"event": {"type": "text_delta", …}}                   engine to screen
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Generic, Protocol, TypeVar, get_args
+
+import msgspec
+
+from ragforge_tui.errors import ErrorInfo
+from ragforge_tui.events import ApprovalDecision, Event, GraphChanged, ModelChanged, _snake
+from ragforge_tui.models import (
+    Conversation,
+    ConversationExport,
+    ConversationFilter,
+    SearchHit,
+    Todo,
+    Turn,
+)
+
+PROTOCOL_VERSION = 1
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""Longest line either side reads; asyncio's default of 64 KiB would raise on a pasted file."""
+
+R = TypeVar("R")
+
+
+class Request(msgspec.Struct, Generic[R], kw_only=True, tag_field="type", tag=_snake):
+    """A request whose answer is an `R`."""
+
+
+class Empty(msgspec.Struct, frozen=True):
+    """An answer without content."""
+
+
+class EngineState(msgspec.Struct, kw_only=True, frozen=True):
+    """What the engine is now; the same is said by events whenever it changes."""
+
+    protocol: int
+    version: str
+    pid: int
+    workspace: str
+    model: ModelChanged
+    graph: GraphChanged
+    log_file: str
+
+
+class Hello(Request[EngineState]):
+    """First request on a connection."""
+
+    protocol: int = PROTOCOL_VERSION
+
+
+class TurnPage(msgspec.Struct, kw_only=True, frozen=True):
+    """Stored turns in ascending order; `first` is the lowest turn index that exists, `last` the highest."""
+
+    turns: list[Turn]
+    first: int
+    last: int
+
+
+class ConversationView(msgspec.Struct, kw_only=True, frozen=True):
+    """A conversation opened for reading and writing.
+
+    Attributes:
+        page: Its newest turns.
+        todos: The agent's plan as it stands.
+        active_turn: Index of a turn being answered now (here or by another process), None when idle.
+        interrupted_turn: Index of the last turn when it ended without an answer: a retry is offered.
+    """
+
+    conversation: Conversation
+    page: TurnPage
+    todos: list[Todo]
+    active_turn: int | None = None
+    interrupted_turn: int | None = None
+
+
+class CreateConversation(Request[ConversationView]):
+    title: str = ""
+    tags: list[str] = []
+    persona: str = ""
+
+
+class OpenConversation(Request[ConversationView]):
+    """Open by id or unique prefix; with neither, the newest of this workspace.
+
+    Fails with kind ``not_found`` when nothing or more than one answers.
+    """
+
+    ref: str = ""
+    turns: int = 30
+
+
+class FetchTurns(Request[TurnPage]):
+    """Turns with index in [start, end), both counted from 1."""
+
+    conversation_id: str
+    start: int
+    end: int
+
+
+class SendAccepted(msgspec.Struct, kw_only=True, frozen=True):
+    """The message is stored (graph or journal), or queued behind the turn under way (`turn_index` 0)."""
+
+    turn_index: int
+    queued: bool = False
+
+
+class SendMessage(Request[SendAccepted]):
+    """`message_id` is made by the caller, so that asking twice stores once."""
+
+    conversation_id: str
+    message_id: str
+    text: str
+
+
+class CancelTurn(Request[Empty]):
+    """Stop the turn under way; what came is kept. Stops a turn of another process too, through the graph."""
+
+    conversation_id: str
+
+
+class Unqueue(Request[Empty]):
+    """Drop the messages that wait behind the turn under way."""
+
+    conversation_id: str
+
+
+class RetryTurn(Request[SendAccepted]):
+    """Ask again for the last turn's answer; the earlier attempt is superseded."""
+
+    conversation_id: str
+
+
+class AnswerApproval(Request[Empty]):
+    approval_id: str
+    decision: ApprovalDecision
+    feedback: str = ""
+
+
+class AnswerTrust(Request[Empty]):
+    """Whether instructions found in the workspace may be used."""
+
+    root: str
+    allow: bool
+
+
+class ListConversations(Request[list[Conversation]]):
+    filter: ConversationFilter = ConversationFilter()
+
+
+class UpdateConversation(Request[Conversation]):
+    """Change what a person may change; None leaves a field as it is."""
+
+    conversation_id: str
+    title: str | None = None
+    tags: list[str] | None = None
+    private: bool | None = None
+
+
+class ArchiveConversation(Request[Conversation]):
+    """`archived` false brings it back."""
+
+    conversation_id: str
+    archived: bool = True
+
+
+class DeleteConversation(Request[Empty]):
+    """Hide at once, purge after seven days; `immediately` purges now, without undo."""
+
+    conversation_id: str
+    immediately: bool = False
+
+
+class RestoreConversation(Request[Conversation]):
+    """Undo a delete."""
+
+    conversation_id: str
+
+
+class Search(Request[list[SearchHit]]):
+    query: str
+    limit: int = 20
+    conversation_id: str = ""
+
+
+class ExportConversation(Request[ConversationExport]):
+    ref: str
+
+
+class ImportConversation(Request[Conversation]):
+    data: ConversationExport
+
+
+class SetModel(Request[ModelChanged]):
+    """Use another model from the next turn on; empty returns to the discovered one."""
+
+    name: str
+
+
+class ListModels(Request[list[str]]):
+    """Names of models that could answer with what is configured or found."""
+
+
+class ListFiles(Request[list[str]]):
+    """Files of the workspace whose path matches fuzzily, best first; .gitignore respected."""
+
+    query: str
+    limit: int = 50
+
+
+class Shutdown(Request[Empty]):
+    """End in order: a turn under way is stored as interrupted."""
+
+
+AnyRequest = (
+    Hello
+    | CreateConversation
+    | OpenConversation
+    | FetchTurns
+    | SendMessage
+    | CancelTurn
+    | Unqueue
+    | RetryTurn
+    | AnswerApproval
+    | AnswerTrust
+    | ListConversations
+    | UpdateConversation
+    | ArchiveConversation
+    | DeleteConversation
+    | RestoreConversation
+    | Search
+    | ExportConversation
+    | ImportConversation
+    | SetModel
+    | ListModels
+    | ListFiles
+    | Shutdown
+)
+
+
+def response_type(request: Request[Any] | type[Request[Any]]) -> Any:
+    """The type that answers a request: the `R` of its `Request[R]`."""
+    cls = request if isinstance(request, type) else type(request)
+    return get_args(cls.__orig_bases__[0])[0]  # type: ignore[attr-defined]
+
+
+class RequestLine(msgspec.Struct, kw_only=True, frozen=True):
+    id: int
+    request: AnyRequest
+
+
+class ReplyLine(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """What the engine writes: an answer (`id` with `result` or `error`) or an `event`."""
+
+    id: int | None = None
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    error: ErrorInfo | None = None
+    event: Event | None = None
+
+
+class Engine(Protocol):
+    """The engine, wherever it runs."""
+
+    async def request(self, request: Request[R]) -> R:
+        """Ask and wait for the answer.
+
+        Raises:
+            RagforgeError: As the engine raised it, or `EngineGoneError` when it ended meanwhile.
+        """
+        ...
+
+    def events(self) -> AsyncIterator[Event]:
+        """Everything the engine says from now on; ends when the engine does. One reader."""
+        ...
+
+    async def close(self) -> None:
+        """End the engine in order; a turn under way is stored as interrupted."""
+        ...
