@@ -1,0 +1,100 @@
+"""What text must go through before it is stored, shown or logged.
+
+Three doors: `storable` where foreign text enters (graph and pipe refuse what it removes), `plain_text` before a
+terminal sees it, `mask_secrets` before it is kept. Shared by every room; leans on nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+# ECMA-48: CSI, then the string-carrying sequences (OSC, DCS, SOS, PM, APC) up to BEL or ST, then two-byte escapes.
+# A string without an end swallows at most its own line, so that a stray introducer cannot eat the rest of a file.
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]?"
+)
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_NEEDS_CLEANING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+# Shapes published by the providers themselves; each with a cheap literal that must be there before the
+# pattern is tried, which keeps a 20 MB message fast.
+_SECRETS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (literal, re.compile(pattern))
+    for literal, pattern in (
+        ("sk-", r"\bsk-(?:ant-|proj-|or-v1-|svcacct-)?[A-Za-z0-9_-]{20,}"),
+        ("gh", r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{40,})"),
+        ("glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+        ("AKIA", r"\bAKIA[0-9A-Z]{16}\b"),
+        ("ASIA", r"\bASIA[0-9A-Z]{16}\b"),
+        ("AIza", r"\bAIza[0-9A-Za-z_-]{35}"),
+        ("xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+        ("hf_", r"\bhf_[A-Za-z0-9]{30,}"),
+        ("gsk_", r"\bgsk_[A-Za-z0-9]{30,}"),
+        ("xai-", r"\bxai-[A-Za-z0-9]{30,}"),
+        ("npm_", r"\bnpm_[A-Za-z0-9]{36}\b"),
+        ("eyJ", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+        (
+            "PRIVATE KEY-----",
+            r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]{0,20000}?-----END [A-Z ]*PRIVATE KEY-----",
+        ),
+    )
+)
+
+
+def storable(text: str) -> str:
+    """Make a text fit for the graph and the pipe without changing what a person sees.
+
+    Surrogate pairs become the character they stand for, lone surrogates U+FFFD, NUL its visible symbol U+2400.
+    """
+    if "\x00" in text:
+        text = text.replace("\x00", "\u2400")
+    if _SURROGATE.search(text):
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def storable_value(value: Any) -> Any:
+    """`storable` through lists and mappings, keys included; integers beyond 64 bit become text."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(str(key)): storable_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable_value(item) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+        return str(value)
+    return value
+
+
+def plain_text(text: str) -> str:
+    """Text that is safe on a terminal: no escape sequences, no controls but newline and tab, no bidi overrides.
+
+    Carriage returns become line ends, as an editor would show them.
+    """
+    if not _NEEDS_CLEANING.search(text):
+        return text
+    text = _ESCAPES.sub("", text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
+    return _CONTROLS.sub("", text)
+
+
+def mask_secrets(text: str) -> str:
+    """Replace what has the known shape of a key by its first characters and a mark."""
+    for literal, pattern in _SECRETS:
+        if literal in text:
+            text = pattern.sub(lambda match: f"{match[0][:6]}…[masked]", text)
+    return text
+
+
+def cut_middle(text: str, limit: int, note: str = "\n… [{cut} characters left out] …\n") -> str:
+    """At most about `limit` characters: two thirds of the head, one third of the tail, and a note between."""
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    tail = limit - head
+    return text[:head] + note.format(cut=len(text) - limit) + (text[-tail:] if tail else "")

@@ -1,0 +1,91 @@
+"""Foreign text at the three doors: storable, plain, masked."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragforge_tui.text import cut_middle, mask_secrets, plain_text, storable, storable_value
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()))
+
+
+@given(ANY_TEXT)
+def test_storable_text_encodes_and_is_stable(text: str) -> None:
+    once = storable(text)
+    assert once.encode("utf-8").decode("utf-8") == once
+    assert "\x00" not in once
+    assert storable(once) == once
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\x00")))
+def test_storable_leaves_good_text_alone(text: str) -> None:
+    assert storable(text) == text
+
+
+def test_a_surrogate_pair_becomes_its_character() -> None:
+    assert storable("\ud83d\ude00 \ud800") == "😀 \ufffd"
+
+
+def test_values_become_encodable() -> None:
+    value = {"a\x00": [2**70, -(2**63), True, {"b": "\udc80"}]}
+    clean = storable_value(value)
+    assert clean == {"a\u2400": [str(2**70), -(2**63), True, {"b": "\ufffd"}]}
+    assert msgspec.json.decode(msgspec.json.encode(clean)) == clean
+
+
+@given(ANY_TEXT)
+def test_plain_text_holds_no_controls(text: str) -> None:
+    for character in plain_text(text):
+        assert character in "\n\t" or (character >= " " and not "\x7f" <= character <= "\x9f")
+
+
+@pytest.mark.parametrize(
+    ("foreign", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]52;c;aGVsbG8=\x1b\\after", "after"),
+        ("\x9b2Jgone", "gone"),
+        ("a\x1b]unfinished\nnext", "a\nnext"),
+        ("one\r\ntwo\rthree", "one\ntwo\nthree"),
+        ("tab\tstays\n", "tab\tstays\n"),
+        ("evil\u202etxt.exe", "eviltxt.exe"),
+        ("[/x] [bold]list[0][/bold]", "[/x] [bold]list[0][/bold]"),
+    ],
+)
+def test_plain_text_removes_escapes(foreign: str, shown: str) -> None:
+    assert plain_text(foreign) == shown
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-ant-api03-" + "a1B2" * 10,
+        "sk-" + "x" * 40,
+        "ghp_" + "A" * 36,
+        "AKIA" + "ABCDEFGH12345678",
+        "AIza" + "b" * 35,
+        "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----",
+    ],
+)
+def test_keys_are_masked_and_the_rest_is_kept(secret: str) -> None:
+    masked = mask_secrets(f"before {secret} after")
+    assert secret not in masked
+    assert masked.startswith("before ")
+    assert masked.endswith(" after")
+
+
+def test_ordinary_words_are_not_masked() -> None:
+    text = "task-list sk-short ghost AKIA eyJ high"
+    assert mask_secrets(text) == text
+
+
+def test_cut_middle_keeps_both_ends() -> None:
+    cut = cut_middle("a" * 100 + "z" * 100, 60)
+    assert cut.startswith("a" * 40)
+    assert cut.endswith("z" * 20)
+    assert "140 characters left out" in cut
+    assert cut_middle("short", 60) == "short"
