@@ -1,0 +1,5 @@
+"""Personas: the characters an agent can have, as `.luciform` texts that reach the model exactly as written."""
+
+from ragforge_tui.personas.library import Persona, PersonaLibrary, user_name
+
+__all__ = ["Persona", "PersonaLibrary", "user_name"]
