@@ -118,14 +118,14 @@ class UserSettings(_Section, frozen=True):
 class RecentSettings(_Section, frozen=True):
     """Turns that are sent as they were when the conversation no longer fits."""
 
-    max_chars: PositiveInt = 40_000
-    max_turns: PositiveInt = 10
+    max_chars: Annotated[PositiveInt, Meta(description="Characters of the newest turns.")] = 40_000
+    max_turns: Annotated[PositiveInt, Meta(description="How many of them at most.")] = 10
 
 
 class SummarizationSettings(_Section, frozen=True):
     """Summaries in levels."""
 
-    enabled: bool = True
+    enabled: Annotated[bool, Meta(description="Write summaries at all.")] = True
     every_turns: Annotated[PositiveInt, Meta(description="Raw turns that make an L1 due.")] = 5
     every_chars: Annotated[PositiveInt, Meta(description="Characters of raw turns that make an L1 due.")] = 10_000
     keep_recent_turns: Annotated[int, Meta(ge=0, description="Newest turns never summarised.")] = 2
@@ -136,44 +136,62 @@ class SummarizationSettings(_Section, frozen=True):
 class RecallSettings(_Section, frozen=True):
     """What comes back by itself."""
 
-    strategy: Literal["hybrid", "recent", "relevant"] = "hybrid"
-    scope: Literal["workspace", "all", "none"] = "workspace"
-    max_tokens: PositiveInt = 3_000
-    max_summaries: Annotated[int, Meta(ge=0)] = 5
-    min_score: Annotated[float, Meta(ge=-1, le=1)] = 0.3
-    level_boost: dict[int, float] = msgspec.field(default_factory=lambda: {1: 1.0, 2: 1.1, 3: 1.2})
-    recency_boost: Share = 0.5
-    recency_decay_days: Annotated[float, Meta(gt=0)] = 7.0
-    other_conversations_share: Share = 0.4
+    strategy: Annotated[
+        Literal["hybrid", "recent", "relevant"],
+        Meta(description="Past turns sent: by relevance and recency, only the newest, or only relevant ones."),
+    ] = "hybrid"
+    scope: Annotated[
+        Literal["workspace", "all", "none"],
+        Meta(description="Other conversations searched: of this workspace, all, or none."),
+    ] = "workspace"
+    max_tokens: Annotated[PositiveInt, Meta(description="Tokens of recalled turns in a request.")] = 3_000
+    max_summaries: Annotated[int, Meta(ge=0, description="Summaries recalled in a request.")] = 5
+    min_score: Annotated[
+        float,
+        Meta(ge=-1, le=1, description="Cosine below which a summary or a conversation does not count as similar."),
+    ] = 0.3
+    level_boost: Annotated[
+        dict[int, float],
+        Meta(description="Factor on a summary's score by level; higher levels take the highest given."),
+    ] = msgspec.field(default_factory=lambda: {1: 1.0, 2: 1.1, 3: 1.2})
+    recency_boost: Annotated[Share, Meta(description="Share of a summary's score that fades with age.")] = 0.5
+    recency_decay_days: Annotated[float, Meta(gt=0, description="Days in which that share falls to a third.")] = 7.0
+    other_conversations_share: Annotated[
+        Share, Meta(description="Share of recall other conversations may take while this one needs the room.")
+    ] = 0.4
 
 
 class EmbeddingSettings(_Section, frozen=True):
     """Vectors of meaning."""
 
-    enabled: bool = True
+    enabled: Annotated[bool, Meta(description="Find by meaning, not by words alone.")] = True
     model: Annotated[str, Meta(description="LiteLLM embedding model; empty: the local multilingual one.")] = ""
-    dimension: PositiveInt = 512
+    dimension: Annotated[PositiveInt, Meta(description="Length of the model's vectors.")] = 512
 
 
 class PersistenceSettings(_Section, frozen=True):
     """How turns are kept."""
 
-    type: Literal["graph", "hybrid"] = "graph"
-    auto_save: bool = True
+    type: Annotated[
+        Literal["graph", "hybrid"], Meta(description="The graph alone, or the graph and the exports below.")
+    ] = "graph"
+    auto_save: Annotated[bool, Meta(description="Store every message the moment it exists.")] = True
 
 
 class ExportSettings(_Section, frozen=True):
     """Files written beside the graph in real time."""
 
-    enabled: bool = False
+    enabled: Annotated[bool, Meta(description="Write each conversation to files as it grows.")] = False
     path: Annotated[str, Meta(description="Folder of the exports; empty: exports in the data folder.")] = ""
-    format: Literal["json", "markdown", "both"] = "json"
+    format: Annotated[
+        Literal["json", "markdown", "both"], Meta(description="conv-<uuid>.json, conv-<uuid>.md, or both.")
+    ] = "json"
 
 
 class MemorySettings(_Section, frozen=True):
     """What the agent remembers and how."""
 
-    enabled: bool = True
+    enabled: Annotated[bool, Meta(description="Use the memory; without it only the newest messages are sent.")] = True
     max_context_chars: Annotated[
         PositiveInt, Meta(description="Budget of the past in a request; four characters count as a token.")
     ] = 100_000

@@ -1,0 +1,288 @@
+"""Finds, reads and merges the settings: flag, environment, project file, user file, default.
+
+Used by the command line and the Python API, once per process; the result travels to the engine as it is. A wrong
+setting stops the start with the file, the key path, what was expected and what was found: nothing runs
+half-configured. Apart from `config.py`, which defines the settings and leans on nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import reprlib
+import sys
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import platformdirs
+import yaml
+
+from ragforge_tui.config import Loaded, Paths, Settings
+from ragforge_tui.config_keys import SECRET_KEYS, Section, example_yaml, expected, keys, sections
+from ragforge_tui.errors import ConfigError
+
+APP = "ragforge"
+ENVIRONMENT = {
+    "RAGFORGE_MODEL": "model.name",
+    "RAGFORGE_API_BASE": "model.api_base",
+    "RAGFORGE_API_KEY": "model.api_key",
+    "NEO4J_URI": "graph.uri",
+    "NEO4J_USERNAME": "graph.username",
+    "NEO4J_PASSWORD": "graph.password",
+    "NEO4J_DATABASE": "graph.database",
+}
+FLAGS = {"model.name": "--model", "graph.uri": "--graph", "personas.default": "--persona"}
+GRAPH_SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
+
+_PROJECT_MAY_SET = ("personas.default", "tui.", "tools.ignore", "agent.memory.summarization.")
+_PROJECT_MAY_NOT = ("agent.memory.summarization.model",)
+_PROJECT_WHY = (
+    "a project's file comes with the project, so it may only set personas.default, tui, tools.ignore and "
+    "agent.memory.summarization (without model)"
+)
+_MAX_BYTES = 1024 * 1024
+
+Layer = dict[str, Any]
+"""Dotted key to value, checked."""
+
+
+def load(
+    *,
+    config_file: str | None = None,
+    workspace: str | None = None,
+    flags: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Loaded:
+    """Read all layers and merge them.
+
+    Args:
+        config_file: The user's file, named explicitly (``--config``): missing is an error. None: RAGFORGE_CONFIG,
+            else config.yaml in the config folder, if there.
+        workspace: The folder the agent works in; None: the current one.
+        flags: Dotted key to value; None values count as not given.
+        env: The environment; None: the process's own.
+
+    Raises:
+        ConfigError: Something is wrong; it says where, what was expected and what was found.
+    """
+    env = os.environ if env is None else env
+    paths = find_paths(env)
+    folder = find_workspace(workspace)
+    layers: list[tuple[Layer, dict[str, str]]] = []
+    file, explicit = user_file(config_file, paths, env)
+    _add_file(layers, file, required=explicit)
+    # In a home folder the project's file can be the user's own under another name; that one keeps its rights.
+    project = Path(folder, ".ragforge", "config.yaml")
+    if not _same_file(project, file):
+        _add_file(layers, project, project=True)
+    from_env = {name: key for name, key in ENVIRONMENT.items() if env.get(name)}
+    layers.append(
+        (
+            {key: _checked(key, env[name], name) for name, key in from_env.items()},
+            {key: name for name, key in from_env.items()},
+        )
+    )
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    names = {key: FLAGS.get(key, key) for key in given}
+    layers.append(({key: _checked(key, value, names[key]) for key, value in given.items()}, names))
+    merged: Layer = {}
+    origins: dict[str, str] = {}
+    for values, sources in layers:
+        merged.update(values)
+        origins.update(sources)
+    return Loaded(settings=_assemble(merged), paths=paths, workspace=folder, origins=origins)
+
+
+def find_paths(env: Mapping[str, str]) -> Paths:
+    """The program's folders; none is created here."""
+    home = env.get("RAGFORGE_HOME")
+    if home:
+        root = Path(home).expanduser().absolute()
+        return Paths(config=str(root), data=str(root / "data"), state=str(root / "state"))
+    dirs = platformdirs.PlatformDirs(APP, appauthor=False)
+    return Paths(config=dirs.user_config_dir, data=dirs.user_data_dir, state=dirs.user_state_dir)
+
+
+def find_workspace(workspace: str | None) -> str:
+    """The workspace, absolute and without symlinks."""
+    try:
+        folder = Path(workspace).expanduser() if workspace is not None else Path.cwd()
+        resolved = folder.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError) as error:
+        what = f"The workspace {workspace} cannot be used" if workspace is not None else "The current folder is gone"
+        raise ConfigError(f"{what}: {_reason(error)}.", todo="Name a folder with --workspace.") from error
+    if not resolved.is_dir():
+        raise ConfigError(f"The workspace {folder} is not a folder.", todo="Name a folder with --workspace.")
+    return str(resolved)
+
+
+def user_file(config_file: str | None, paths: Paths, env: Mapping[str, str]) -> tuple[Path, bool]:
+    """The user's settings file, and whether it was named explicitly."""
+    named = config_file if config_file is not None else env.get("RAGFORGE_CONFIG") or None
+    if named is not None:
+        return Path(named).expanduser().absolute(), True
+    return Path(paths.config, "config.yaml"), False
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _add_file(
+    layers: list[tuple[Layer, dict[str, str]]], file: Path, *, required: bool = False, project: bool = False
+) -> None:
+    data = _read_yaml(file, required=required)
+    layer: Layer = {}
+    _check_section("", data, str(file), layer)
+    if project:
+        for key in layer:
+            if not key.startswith(_PROJECT_MAY_SET) or key in _PROJECT_MAY_NOT:
+                raise ConfigError(
+                    f"{file}: {key} cannot be set here: {_PROJECT_WHY}.", todo="Set it in your own config.yaml."
+                )
+    layers.append((layer, dict.fromkeys(layer, str(file))))
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML keeps the last of two equal keys without a word; here that is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
+                if key_node.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key '{key_node.value}' stands here twice", key_node.start_mark
+                    )
+                seen.add(key_node.value)
+        return super().construct_mapping(node, deep)
+
+
+def _read_yaml(file: Path, *, required: bool) -> Any:
+    try:
+        if not file.is_file() and not required and not file.exists():
+            return None
+        with file.open("rb") as stream:
+            raw = stream.read(_MAX_BYTES + 1)
+        if len(raw) > _MAX_BYTES:
+            raise ConfigError(f"{file}: larger than 1 MiB, which no settings file is.")
+        return yaml.load(raw.decode("utf-8-sig"), Loader=_Loader)  # a subclass of SafeLoader
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"The settings file {file} does not exist.", todo="Write one with `ragforge-chat config init`."
+        ) from error
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {_reason(error)}.") from error
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{file}, line {line}: not UTF-8 text.") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"{file}{where}: not valid YAML: {error.problem or error.context}.") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{file}: not valid YAML: {str(error) or type(error).__name__}.") from error
+
+
+def _check_section(path: str, data: Any, file: str, layer: Layer) -> None:
+    """Put the checked settings of one section into `layer`; an empty section is fine."""
+    section = sections()[path]
+    if data is None:
+        return
+    where = f"{file}: {path}" if path else file
+    if not isinstance(data, dict):
+        raise ConfigError(f"{where}: expected a mapping with {', '.join(section.names)}; found {_found(path, data)}.")
+    for name, value in data.items():
+        below = f"{path}.{name}" if path else str(name)
+        if name not in section.names:
+            raise _unknown(below, section, file)
+        if below in sections():
+            _check_section(below, value, file, layer)
+        else:
+            layer[below] = _checked(below, value, file)
+
+
+def _unknown(key: str, section: Section, origin: str) -> ConfigError:
+    name = key.rpartition(".")[2]
+    near = difflib.get_close_matches(name, section.names, n=1)
+    elsewhere = [path for path in (*keys(), *sections()) if path.rpartition(".")[2] == name]
+    if near:
+        guess = f"Did you mean {section.path + '.' if section.path else ''}{near[0]}?"
+    elif elsewhere:
+        guess = f"Did you mean {elsewhere[0]}?"
+    else:
+        guess = f"Possible here: {', '.join(section.names)}."
+    return ConfigError(f"{origin}: {reprlib.repr(key)[1:-1]} is not a setting.", todo=guess)
+
+
+def _checked(key: str, value: Any, origin: str) -> Any:
+    """The value as its setting's type."""
+    entry = keys().get(key)
+    if entry is None:
+        raise _unknown(key, sections().get(key.rpartition(".")[0], sections()[""]), origin)
+    where = origin if origin in (*ENVIRONMENT, *FLAGS.values(), key) else f"{origin}: {key}"
+    try:
+        checked = msgspec.convert(value, entry.type)
+        if isinstance(checked, float) and not math.isfinite(checked):
+            raise ValueError("not finite")
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{where}: expected {expected(entry.type)}; found {_found(key, value)}.") from error
+    if key == "graph.uri":
+        return _graph_uri(checked, where)
+    if key == "model.api_base" and checked and not checked.startswith(("http://", "https://")):
+        raise ConfigError(f"{where}: expected a URL with http:// or https://; found {_found(key, value)}.")
+    return checked
+
+
+def _graph_uri(uri: str, where: str) -> str:
+    if uri in ("", "embedded"):
+        return ""  # "embedded" is how a flag or a variable takes a URI of a lower layer back
+    scheme, separator, host = uri.partition("://")
+    if not separator or scheme.lower() not in GRAPH_SCHEMES or not host:
+        raise ConfigError(
+            f"{where}: expected 'embedded' or a URI with one of {', '.join(GRAPH_SCHEMES)}; "
+            f"found {reprlib.repr(uri.rpartition('@')[2])}.",
+            todo="For example bolt://localhost:7687.",
+        )
+    return uri
+
+
+def _found(key: str, value: Any) -> str:
+    """A value in words, cut when long and never a secret's."""
+    kinds: dict[type, str] = {str: "the text", int: "the whole number", float: "the number"}
+    others: dict[type, str] = {list: "a list", dict: "a mapping"}
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    kind = kinds.get(type(value))
+    if kind is None:
+        return others.get(type(value), f"a {type(value).__name__}")
+    return kind if key in SECRET_KEYS else f"{kind} {reprlib.repr(value)}"
+
+
+def _reason(error: BaseException) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
+
+def _assemble(layer: Layer) -> Settings:
+    tree: dict[str, Any] = {}
+    for key, value in layer.items():
+        *parents, name = key.split(".")
+        node = tree
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        node[name] = value
+    return msgspec.convert(tree, Settings)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--example"]:
+        sys.exit("usage: python -m ragforge_tui.config_files --example > config.example.yaml")
+    sys.stdout.write(example_yaml())
