@@ -1,0 +1,420 @@
+"""A scripted OpenAI-compatible server on loopback, for tests.
+
+In a test::
+
+    async with OpenAIServer() as server:
+        server.script([Step(tool_calls=[Call(name="read_file", arguments={"path": "a.py"})]), Step(text="Done.")])
+        ...   # RAGFORGE_API_BASE=server.base_url, model openai/anything
+        server.requests[0].body["messages"]
+
+As a process: ``python -m tests.support.openai_server --port 0 --port-file F --script FILE.json --log FILE.jsonl``.
+The script is a JSON list of steps, with the fields of `Step`. Each request takes the first step left that fits it;
+without one, the last user message comes back as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import signal
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+import msgspec
+
+MAX_BODY = 256 * 1024 * 1024
+
+
+class Call(msgspec.Struct, kw_only=True):
+    """One tool call of a reply; `id` "" leaves the id out, a string as arguments is sent as it is written."""
+
+    name: str
+    arguments: str | dict[str, Any] = ""
+    id: str | None = None
+
+
+class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One reply.
+
+    Attributes:
+        when: Which requests it answers: those with tools (the agent loop), those without (titles, summaries).
+        match: It answers only requests whose last user message contains this.
+        reasoning: Sent before the text.
+        chunk: Characters in a chunk of text, reasoning and arguments.
+        delay: Seconds before each chunk.
+        duration: Seconds the whole reply takes, spread over its chunks (instead of `delay`).
+        gate: Wait before chunk number `gate_at` until `server.release(gate)`, or until a file of that name exists.
+        cut: Break the connection after the last chunk, before the reply is whole.
+        stall: Say nothing more after the last chunk, and keep the connection open.
+        drop: Break the connection without any reply.
+        status: Anything but 200 is an error with `message`, `code` and `headers`.
+        usage: Replaces the token counts of the reply.
+    """
+
+    when: Literal["any", "tools", "plain"] = "any"
+    match: str = ""
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: list[Call] = []
+    finish: str = ""
+    chunk: int = 8
+    delay: float = 0.0
+    duration: float = 0.0
+    gate: str = ""
+    gate_at: int = 0
+    cut: bool = False
+    stall: bool = False
+    drop: bool = False
+    status: int = 200
+    message: str = "scripted error"
+    code: str = ""
+    headers: dict[str, str] = {}
+    usage: dict[str, Any] | None = None
+
+    def fits(self, body: dict[str, Any]) -> bool:
+        """Whether this step answers that request."""
+        if self.when != "any" and (self.when == "tools") != bool(body.get("tools")):
+            return False
+        return self.match in last_user_text(body)
+
+
+class Recorded(msgspec.Struct, kw_only=True):
+    """A request as it arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    raw: bytes
+    body: dict[str, Any]
+    closed: bool = False
+    """Whether the client went away before the reply was whole."""
+
+
+def last_user_text(body: dict[str, Any]) -> str:
+    """The text of the last user message of a request."""
+    for message in reversed(body.get("messages", [])):
+        if message.get("role") == "user":
+            content = message.get("content") or ""
+            if isinstance(content, list):
+                return "".join(str(part.get("text", "")) for part in content)
+            return str(content)
+    return ""
+
+
+def _pieces(text: str, size: int) -> list[str]:
+    return [text[i : i + size] for i in range(0, len(text), max(1, size))]
+
+
+def _call_deltas(step: Step) -> list[dict[str, Any]]:
+    """The calls' deltas: heads first, then pieces of the arguments in turn, as parallel calls arrive."""
+    deltas: list[dict[str, Any]] = []
+    queues: list[list[str]] = []
+    for index, call in enumerate(step.tool_calls):
+        written = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
+        head: dict[str, Any] = {"index": index, "type": "function", "function": {"name": call.name, "arguments": ""}}
+        call_id = f"call_{index}_{call.name}" if call.id is None else call.id
+        if call_id:
+            head["id"] = call_id
+        deltas.append(head)
+        queues.append(_pieces(written, step.chunk))
+    while any(queues):
+        for index, queue in enumerate(queues):
+            if queue:
+                deltas.append({"index": index, "function": {"arguments": queue.pop(0)}})
+    return deltas
+
+
+def _deltas(step: Step) -> list[dict[str, Any]]:
+    return [
+        *({"reasoning_content": piece} for piece in _pieces(step.reasoning, step.chunk)),
+        *({"content": piece} for piece in _pieces(step.text, step.chunk)),
+        *({"tool_calls": [delta]} for delta in _call_deltas(step)),
+    ]
+
+
+def _exists(path: str) -> bool:
+    return Path(path).exists()
+
+
+def _usage(step: Step, body: dict[str, Any]) -> dict[str, Any]:
+    if step.usage is not None:
+        return step.usage
+    prompt = len(json.dumps(body.get("messages", []))) // 4
+    answer = (len(step.text) + len(step.reasoning)) // 4 + 1
+    return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
+
+
+class OpenAIServer:
+    """The server; see the module's docstring."""
+
+    def __init__(
+        self,
+        steps: list[Step] | None = None,
+        *,
+        port: int = 0,
+        models: list[str] | None = None,
+        ollama_models: list[str] | None = None,
+        log: Path | None = None,
+    ) -> None:
+        self.steps: list[Step] = list(steps or [])
+        self.models = models if models is not None else ["scripted"]
+        self.ollama_models = ollama_models
+        self.requests: list[Recorded] = []
+        self.port = port
+        self._log = log
+        self._gates: dict[str, asyncio.Event] = {}
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def base_url(self) -> str:
+        """What RAGFORGE_API_BASE has to be."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def script(self, steps: list[Step] | list[dict[str, Any]]) -> None:
+        """Replace the steps left by these."""
+        self.steps = msgspec.convert(msgspec.to_builtins(steps), list[Step])
+
+    def release(self, gate: str) -> None:
+        """Let the steps waiting at this gate go on."""
+        self._gates.setdefault(gate, asyncio.Event()).set()
+
+    def chats(self) -> list[dict[str, Any]]:
+        """The bodies of the chat requests so far."""
+        return [request.body for request in self.requests if request.path.endswith("/chat/completions")]
+
+    async def start(self) -> None:
+        """Listen; `port` is known afterwards."""
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """End at once, replies under way included."""
+        if self._server is not None:
+            self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def __aenter__(self) -> OpenAIServer:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            while await self._serve_one(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        except asyncio.CancelledError:
+            writer.transport.abort()
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        method, path, _ = head[0].split(" ", 2)
+        headers = {k.strip().lower(): v.strip() for k, v in (line.split(":", 1) for line in head[1:] if ":" in line)}
+        length = int(headers.get("content-length", "0"))
+        if length > MAX_BODY:
+            raise ConnectionError("body too large")
+        raw = await reader.readexactly(length)
+        body = json.loads(raw) if raw else {}
+        request = Recorded(method=method, path=path, headers=headers, raw=raw, body=body)
+        self.requests.append(request)
+        if self._log is not None:
+            with self._log.open("a") as out:
+                out.write(json.dumps({"path": path, "body": body}) + "\n")
+        if method == "POST" and path.endswith("/chat/completions"):
+            return await self._chat(request, reader, writer)
+        await self._lists(path, writer)
+        return True
+
+    async def _lists(self, path: str, writer: asyncio.StreamWriter) -> None:
+        if path.endswith("/v1/models"):
+            await self._json(writer, 200, {"object": "list", "data": [{"id": name} for name in self.models]})
+        elif path == "/api/tags" and self.ollama_models is not None:
+            await self._json(writer, 200, {"models": [{"name": name} for name in self.ollama_models]})
+        else:
+            await self._json(writer, 404, {"error": {"message": f"no such path {path}"}})
+
+    def _take(self, body: dict[str, Any]) -> Step:
+        for step in self.steps:
+            if step.fits(body):
+                self.steps.remove(step)
+                return step
+        return Step(text=last_user_text(body))
+
+    async def _chat(self, request: Recorded, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        step = self._take(request.body)
+        if step.drop:
+            writer.transport.abort()
+            return False
+        if step.status != 200:
+            error = {"message": step.message, "type": "error", "code": step.code or None, "param": None}
+            await self._json(writer, step.status, {"error": error}, step.headers)
+            return True
+        # The client sends nothing while a reply is under way: reading ends only when it goes away.
+        reply = asyncio.ensure_future(self._reply(step, request.body, writer))
+        gone = asyncio.ensure_future(reader.read(1))
+        try:
+            await asyncio.wait({reply, gone}, return_when=asyncio.FIRST_COMPLETED)
+            request.closed = not reply.done()
+            if reply.done() and not step.cut:
+                reply.result()
+        finally:
+            for task in (reply, gone):
+                task.cancel()
+            await asyncio.gather(reply, gone, return_exceptions=True)
+        return False
+
+    async def _reply(self, step: Step, body: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        if body.get("stream"):
+            await self._stream(step, body, writer)
+        else:
+            await self._pause(step, 0, 1)
+            if step.stall:
+                await asyncio.Event().wait()
+            await self._json(writer, 200, self._whole(step, body), {"Connection": "close"})
+
+    async def _pause(self, step: Step, number: int, chunks: int) -> None:
+        if step.gate and number == step.gate_at:
+            event = self._gates.setdefault(step.gate, asyncio.Event())
+            while not event.is_set() and not _exists(step.gate):
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(event.wait(), 0.02)
+        seconds = step.duration / max(1, chunks) if step.duration else step.delay
+        if seconds:
+            await asyncio.sleep(seconds)
+
+    async def _stream(self, step: Step, body: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n"
+            b"Connection: close\r\n\r\n"
+        )
+        deltas = _deltas(step)
+        self._event(writer, body, {"role": "assistant", "content": ""})
+        for number, delta in enumerate(deltas):
+            await self._pause(step, number, len(deltas))
+            self._event(writer, body, delta)
+            await writer.drain()
+        await writer.drain()
+        if step.stall:
+            await asyncio.Event().wait()
+        if step.cut:
+            # Let the written bytes reach the client, then end without the last chunk.
+            await asyncio.sleep(0.05)
+            writer.transport.close()
+            return
+        self._event(writer, body, {}, finish=step.finish or ("tool_calls" if step.tool_calls else "stop"))
+        if (body.get("stream_options") or {}).get("include_usage"):
+            self._frame(writer, self._chunk(body, []) | {"usage": _usage(step, body)})
+        self._raw(writer, b"data: [DONE]\n\n")
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+
+    def _event(
+        self, writer: asyncio.StreamWriter, body: dict[str, Any], delta: dict[str, Any], *, finish: str | None = None
+    ) -> None:
+        self._frame(writer, self._chunk(body, [{"index": 0, "delta": delta, "finish_reason": finish}]))
+
+    def _chunk(self, body: dict[str, Any], choices: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "id": "chatcmpl-scripted",
+            "object": "chat.completion.chunk",
+            "created": 0,
+            "model": body.get("model", ""),
+            "choices": choices,
+        }
+
+    def _frame(self, writer: asyncio.StreamWriter, event: dict[str, Any]) -> None:
+        self._raw(writer, b"data: " + json.dumps(event).encode() + b"\n\n")
+
+    def _raw(self, writer: asyncio.StreamWriter, data: bytes) -> None:
+        writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+
+    def _whole(self, step: Step, body: dict[str, Any]) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": step.text}
+        if step.reasoning:
+            message["reasoning_content"] = step.reasoning
+        if step.tool_calls:
+            message["tool_calls"] = [
+                {
+                    "id": call.id or f"call_{index}_{call.name}",
+                    "type": "function",
+                    "function": {
+                        "name": call.name,
+                        "arguments": call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments),
+                    },
+                }
+                for index, call in enumerate(step.tool_calls)
+            ]
+        finish = step.finish or ("tool_calls" if step.tool_calls else "stop")
+        return {
+            "id": "chatcmpl-scripted",
+            "object": "chat.completion",
+            "created": 0,
+            "model": body.get("model", ""),
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+            "usage": _usage(step, body),
+        }
+
+    async def _json(
+        self, writer: asyncio.StreamWriter, status: int, value: Any, headers: dict[str, str] | None = None
+    ) -> None:
+        data = json.dumps(value).encode()
+        extra = "".join(f"{name}: {text}\r\n" for name, text in (headers or {}).items())
+        head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{extra}Content-Length: {len(data)}\r\n\r\n"
+        writer.write(head.encode() + data)
+        await writer.drain()
+
+
+def _read_script(path: str) -> list[Step]:
+    return msgspec.json.decode(Path(path).read_bytes(), type=list[Step]) if path else []
+
+
+def _write_port(path: str, port: int) -> None:
+    # Written aside and moved, so that a reader never sees half a number.
+    partial = Path(path + ".part")
+    partial.write_text(str(port))
+    partial.replace(path)
+
+
+async def _serve(args: argparse.Namespace) -> None:
+    log = Path(args.log) if args.log else None
+    server = OpenAIServer(_read_script(args.script), port=args.port, models=args.model or None, log=log)
+    await server.start()
+    if args.port_file:
+        _write_port(args.port_file, server.port)
+    done = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, done.set)
+    await done.wait()
+    await server.stop()
+
+
+def main() -> None:
+    """Run as a process until SIGTERM."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--port-file", default="")
+    parser.add_argument("--script", default="")
+    parser.add_argument("--log", default="")
+    parser.add_argument("--model", action="append", help="name listed by /v1/models, repeatable")
+    asyncio.run(_serve(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
