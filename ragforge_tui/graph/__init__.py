@@ -1,0 +1,37 @@
+"""The graph: the only room that imports the neo4j driver and contains Cypher.
+
+Names are loaded when first used, so that the supervisor of the embedded server, which lives in this room too,
+runs without the driver, and the command line can name the room without paying for it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ragforge_tui.graph.attach import server_status as server_status
+    from ragforge_tui.graph.attach import stop_server as stop_server
+    from ragforge_tui.graph.connect import Graph as Graph
+    from ragforge_tui.graph.connect import GraphTarget as GraphTarget
+    from ragforge_tui.graph.connect import resolve_target as resolve_target
+    from ragforge_tui.graph.dialect import Dialect as Dialect
+
+_EXPORTS = {
+    "Dialect": "dialect",
+    "Graph": "connect",
+    "GraphTarget": "connect",
+    "resolve_target": "connect",
+    "server_status": "attach",
+    "stop_server": "attach",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(_EXPORTS)

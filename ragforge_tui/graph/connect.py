@@ -1,0 +1,409 @@
+"""Reaching the graph: which one, the driver, and transactions that survive what happens to a server.
+
+`Graph` is what schema, store and command line run their Cypher through. It knows nothing of conversations; it
+knows how to get an answer within a deadline, or an error a person can act on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+from neo4j import (
+    READ_ACCESS,
+    WRITE_ACCESS,
+    AsyncDriver,
+    AsyncGraphDatabase,
+    AsyncManagedTransaction,
+    unit_of_work,
+)
+from neo4j.exceptions import ConstraintError, DriverError, Neo4jError
+
+from ragforge_tui.config import GraphSettings, Paths
+from ragforge_tui.errors import ErrorInfo, GraphError, GraphUnavailableError
+from ragforge_tui.events import GraphPhase
+from ragforge_tui.graph import http
+from ragforge_tui.graph.attach import ServerHold
+from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
+from ragforge_tui.graph.errors import explain, lost, refused, timed_out, too_old
+from ragforge_tui.graph.plain import plain
+from ragforge_tui.graph.server_files import DATABASE, USERNAME, ServerAddress
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Work = Callable[[AsyncManagedTransaction], Awaitable[T]]
+OnPhase = Callable[[GraphPhase, ErrorInfo | None], None]
+
+CONNECT_TIMEOUT = 5.0
+LOST_PATIENCE = 3.0
+"""Seconds a broken connection to a server of somebody else's is tried again before it counts as away."""
+CONSTRAINT_ATTEMPTS = 25
+WATCH_SECONDS = 1.0
+
+
+class GraphTarget(msgspec.Struct, kw_only=True, frozen=True):
+    """Which graph, and what chose it. `uri` is empty for the embedded one."""
+
+    uri: str = ""
+    username: str = "neo4j"
+    password: str = ""
+    database: str = ""
+    adopt: bool = False
+    chosen_by: str = ""
+    embedded: bool = False
+
+    @property
+    def name(self) -> str:
+        """The graph as it is called on the screen: never with credentials."""
+        return "embedded" if self.embedded else self.uri
+
+
+def resolve_target(settings: GraphSettings, origins: dict[str, str]) -> GraphTarget:
+    """The graph the settings ask for; an empty URI is the embedded one. Credentials may stand in the URI."""
+    chosen_by = origins.get("graph.uri", "default")
+    if not settings.uri:
+        return GraphTarget(embedded=True, adopt=settings.adopt, chosen_by=chosen_by)
+    parts = urlsplit(settings.uri)
+    credentials, _, host = parts.netloc.rpartition("@")
+    username, _, password = credentials.partition(":")
+    return GraphTarget(
+        uri=urlunsplit(parts._replace(netloc=host)),
+        username=username or settings.username,
+        password=password or settings.password,
+        database=settings.database,
+        adopt=settings.adopt,
+        chosen_by=chosen_by,
+    )
+
+
+class Graph:
+    """An open graph: managed transactions with access modes and bookmarks, each within its own deadline.
+
+    Attributes:
+        name: "embedded", or the URI without credentials.
+        dialect: What this backend does its own way.
+        embedding_dimension: Dimension the vector indexes are made with.
+    """
+
+    def __init__(self, target: GraphTarget, server: ServerHold | None, dimension: int, on_phase: OnPhase) -> None:
+        self.target = target
+        self.name = target.name
+        self.embedded = target.embedded
+        self.embedding_dimension = dimension
+        self.dialect: Dialect = ArcadeDialect(self.server_sql) if server else Neo4jDialect(self.run_schema)
+        self._server = server
+        self._address: ServerAddress | None = None
+        self._driver: AsyncDriver | None = None
+        self._agent = ""
+        self._on_phase = on_phase
+        self._phase: tuple[GraphPhase, ErrorInfo | None] = ("starting", None)
+        self._back = asyncio.Event()
+        self._connecting = asyncio.Lock()
+        self._watcher: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        target: GraphTarget,
+        paths: Paths,
+        *,
+        heap_mb: int = 512,
+        linger_seconds: float = 20,
+        embedding_dimension: int = 512,
+        on_phase: OnPhase | None = None,
+    ) -> Graph:
+        """Connect, starting the embedded server if need be, check the version and bring the schema up to date.
+
+        Raises:
+            GraphUnavailableError: It cannot be reached or used; says why within seconds.
+            ForeignGraphError: It holds data that is not ours and was not adopted.
+        """
+        server = ServerHold(paths, heap_mb=heap_mb, linger_seconds=linger_seconds) if target.embedded else None
+        graph = cls(target, server, embedding_dimension, on_phase or (lambda phase, error: None))
+        try:
+            await graph._open()
+        except BaseException as error:
+            if isinstance(error, GraphError):
+                graph._set_phase("refused" if refused(error.info) else "unreachable", error.info)
+            await graph.close()
+            raise
+        return graph
+
+    async def read(self, work: Work[T], *, deadline: float = 30.0) -> T:
+        """Run `work` in a read transaction; on a cluster it may go to a follower and still sees own writes.
+
+        Raises:
+            GraphUnavailableError: No answer within `deadline` seconds, or the graph is away.
+            GraphError: The graph refused the statement.
+        """
+        return await self._run(READ_ACCESS, work, deadline)
+
+    async def write(self, work: Work[T], *, deadline: float = 30.0) -> T:
+        """Run `work` in a write transaction, which must be idempotent: it is run again when its commit's fate is
+        unknown, on a transient error, and on a constraint violation (two writers took the same index).
+
+        Raises:
+            GraphUnavailableError: No answer within `deadline` seconds, or the graph is away.
+            GraphError: The graph refused the statement.
+        """
+        return await self._run(WRITE_ACCESS, work, deadline)
+
+    async def query_readonly(self, cypher: str, *, deadline: float = 30.0) -> list[dict[str, Any]]:
+        """Rows of a person's own Cypher as plain data; a statement that writes is refused.
+
+        Raises:
+            GraphError: It is wrong, or it writes.
+        """
+        if self.embedded:
+            # Bolt lets a write through here, HTTP does not; the values come over Bolt, so that both backends agree.
+            await self._server_request("query", "opencypher", cypher, limit=1)
+
+        async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
+            result = await tx.run(cypher)
+            keys = result.keys()
+            return [{key: plain(record[key]) for key in keys} async for record in result]
+
+        return await self.read(work, deadline=deadline)
+
+    async def run_schema(self, statement: str) -> None:
+        """Run one schema statement in a transaction of its own."""
+
+        async def work(tx: AsyncManagedTransaction) -> None:
+            await (await tx.run(statement)).consume()
+
+        await self.write(work, deadline=60.0)
+
+    async def server_sql(self, command: str) -> Any:
+        """Run one SQL command on the embedded server, for the indexes Cypher cannot make."""
+        return await self._server_request("command", "sql", command)
+
+    async def info(self) -> dict[str, Any]:
+        """What doctor and status show: server, version, address, sizes, nodes by label."""
+        found: dict[str, Any] = {"name": self.name, "chosen_by": self.target.chosen_by, "server": self._agent}
+        if self._server and self._address:
+            files = self._server.files
+            found |= {
+                "uri": f"bolt://127.0.0.1:{self._address.bolt_port}",
+                "http": f"http://127.0.0.1:{self._address.http_port}",
+                "username": USERNAME,
+                "password_file": str(files.password),
+                "database": DATABASE,
+                "version": self._address.version,
+                "pid": self._address.pid,
+                "data": str(files.root),
+                "log": str(files.server_log),
+                "size_bytes": await asyncio.to_thread(files.size),
+            }
+        else:
+            found |= {"uri": self.target.uri, "username": self.target.username, "database": self._database or "default"}
+        counted = await self.query_readonly("MATCH (n) UNWIND labels(n) AS label RETURN label, count(*) AS nodes")
+        found["nodes"] = {row["label"]: row["nodes"] for row in sorted(counted, key=lambda row: str(row["label"]))}
+        return found
+
+    async def close(self) -> None:
+        """Close connections and let go of the embedded server."""
+        if self._watcher:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
+        if self._driver:
+            await self._driver.close()
+        if self._server:
+            self._server.release()
+
+    @property
+    def _database(self) -> str | None:
+        return DATABASE if self.embedded else self.target.database or None
+
+    async def _open(self) -> None:
+        from ragforge_tui.graph.schema import migrate  # it is built on this module
+
+        self._on_phase("starting", None)
+        await self._connect(None)
+        await migrate(self, adopt=self.target.adopt, embedding_dimension=self.embedding_dimension)
+        self._set_phase("ready")
+        self._watcher = asyncio.create_task(self._watch())
+
+    async def _connect(self, broken: AsyncDriver | None) -> None:
+        """Make `_driver` a working one, unless somebody else did since `broken` was found broken."""
+        async with self._connecting:
+            if self._driver is not broken:
+                return
+            if self._server:
+                await self._attach()
+            else:
+                auth = (self.target.username, self.target.password)
+                await self._try_driver(self.target.uri, auth)
+
+    async def _attach(self) -> None:
+        assert self._server
+        while True:
+            address = await self._server.ensure_server(on_wait=lambda: self._set_phase("starting"))
+            self._address = address
+            try:
+                uri, auth = f"bolt://127.0.0.1:{address.bolt_port}", (USERNAME, self._server.files.read_password())
+                return await self._try_driver(uri, auth)
+            except GraphUnavailableError as error:
+                if refused(error.info):
+                    raise
+                log.info("embedded server %s does not answer yet: %s", address.pid, error)
+                await asyncio.sleep(0.1)
+
+    async def _try_driver(self, uri: str, auth: tuple[str, str]) -> None:
+        driver: AsyncDriver | None = None
+        try:
+            driver = AsyncGraphDatabase.driver(
+                uri,
+                auth=auth,
+                connection_timeout=CONNECT_TIMEOUT,
+                connection_acquisition_timeout=2 * CONNECT_TIMEOUT,
+                # Retrying is done here: at once, on constraint errors too, and at another port if need be.
+                max_transaction_retry_time=0,
+                keep_alive=True,
+                telemetry_disabled=True,
+                notifications_min_severity="OFF",
+                user_agent="ragforge-chat",
+            )
+            async with asyncio.timeout(CONNECT_TIMEOUT + 2):
+                agent = (await driver.get_server_info()).agent
+                if not self.embedded and (old := too_old(agent, self.name)):
+                    raise old
+                async with driver.session(database=self._database) as session:
+                    await (await session.run("RETURN 1")).consume()
+        except BaseException as error:
+            if driver:
+                await driver.close()
+            if isinstance(error, TimeoutError):
+                raise timed_out(self.name, CONNECT_TIMEOUT + 2) from error
+            if isinstance(error, DriverError | Neo4jError | OSError | ValueError):
+                raise self._explained(error) from error
+            raise
+        old_driver, self._driver, self._agent = self._driver, driver, agent
+        self._bookmarks = AsyncGraphDatabase.bookmark_manager()
+        if old_driver:
+            await old_driver.close()
+
+    async def _run(self, access: str, work: Work[T], deadline: float) -> T:
+        last: BaseException | None = None
+        try:
+            async with asyncio.timeout(deadline):
+                await self._wait_back()
+                retries = _Retries()
+                while True:
+                    driver = self._driver
+                    assert driver
+                    try:
+                        result = await self._attempt(driver, access, work, deadline)
+                    except (DriverError, Neo4jError, OSError) as error:
+                        last = error
+                        if not retries.worth(error, patient=self.embedded):
+                            raise self._failed(error) from error
+                        if lost(error) and self.embedded:
+                            await self._connect(driver)
+                        await retries.wait()
+                    else:
+                        self._set_phase("ready")
+                        return result
+        except TimeoutError as error:
+            failure = timed_out(self.name, deadline)
+            self._set_phase("unreachable", failure.info)
+            raise failure from last or error
+
+    async def _attempt(self, driver: AsyncDriver, access: str, work: Work[T], deadline: float) -> T:
+        async with driver.session(
+            database=self._database, default_access_mode=access, bookmark_manager=self._bookmarks
+        ) as session:
+            bounded = unit_of_work(timeout=deadline)(work)
+            if access == READ_ACCESS:
+                return await session.execute_read(bounded)
+            return await session.execute_write(bounded)
+
+    async def _wait_back(self) -> None:
+        """Fail at once while the graph is known to be away; `_watch` says when it is back."""
+        phase, error = self._phase
+        if phase in ("unreachable", "refused") and error:
+            try:
+                async with asyncio.timeout(WATCH_SECONDS):
+                    await self._back.wait()
+            except TimeoutError:
+                raise GraphUnavailableError(error.what, todo=error.todo, kind=error.kind) from None
+
+    async def _watch(self) -> None:
+        """Keep the embedded server supervised; when the graph is away, look whether it is back."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            try:
+                if self._server:
+                    self._server.keep_supervised()
+                if self._phase[0] in ("unreachable", "refused"):
+                    await self._connect(self._driver)
+                    self._set_phase("ready")
+            except GraphError as error:
+                self._set_phase("refused" if refused(error.info) else "unreachable", error.info)
+
+    async def _server_request(self, kind: str, language: str, command: str, limit: int = 20_000) -> Any:
+        assert self._server
+        for attempt in range(3):
+            address = await self._server.ensure_server()
+            password = self._server.files.read_password()
+            payload = {"language": language, "command": command, "limit": limit}
+            ask = (address.http_port, USERNAME, password, f"{kind}/{DATABASE}", payload)
+            try:
+                return await asyncio.to_thread(http.request, *ask, timeout=60.0)
+            except http.HttpError as error:
+                if "NotIdempotent" in error.exception:
+                    todo = "Only reading is allowed here."
+                    raise GraphError("The statement writes.", todo=todo, kind="graph_statement") from error
+                raise GraphError(f"The graph refused a statement: {error}", kind="graph_statement") from error
+            except OSError as error:
+                log.info("embedded server's HTTP endpoint did not answer (%s): %s", attempt, error)
+                await asyncio.sleep(0.5)
+        raise timed_out(self.name, 60)
+
+    def _explained(self, error: BaseException) -> GraphError:
+        return explain(error, self.name, self.target.username, self.target.database)
+
+    def _failed(self, error: BaseException) -> GraphError:
+        explained = self._explained(error)
+        if isinstance(explained, GraphUnavailableError):
+            self._set_phase("refused" if refused(explained.info) else "unreachable", explained.info)
+        return explained
+
+    def _set_phase(self, phase: GraphPhase, error: ErrorInfo | None = None) -> None:
+        if phase == "ready":
+            self._back.set()
+        else:
+            self._back.clear()
+        if self._phase != (phase, error):
+            self._phase = (phase, error)
+            self._on_phase(phase, error)
+
+
+class _Retries:
+    """When a failed transaction is worth another try, and how long to wait before it."""
+
+    def __init__(self) -> None:
+        self._constraints = 0
+        self._tries = 0
+        self._lost_since: float | None = None
+
+    def worth(self, error: BaseException, *, patient: bool) -> bool:
+        """Whether to try again; `patient` when a lost server is started again by us."""
+        if isinstance(error, ConstraintError):
+            self._constraints += 1
+            return self._constraints < CONSTRAINT_ATTEMPTS
+        if lost(error):
+            clock = asyncio.get_running_loop().time()
+            self._lost_since = self._lost_since or clock
+            return patient or clock - self._lost_since < LOST_PATIENCE
+        return isinstance(error, DriverError | Neo4jError) and error.is_retryable()
+
+    async def wait(self) -> None:
+        """Wait a little longer each time, never in step with other writers."""
+        self._tries += 1
+        await asyncio.sleep(min(0.01 * 2**self._tries, 0.5) * random.uniform(0.3, 1.0))

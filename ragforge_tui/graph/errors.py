@@ -1,0 +1,166 @@
+"""The driver's errors, put into words: what happened and what to do about it.
+
+Used by `Graph` alone. Cut here because it is one table with many entries and no state.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Iterator
+
+from neo4j.exceptions import (
+    AuthError,
+    ConfigurationError,
+    ConstraintError,
+    DriverError,
+    Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
+)
+
+from ragforge_tui.errors import ErrorInfo, GraphError, GraphUnavailableError
+
+MINIMUM = (5, 23)
+REFUSALS = frozenset({"graph_auth", "graph_version", "graph_database", "graph_tls", "graph_uri", "graph_foreign"})
+"""Kinds of error where the server answered, or never will as configured: waiting does not help."""
+
+
+def refused(error: ErrorInfo) -> bool:
+    """Whether only a person can mend it."""
+    return error.kind in REFUSALS or error.kind in {"graph_newer", "graph_not_embedded"}
+
+
+def lost(error: BaseException) -> bool:
+    """Whether the connection broke, as opposed to the server refusing a statement."""
+    if isinstance(error, DriverError):
+        return isinstance(error, ServiceUnavailable | SessionExpired) or "Connection" in type(error).__name__
+    return isinstance(error, OSError)
+
+
+def explain(error: BaseException, name: str, username: str, database: str) -> GraphError:
+    """The error a person is shown for one the driver raised.
+
+    Args:
+        error: What was raised.
+        name: The graph as it is called on the screen.
+        username: The user it was tried with.
+        database: The database asked for, empty for the default one.
+    """
+    said = _first_line(error)
+    if isinstance(error, ConfigurationError | ValueError):
+        return _unavailable(
+            "graph_uri", f"The graph's URI {name} cannot be used: {said}", "Write it as bolt://host:7687 or neo4j://…"
+        )
+    if isinstance(error, AuthError):
+        return _rejected(error, name, username)
+    if isinstance(error, Neo4jError):
+        return _server_error(error, name, database, said)
+    if trouble := _tls(error):
+        return _unavailable(
+            "graph_tls",
+            f"No encrypted connection to the graph at {name}: {trouble}.",
+            "Use bolt:// or neo4j:// for a server without TLS, +ssc for a certificate of its own making.",
+        )
+    return _unreachable(error, name)
+
+
+def too_old(agent: str, name: str) -> GraphUnavailableError | None:
+    """An error when what the server calls itself is not a Neo4j new enough."""
+    match = re.match(r"Neo4j/v?(\d+)\.(\d+)", agent)
+    if match and "compatible" not in agent and (int(match[1]), int(match[2])) >= MINIMUM:
+        return None
+    needed = ".".join(map(str, MINIMUM))
+    return _unavailable(
+        "graph_version",
+        f"The server at {name} is {agent or 'of an unknown kind'}; Neo4j {needed} or newer is needed.",
+        "Upgrade it (5.26 LTS is tested), or leave the URI out to use the embedded graph.",
+    )
+
+
+def timed_out(name: str, seconds: float) -> GraphUnavailableError:
+    """The error of a statement or connection that got no answer in time."""
+    return _unavailable(
+        "graph_timeout", f"The graph at {name} did not answer within {seconds:.0f} s.", "Check that it is running."
+    )
+
+
+def _rejected(error: AuthError, name: str, username: str) -> GraphUnavailableError:
+    if "RateLimit" in (error.code or ""):
+        return _unavailable(
+            "graph_auth", f"The graph at {name} refuses log-ins after too many wrong ones.", "Wait a few seconds."
+        )
+    return _unavailable(
+        "graph_auth",
+        f"The graph at {name} refused the password of user {username!r}.",
+        "Check NEO4J_USERNAME and NEO4J_PASSWORD, or graph.username and graph.password.",
+    )
+
+
+def _server_error(error: Neo4jError, name: str, database: str, said: str) -> GraphError:
+    code = error.code or ""
+    if code.endswith("DatabaseNotFound"):
+        return _unavailable(
+            "graph_database", f"The graph at {name} has no database {database!r}.", "Check NEO4J_DATABASE."
+        )
+    if "CredentialsExpired" in code:
+        return _unavailable(
+            "graph_auth", f"The password at {name} has to be changed first.", "Log in once with another Neo4j tool."
+        )
+    if "DatabaseUnavailable" in code or code.endswith("General.DatabaseUnavailable"):
+        return _unavailable("graph_unreachable", f"The graph at {name} is not available: {said}", "Try again shortly.")
+    if isinstance(error, ConstraintError):
+        return GraphError(f"The graph refused a value that is already taken: {said}", kind="graph_conflict")
+    return GraphError(f"The graph refused a statement: {said}", kind="graph_statement")
+
+
+def _unreachable(error: BaseException, name: str) -> GraphUnavailableError:
+    text = " ".join(str(cause) for cause in _causes(error))
+    if "looks like HTTP" in text:
+        return _unavailable(
+            "graph_unreachable",
+            f"What answers at {name} speaks HTTP, not Bolt.",
+            "Use the Bolt port, usually 7687.",
+        )
+    if "resolve" in text:
+        return _unavailable("graph_unreachable", f"The host of {name} is not known.", "Check the URI, or the network.")
+    if "handshake" in text:
+        return _unavailable(
+            "graph_unreachable",
+            f"What answers at {name} does not speak Bolt, or only with TLS.",
+            "Check the port; try bolt+s:// or neo4j+s://.",
+        )
+    return _unavailable(
+        "graph_unreachable", f"No graph answers at {name}.", "Start it, or check graph.uri (NEO4J_URI) and the network."
+    )
+
+
+def _unavailable(kind: str, what: str, todo: str) -> GraphUnavailableError:
+    return GraphUnavailableError(what, todo=todo, kind=kind)
+
+
+def _tls(error: BaseException) -> str:
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"the server's certificate is not trusted ({cause.verify_message})"
+        if isinstance(cause, ssl.SSLError):
+            return "the server does not answer with TLS"
+        if type(cause).__name__ == "BoltSecurityError":
+            return "the TLS handshake failed"
+    return ""
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: list[BaseException] = [error]
+    while seen:
+        current = seen.pop(0)
+        yield current
+        if isinstance(current, BaseExceptionGroup):
+            seen.extend(current.exceptions)
+        if current.__cause__ is not None:
+            seen.append(current.__cause__)
+
+
+def _first_line(error: BaseException) -> str:
+    text = (error.message or "") if isinstance(error, Neo4jError) else str(error)
+    return text.strip().partition("\n")[0][:300] or type(error).__name__

@@ -1,0 +1,41 @@
+"""Values of the driver as plain data: what ``graph query`` prints, equal on both backends."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from datetime import date, datetime, time
+from typing import Any
+
+from neo4j.graph import Node, Path, Relationship
+from neo4j.time import Date, DateTime, Duration, Time
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON can say: nodes and relationships with their properties, times in ISO 8601, bytes in base64."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case Node():
+            return {"labels": sorted(value.labels), "properties": _mapping(value)}
+        case Relationship():
+            return {"type": value.type, "properties": _mapping(value)}
+        case Path():
+            return {"nodes": [plain(node) for node in value.nodes], "relationships": [plain(r) for r in value]}
+        case DateTime() | Date() | Time():
+            return value.to_native().isoformat()
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Duration():
+            return value.iso_format()
+        case bytes() | bytearray():
+            return base64.b64encode(value).decode()
+        case Mapping():
+            return _mapping(value)
+        case list() | tuple() | set() | frozenset():
+            return [plain(item) for item in value]
+    return str(value)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return {str(key): plain(item) for key, item in sorted(value.items())}
