@@ -1,0 +1,121 @@
+"""What many tests need: an own home for the program, and both graph backends, one server each per worker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from ragforge_tui.config import Paths
+from ragforge_tui.graph import Graph, GraphTarget, stop_server
+from ragforge_tui.graph.attach import ServerHold
+from tests.support.neo4j_server import Neo4jMissingError, Neo4jServer
+
+DIMENSION = 16
+LINGER = 1.0
+HEAP_MB = 384
+BACKENDS = ["embedded", "neo4j"]
+FOREIGN_VARIABLES = ("RAGFORGE_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "MISTRAL_", "GROQ_", "OPENROUTER_")
+KEPT_VARIABLES = ("RAGFORGE_TEST_", "RAGFORGE_REQUIRE_")
+
+
+def paths_under(home: Path) -> Paths:
+    """The program's folders under one."""
+    return Paths(config=str(home / "config"), data=str(home / "data"), state=str(home / "state"))
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An own RAGFORGE_HOME for each test, and none of the developer's own keys or graphs."""
+    for name in list(os.environ):
+        if name.startswith(FOREIGN_VARIABLES) and not name.startswith(KEPT_VARIABLES):
+            monkeypatch.delenv(name)
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("RAGFORGE_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def embedded_paths(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Paths]:
+    """Folders of an embedded server that runs as long as this worker."""
+    paths = paths_under(tmp_path_factory.mktemp("embedded"))
+    hold = ServerHold(paths, heap_mb=HEAP_MB, linger_seconds=LINGER)
+    try:
+        asyncio.run(hold.ensure_server())
+        yield paths
+    finally:
+        hold.release()
+        stop_server(paths)
+
+
+@pytest.fixture(scope="session")
+def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServer]:
+    """A real Neo4j that runs as long as this worker; skipped where there is none, unless it is required."""
+    server = Neo4jServer(tmp_path_factory.mktemp("neo4j"))
+    try:
+        server.start()
+    except Neo4jMissingError as error:
+        if os.environ.get("RAGFORGE_REQUIRE_NEO4J") == "1":
+            pytest.fail(f"RAGFORGE_REQUIRE_NEO4J=1, but {error}")
+        pytest.skip(f"no Neo4j: {error}")
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(params=BACKENDS)
+def graph_target(request: pytest.FixtureRequest) -> GraphTarget:
+    """Each backend in turn, as the settings would name it."""
+    return target_of(request)
+
+
+def target_of(request: pytest.FixtureRequest) -> GraphTarget:
+    """The target of the backend a fixture is parametrised with."""
+    if request.param == "embedded":
+        request.getfixturevalue("embedded_paths")
+        return GraphTarget(embedded=True, chosen_by="default")
+    server: Neo4jServer = request.getfixturevalue("neo4j_server")
+    return GraphTarget(uri=server.uri, username=server.username, password=server.password, adopt=True, chosen_by="test")
+
+
+@pytest.fixture
+def graph_paths(graph_target: GraphTarget, home: Path, request: pytest.FixtureRequest) -> Paths:
+    """The folders to open `graph_target` with."""
+    if graph_target.embedded:
+        paths: Paths = request.getfixturevalue("embedded_paths")
+        return paths
+    return paths_under(home)
+
+
+@pytest.fixture
+async def graph(graph_target: GraphTarget, graph_paths: Paths) -> AsyncIterator[Graph]:
+    """An open, empty graph on each backend."""
+    opened = await open_graph(graph_target, graph_paths)
+    try:
+        await empty(opened)
+        yield opened
+    finally:
+        await opened.close()
+
+
+async def open_graph(target: GraphTarget, paths: Paths) -> Graph:
+    """Open a graph as the tests do: small vectors, short lingering."""
+    return await Graph.open(target, paths, heap_mb=HEAP_MB, linger_seconds=LINGER, embedding_dimension=DIMENSION)
+
+
+async def empty(graph: Graph) -> None:
+    """Delete everything but the schema's own nodes."""
+
+    async def work(tx) -> int:  # type: ignore[no-untyped-def]  # tests need not import the driver
+        result = await tx.run(
+            "MATCH (n) WHERE NOT n:RagforgeSchema AND NOT n:RagforgeMigration WITH n LIMIT 500 "
+            "DETACH DELETE n RETURN count(*) AS deleted"
+        )
+        return int((await result.single())["deleted"])
+
+    while await graph.write(work):
+        pass
