@@ -1,0 +1,373 @@
+"""The chat screen: widgets, keys and what they lead to.
+
+`run_chat` is all that `cli` needs. The app paints first and connects after; what it does with the engine is in
+`controller.py`, what slash commands do in `actions.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
+from typing import ClassVar
+
+from textual import events
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widgets import Static
+
+from ragforge_tui.protocol import Engine
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui import theme
+from ragforge_tui.tui.actions import ChatActions
+from ragforge_tui.tui.chrome import Header, Queue, StatusLine
+from ragforge_tui.tui.clipboard import copy_sequence
+from ragforge_tui.tui.commands import COMMANDS, Command, Registry, key_name
+from ragforge_tui.tui.controller import ChatController
+from ragforge_tui.tui.history import Draft, History
+from ragforge_tui.tui.menu import SlashMenu
+from ragforge_tui.tui.options import ChatOptions
+from ragforge_tui.tui.panel import Question, QuestionPanel
+from ragforge_tui.tui.prompt import Prompt
+from ragforge_tui.tui.transcript import Transcript
+
+__all__ = ["ChatApp", "ChatOptions", "run_chat"]
+
+HINT_SECONDS = 2.0
+DRAFT_SECONDS = 0.5
+QUIET_SECONDS = 0.8
+"""A question takes the focus only when no key came for this long: a letter meant for the prompt must not answer."""
+SHOW_SENDING_SECONDS = 0.25
+
+
+def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> int:
+    """Run the chat until the person leaves; says afterwards how to resume.
+
+    Args:
+        connect: Starts an engine; called after the first paint, and again after a crash of the engine.
+        options: How it starts.
+
+    Returns:
+        The exit status.
+    """
+    app = ChatApp(connect, options)
+    conversation_id = app.run()
+    if conversation_id:
+        sys.stdout.write(f"Conversation {conversation_id}\nResume: ragforge-chat --resume {conversation_id[:8]}\n")
+        sys.stdout.flush()
+    return app.return_code or 0
+
+
+class ChatApp(App[str]):
+    """One chat."""
+
+    TITLE = "ragforge-chat"
+    CSS_PATH = "chat.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "interrupt", show=False, priority=True, system=True),
+        *(
+            Binding(command.key, f"command('{command.name}')", command.help, show=False, id=command.name)
+            for command in COMMANDS
+            if command.key and command.name not in ("stop", "quit")
+        ),
+        Binding("escape", "escape", show=False, id="stop"),
+        Binding("ctrl+q", "command('quit')", show=False, priority=True, id="quit"),
+        Binding("pageup", "scroll_chat(-1)", show=False),
+        Binding("pagedown", "scroll_chat(1)", show=False),
+    ]
+
+    def __init__(self, connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> None:
+        super().__init__()
+        self.options = options
+        self.registry = Registry()
+        self.controller = ChatController(self, connect, options)
+        self.actions = ChatActions(self)
+        self.clock: Callable[[], float] = time.monotonic
+        self.now: Callable[[], datetime] = lambda: datetime.now().astimezone()
+        self.transcript = Transcript()
+        self.questions = QuestionPanel()
+        self._menu = SlashMenu()
+        self.prompt = Prompt(History(options.state_dir, options.workspace), self.registry, self._menu)
+        self._draft = Draft(options.state_dir, options.workspace)
+        self._queue = Queue()
+        state = self.controller.state
+        self._header = Header(state, id="header")
+        hints = [f"{key_name(c.key)} {c.hint}" for c in COMMANDS if c.hint and c.name != "stop"]
+        self._status = StatusLine(state, " · ".join(["/ commands", "^p palette", *hints]))
+        self._drawn: object = None
+        self._ticker: Timer | None = None
+        self._draft_timer: Timer | None = None
+        self._hint_timer: Timer | None = None
+        self._quit_armed = False
+        self._set_up_looks()
+
+    def _set_up_looks(self) -> None:
+        for own in (theme.DARK, theme.LIGHT):
+            self.register_theme(own)
+        name = theme.choose(self.options.tui.theme, os.environ)
+        self.theme = name if name in self.available_themes else theme.DARK.name
+        if self.options.tui.reduced_motion:
+            self.animation_level = "none"
+        keymap = {key: value for key, value in self.options.tui.keymap.items() if self.registry.get(key)}
+        self.set_keymap(keymap)
+        for name, keys in keymap.items():
+            command = self.registry.get(name)
+            if command is not None and not command.key:
+                self.bind(keys, f"command('{command.name}')", description=command.help, show=False)
+
+    def compose(self) -> ComposeResult:
+        """Header, chat, what waits, prompt, status."""
+        yield self._header
+        yield self.transcript
+        yield self._queue
+        yield self.questions
+        yield self._menu
+        with Horizontal(id="prompt-row"):
+            yield Static(">", id="prompt-mark", markup=False)
+            yield self.prompt
+        yield self._status
+
+    def on_mount(self) -> None:
+        """Typing is possible from the first paint on; everything else comes after it."""
+        self.prompt.focus()
+        self.call_after_refresh(self._after_first_paint)
+
+    def _after_first_paint(self) -> None:
+        self.run_worker(self.controller.run_link(), name="engine", group="engine", exclusive=True, exit_on_error=False)
+        draft = self._draft.restore()
+        if draft is not None and not self.prompt.text:
+            self.prompt.put(draft)
+        gc.freeze()  # What is loaded by now stays; the collector need not look at it again.
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette: our commands, then the themes."""
+        for command in self.registry.commands:
+            yield SystemCommand(command.usage, command.help, lambda command=command: self._from_palette(command))
+        yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
+
+    def _from_palette(self, command: Command) -> None:
+        self._run_command(command, "")
+
+    # -- what the controller asks for
+
+    def refresh_chrome(self) -> None:
+        """Draw header and status again when what they show has changed."""
+        state = self.controller.state
+        state.questions = len(self.questions.waiting)
+        conversation = state.conversation
+        drawn = (
+            state.connection,
+            state.activity,
+            state.model,
+            state.graph,
+            state.spent.tokens,
+            state.hint,
+            conversation and (conversation.title, conversation.persona),
+        )
+        self._tick_while_busy()
+        if drawn != self._drawn:
+            self._drawn = drawn
+            self._header.refresh()
+            self._status.refresh()
+
+    def _tick_while_busy(self) -> None:
+        """Seconds are counted while a turn is under way; no timer runs otherwise."""
+        started = self.controller.state.turn_started
+        if started is None:
+            if self._ticker is not None:
+                self._ticker.stop()
+                self._ticker = None
+            if self._status.elapsed is not None:
+                self._status.elapsed = None
+                self._status.refresh()
+        elif self._ticker is None and not self.options.tui.reduced_motion:
+            self._ticker = self.set_interval(1.0, self._tick)
+
+    def _tick(self) -> None:
+        started = self.controller.state.turn_started
+        if started is not None:
+            self._status.elapsed = int(self.clock() - started)
+            self._status.refresh()
+
+    def show_queue(self) -> None:
+        """Show messages that wait. One that is just being stored is not worth a line."""
+        items = [item for item in self.controller.outbox.items if item.place != "sending"]
+        self._queue.show(items)
+        self.prompt.take_back_first = bool(items)
+
+    def show_queue_soon(self) -> None:
+        """Show also what is being stored, when that takes long."""
+        self.set_timer(SHOW_SENDING_SECONDS, lambda: self._queue.show(self.controller.outbox.items))
+
+    def give_back(self, text: str) -> None:
+        """A message that was not sent goes back into the prompt."""
+        self.prompt.put_back(text)
+        self.prompt.focus()
+
+    def cancel_group(self, group: str) -> None:
+        """Cancel workers."""
+        self.workers.cancel_group(self, group)
+
+    def ask(self, question: Question) -> None:
+        """Show a question; it gets the focus when nobody is typing."""
+        self.questions.ask(question)
+        self.refresh_chrome()
+        self._offer_question()
+
+    def _offer_question(self) -> None:
+        if not self.questions.waiting or self.prompt.text.strip():
+            return
+        quiet = time.monotonic() - self.prompt.last_key
+        if quiet < QUIET_SECONDS:
+            self.set_timer(QUIET_SECONDS - quiet, self._offer_question)
+        else:
+            self.questions.focus()
+
+    def hint(self, text: str) -> None:
+        """A word at the right of the status line, for a moment."""
+        self.controller.state.hint = text
+        self.refresh_chrome()
+        if self._hint_timer is not None:
+            self._hint_timer.stop()
+        self._hint_timer = self.set_timer(HINT_SECONDS, self._forget_hint)
+
+    def _forget_hint(self) -> None:
+        self._quit_armed = False
+        self.controller.state.hint = ""
+        self.refresh_chrome()
+
+    async def leave(self) -> None:
+        """End the engine in order and leave."""
+        self._draft.save(self.prompt.entry)
+        await self.controller.close()
+        self.exit(self.controller.state.conversation_id or None)
+
+    # -- the prompt
+
+    def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
+        """Enter: a command runs, a message is sent."""
+        event.stop()
+        text = event.text
+        if not text.strip():
+            return
+        parsed = self.registry.parse(text)
+        if parsed is not None and parsed.command is None:
+            meant = self.registry.suggest(parsed.name)
+            ask = f"Did you mean /{meant.name}?" if meant else "/help lists all commands."
+            self.controller.notice(f"There is no command /{parsed.name}. {ask}", "warning")
+            return
+        self.prompt.remember()
+        self.prompt.empty()
+        if parsed is not None and parsed.command is not None:
+            self._run_command(parsed.command, parsed.argument)
+        else:
+            self.controller.send(text)
+
+    def on_prompt_take_back(self, event: Prompt.TakeBack) -> None:
+        """Queued messages are wanted back."""
+        event.stop()
+        self.controller.spawn(self.controller.take_back(), group="queue", exclusive=True)
+
+    def on_prompt_answer(self, event: Prompt.Answer) -> None:
+        """Tab: to the question that waits."""
+        event.stop()
+        if self.questions.waiting:
+            self.questions.focus()
+
+    def on_text_area_changed(self) -> None:
+        """Keep the draft, a little later."""
+        if self._draft_timer is None:
+            self._draft_timer = self.set_timer(DRAFT_SECONDS, self._save_draft)
+
+    def _save_draft(self) -> None:
+        self._draft_timer = None
+        self._draft.save(self.prompt.entry)
+
+    # -- questions and transcript
+
+    def on_question_panel_emptied(self, event: QuestionPanel.Emptied) -> None:
+        """All answered: back to the prompt."""
+        event.stop()
+        self.prompt.focus()
+        self.refresh_chrome()
+
+    def on_question_panel_left(self, event: QuestionPanel.Left) -> None:
+        """Back to the prompt for a moment."""
+        event.stop()
+        self.prompt.focus()
+
+    def on_transcript_need_earlier(self, event: Transcript.NeedEarlier) -> None:
+        """Scrolled to the oldest turn that is loaded."""
+        event.stop()
+        self.controller.spawn(self.controller.fetch_earlier(event.before_turn), group="earlier", exclusive=True)
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter typed while the chat has the focus is meant for the prompt."""
+        if self.focused in (self.transcript, None) and event.is_printable and event.character and not self._covered:
+            event.stop()
+            self.prompt.focus()
+            self.prompt.insert(event.character)
+
+    @property
+    def _covered(self) -> bool:
+        """Whether a picker, help or the palette stands over the chat."""
+        return len(self.screen_stack) > 1
+
+    # -- keys
+
+    def _run_command(self, command: Command, argument: str) -> None:
+        self.controller.spawn(self._await_command(command, argument), group="command")
+
+    async def _await_command(self, command: Command, argument: str) -> None:
+        await command.handler(self.actions, argument)
+
+    def action_command(self, name: str) -> None:
+        """A command by its key."""
+        command = self.registry.get(name)
+        if command is not None and (not self._covered or name == "quit"):
+            self._run_command(command, "")
+
+    async def action_quit(self) -> None:
+        """Leave in order."""
+        await self.leave()
+
+    def action_escape(self) -> None:
+        """Close the menu, else stop; with messages queued the engine goes on with the first."""
+        if self._menu.chosen is not None:
+            self._menu.close()
+        elif self.controller.state.busy:
+            self.controller.spawn(self.controller.stop(), group="stop")
+
+    def action_interrupt(self) -> None:
+        """ctrl+c: copy a selection, else close, else stop, else quit when pressed twice."""
+        selected = self.screen.get_selected_text() or self.prompt.selected_text
+        if selected:
+            self.copy_to_clipboard(plain_text(selected))
+            self.screen.clear_selection()
+            self.hint("sent to the clipboard")
+        elif self._covered and not self._quit_armed:
+            self.pop_screen()
+        elif self.controller.state.busy:
+            self.action_escape()
+        elif self._quit_armed:
+            self.action_command("quit")
+        else:
+            self._quit_armed = True
+            self.hint("^c again quits")
+
+    def action_scroll_chat(self, direction: int) -> None:
+        """Page through the chat while the prompt keeps the focus."""
+        step = max(self.transcript.size.height - 2, 1)
+        self.transcript.scroll_relative(y=direction * step, animate=False)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Through the terminal (OSC 52), also from inside tmux."""
+        self._clipboard = text
+        if self._driver is not None:
+            self._driver.write(copy_sequence(text, os.environ))

@@ -1,0 +1,157 @@
+"""A list one walks with the arrow keys: slash menu, pickers and questions all show theirs with it.
+
+One widget that draws its lines, so that a thousand sessions cost what the visible dozen costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rich.cells import cell_len, set_cell_size
+from textual import events
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.widget import Widget
+
+from ragforge_tui.text import plain_text
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One row.
+
+    Attributes:
+        key: What it stands for.
+        label: What is read first.
+        detail: Said quietly behind it.
+        heading: Rows with the same heading follow each other; it is shown once, above them.
+        mark: A key that picks it, shown before the label.
+    """
+
+    key: str
+    label: str
+    detail: str = ""
+    heading: str = ""
+    mark: str = ""
+
+
+class ChoiceList(Widget):
+    """Rows with a cursor. The owner keeps the focus and calls `move`; a click picks."""
+
+    DEFAULT_CSS = "ChoiceList { height: auto; width: 1fr; }"
+    ALLOW_SELECT = False
+
+    class Picked(Message):
+        """A row was clicked."""
+
+        def __init__(self, choices: ChoiceList, choice: Choice) -> None:
+            super().__init__()
+            self.choices = choices
+            self.choice = choice
+
+        @property
+        def control(self) -> ChoiceList:
+            """The list."""
+            return self.choices
+
+    def __init__(self, *, max_rows: int = 0, detail_right: bool = False, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._rows: list[Choice] = []
+        self._lines: list[int | str] = []
+        self._cursor = 0
+        self._max_rows = max_rows
+        self._detail_right = detail_right
+
+    @property
+    def rows(self) -> list[Choice]:
+        """What is listed."""
+        return self._rows
+
+    @property
+    def chosen(self) -> Choice | None:
+        """The row under the cursor."""
+        return self._rows[self._cursor] if self._rows else None
+
+    def show(self, rows: list[Choice], *, headings: bool = True, keep: bool = False) -> None:
+        """Replace the rows; `keep` leaves the cursor on the same key."""
+        key = self.chosen.key if keep and self.chosen else None
+        self._rows = rows
+        self._lines = []
+        heading = ""
+        for index, row in enumerate(rows):
+            if headings and row.heading != heading:
+                heading = row.heading
+                self._lines.append(heading)
+            self._lines.append(index)
+        self._cursor = next((index for index, row in enumerate(rows) if row.key == key), 0)
+        self.refresh(layout=True)
+
+    def move(self, step: int, *, wrap: bool = False) -> None:
+        """Move the cursor."""
+        if not self._rows:
+            return
+        target = self._cursor + step
+        self._cursor = target % len(self._rows) if wrap else max(0, min(target, len(self._rows) - 1))
+        self.refresh()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many lines as there are, at most `max_rows`."""
+        return min(len(self._lines), self._max_rows) if self._max_rows else len(self._lines)
+
+    def _top(self) -> int:
+        """First line shown: the cursor's line is kept in view."""
+        height = max(self.size.height, 1)
+        line = self._lines.index(self._cursor) if self._rows else 0
+        return max(0, min(line - height // 2, len(self._lines) - height))
+
+    def render(self) -> Content:
+        """The visible lines."""
+        width = self.size.width
+        top = self._top()
+        label_width = max((cell_len(row.mark) + cell_len(row.label) for row in self._rows), default=0) + 3
+        lines = []
+        for line in self._lines[top : top + self.size.height]:
+            if isinstance(line, str):
+                lines.append(Content.styled(line, "dim"))
+            else:
+                lines.append(self._draw(self._rows[line], line == self._cursor, width, label_width))
+        return Content("\n").join(lines)
+
+    def _draw(self, row: Choice, selected: bool, width: int, label_width: int) -> Content:
+        cursor = "▸ " if selected else "  "
+        mark = f"{row.mark}  " if row.mark else ""
+        label = _one_line(row.label)
+        detail = _one_line(row.detail)
+        room = max(width - 2 - cell_len(mark), 1)
+        parts: list[Any] = [(cursor, "$primary"), (mark, "$primary bold" if selected else "$primary")]
+        if self._detail_right:
+            space = max(room - cell_len(detail) - 1, 1)
+            shown = _fit(label, space)
+            parts += [(shown, "bold" if selected else ""), (f" {_fit(detail, max(room - space - 1, 0))}", "dim")]
+        else:
+            shown = _fit(label, min(label_width, room))
+            parts.append((shown, "bold" if selected else ""))
+            if room > label_width + 8:
+                parts.append((_fit(detail, room - label_width), "dim"))
+        return Content.assemble(*parts)
+
+    def on_click(self, event: events.Click) -> None:
+        """Pick the row under the mouse."""
+        index = self._top() + event.y
+        if index < len(self._lines) and isinstance(line := self._lines[index], int):
+            self._cursor = line
+            self.refresh()
+            self.post_message(self.Picked(self, self._rows[line]))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(plain_text(text).split())
+
+
+def _fit(text: str, width: int) -> str:
+    """Exactly `width` cells; a cut is shown by an ellipsis."""
+    if cell_len(text) <= width:
+        return text + " " * (width - cell_len(text))
+    return set_cell_size(text, max(width - 1, 0)) + "…" if width else ""

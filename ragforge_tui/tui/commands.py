@@ -1,0 +1,129 @@
+"""The one registry of commands: slash menu, key bindings, palette, footer and /help all come from it.
+
+Pure; loads no widgets. Handlers call `Actions`, which `actions.py` implements.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ragforge_tui.tui import fuzzy
+
+
+class Actions(Protocol):
+    """What commands can do to the chat."""
+
+    async def help(self) -> None: ...
+    async def new(self) -> None: ...
+    async def resume(self, ref: str) -> None: ...
+    async def pick_session(self) -> None: ...
+    async def model(self, name: str) -> None: ...
+    async def retry(self) -> None: ...
+    async def rename(self, title: str) -> None: ...
+    async def archive(self) -> None: ...
+    async def delete(self) -> None: ...
+    async def undo_delete(self) -> None: ...
+    async def export(self, target: str) -> None: ...
+    async def stop(self) -> None: ...
+    async def quit(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One thing a person can ask of the chat.
+
+    Attributes:
+        arguments: How they are written, such as ``[ID]``; empty when it takes none.
+        key: The key it is bound to, empty for none; `name` is its id in `tui.keymap`.
+        hint: A word for the footer; empty keeps it out.
+    """
+
+    name: str
+    help: str
+    handler: Callable[[Actions, str], Awaitable[None]]
+    aliases: tuple[str, ...] = ()
+    arguments: str = ""
+    key: str = ""
+    hint: str = ""
+
+    @property
+    def usage(self) -> str:
+        """As it is typed."""
+        return f"/{self.name} {self.arguments}".rstrip()
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("help", "Commands and keys", lambda do, _: do.help(), ("?", "keys"), key="f1"),
+    Command("new", "Start a new conversation", lambda do, _: do.new(), ("clear",), key="ctrl+n"),
+    Command("resume", "Open a conversation by id, or pick one", lambda do, ref: do.resume(ref), arguments="[ID]"),
+    Command("sessions", "Find and open an earlier conversation", lambda do, _: do.pick_session(), key="ctrl+o"),
+    Command("model", "Choose the model that answers next", lambda do, name: do.model(name), arguments="[NAME]"),
+    Command("retry", "Ask again for the last answer", lambda do, _: do.retry()),
+    Command("rename", "Give this conversation a title", lambda do, title: do.rename(title), arguments="TITLE"),
+    Command("archive", "Put this conversation away", lambda do, _: do.archive()),
+    Command("delete", "Delete this conversation; it can be undone for 7 days", lambda do, _: do.delete()),
+    Command("undo-delete", "Bring back the conversation deleted last", lambda do, _: do.undo_delete()),
+    Command(
+        "export", "Write this conversation to a file (.json or .md)", lambda do, to: do.export(to), arguments="[FILE]"
+    ),
+    Command("stop", "Stop the answer under way", lambda do, _: do.stop(), key="escape", hint="stop"),
+    Command("quit", "Leave the chat", lambda do, _: do.quit(), ("exit", "q"), key="ctrl+q", hint="quit"),
+)
+
+_SHAPE = re.compile(r"/([A-Za-z?][\w-]*|\?)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A line that has the shape of a command; `command` is None when there is none of that name."""
+
+    name: str
+    argument: str
+    command: Command | None
+
+
+class Registry:
+    """Commands by name and alias."""
+
+    def __init__(self, commands: tuple[Command, ...] = COMMANDS) -> None:
+        self.commands = commands
+        self._by_name = {name: command for command in commands for name in (command.name, *command.aliases)}
+
+    def get(self, name: str) -> Command | None:
+        """By name or alias."""
+        return self._by_name.get(name.lower())
+
+    def parse(self, text: str) -> Parsed | None:
+        """What a prompt asks for, or None when it is a message.
+
+        A path such as ``/usr/bin`` at the start of a message is not a command.
+        """
+        word, _, argument = text.strip().partition(" ")
+        match = _SHAPE.match(word)
+        if match is None or "\n" in word:
+            return None
+        name = match[1] or ""
+        return Parsed(name, argument.strip(), self.get(name))
+
+    def suggest(self, name: str) -> Command | None:
+        """The command that was probably meant."""
+        close = difflib.get_close_matches(name.lower(), self._by_name, n=1, cutoff=0.6)
+        return self._by_name[close[0]] if close else None
+
+    def complete(self, text: str) -> list[Command]:
+        """Commands for the menu while a prompt's first word is being typed, best first."""
+        if not text.startswith("/") or not _SHAPE.match(text):
+            return []
+        return fuzzy.best(text[1:], self.commands, lambda command: " ".join((command.name, *command.aliases)))
+
+
+KEY_NAMES = {"escape": "esc", "enter": "enter", "f1": "F1"}
+
+
+def key_name(key: str) -> str:
+    """A key as people write it: ``ctrl+o`` is ``^o``."""
+    return KEY_NAMES.get(key, key.replace("ctrl+", "^"))

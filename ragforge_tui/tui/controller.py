@@ -1,0 +1,400 @@
+"""What the chat does with the engine: connect, open, send, follow, start again after a crash.
+
+Between `app.py` (widgets and keys) and the engine; holds no widgets of its own but calls the view it was given.
+Slash commands are in `actions.py`, events come in through `dispatch.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from ragforge_tui.errors import EngineGoneError, ErrorInfo, NotFoundError, RagforgeError
+from ragforge_tui.events import (
+    ApprovalDecision,
+    ApprovalRequested,
+    GraphChanged,
+    ModelChanged,
+    TrustRequested,
+    TurnEnd,
+    TurnEvent,
+    TurnStarted,
+)
+from ragforge_tui.models import Turn
+from ragforge_tui.protocol import (
+    AnswerApproval,
+    AnswerTrust,
+    CancelTurn,
+    ConversationView,
+    CreateConversation,
+    Engine,
+    FetchTurns,
+    Hello,
+    OpenConversation,
+    Request,
+    SendMessage,
+    Unqueue,
+)
+from ragforge_tui.tui import follow
+from ragforge_tui.tui.dispatch import dispatch
+from ragforge_tui.tui.options import ChatOptions
+from ragforge_tui.tui.outbox import Outbox
+from ragforge_tui.tui.panel import approval_question, trust_question
+from ragforge_tui.tui.state import ChatState
+
+if TYPE_CHECKING:
+    from ragforge_tui.tui.app import ChatApp
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+Level = Literal["info", "warning", "error"]
+
+PAGE_TURNS = 30
+POLL_SECONDS = 1.0
+CLOSE_SECONDS = 10.0
+STEADY_SECONDS = 30.0
+"""An engine that lived this long is not part of a row of crashes."""
+MAX_CRASHES = 3
+
+
+class ChatController:
+    """One per chat screen."""
+
+    def __init__(self, view: ChatApp, connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> None:
+        self.view = view
+        self.options = options
+        self.state = ChatState(persona=options.persona)
+        self.outbox = Outbox()
+        self.engine: Engine | None = None
+        self._connect = connect
+        self._send_lock = asyncio.Lock()
+        self._begin_lock = asyncio.Lock()
+        self._start_again = asyncio.Event()
+        self._pending_open = _first_ref(options)
+        self._first_turn = 1
+        self._was_lost = False
+
+    # -- connection
+
+    async def run_link(self) -> None:
+        """Hold an engine: connect, read its events, start another one when it ends. Runs as long as the chat."""
+        crashes = 0
+        loop = asyncio.get_running_loop()
+        while not self.state.closing:
+            since = loop.time()
+            error = await self._live_once()
+            if self.state.closing:
+                return
+            crashes = 1 if loop.time() - since > STEADY_SECONDS else crashes + 1
+            self._engine_lost(error, give_up=crashes > MAX_CRASHES)
+            if crashes > MAX_CRASHES:
+                self._start_again.clear()
+                await self._start_again.wait()
+                crashes = 0
+            self.state.connection = "starting"
+            self.view.refresh_chrome()
+            await asyncio.sleep(0.1 * crashes)
+
+    async def _live_once(self) -> ErrorInfo | None:
+        """One engine from start to end; what went wrong when it could not be started."""
+        try:
+            engine = await self._connect()
+        except RagforgeError as error:
+            return error.info
+        except Exception as error:
+            log.exception("engine not started")
+            return ErrorInfo(kind="engine", what=f"The engine could not be started: {error}.", todo="See the log.")
+        self.engine = engine
+        self.spawn(self._greet(engine), group="greet", exclusive=True)
+        try:
+            async for event in engine.events():
+                dispatch(self, event)
+        except RagforgeError as error:
+            log.warning("events ended: %s", error)
+        finally:
+            self.engine = None
+        return None
+
+    def _engine_lost(self, error: ErrorInfo | None, *, give_up: bool) -> None:
+        self.state.engine_lost()
+        self.outbox.engine_lost()
+        self.view.questions.clear()
+        if self.state.conversation is not None:
+            self._pending_open = self.state.conversation_id
+            self._was_lost = True
+        what = error.sentence() if error else "The engine ended unexpectedly; what had come is kept."
+        again = "Send a message to try again." if give_up else "Starting it again."
+        self.notice(f"{what} {again}", "error")
+        self.view.refresh_chrome()
+
+    async def _greet(self, engine: Engine) -> None:
+        said = await engine.request(Hello())
+        self.state.connection = "up"
+        self.model_changed(said.model)
+        self.graph_changed(said.graph)
+        self.view.refresh_chrome()
+
+    async def ask(self, request: Request[R]) -> R:
+        """Ask the engine.
+
+        Raises:
+            RagforgeError: As the engine raised it; `EngineGoneError` also while none is there.
+        """
+        if self.engine is None:
+            raise EngineGoneError("The engine is not there yet.", todo="Try again in a moment.")
+        return await self.engine.request(request)
+
+    def spawn(self, work: Coroutine[Any, Any, None], *, group: str, exclusive: bool = False) -> None:
+        """Run something beside the screen; its errors become notices."""
+        self.view.run_worker(
+            self._guarded(work), name=group, group=group, exclusive=exclusive, exit_on_error=False, start=True
+        )
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except EngineGoneError as error:
+            if self.engine is not None or self.state.connection == "starting":
+                self.notice(error.info.sentence(), "error")
+        except RagforgeError as error:
+            self.notice(error.info.sentence(), "error")
+        except Exception as error:
+            log.exception("request failed")
+            self.notice(f"That did not work: {error}. See the log.", "error")
+
+    async def close(self) -> None:
+        """End the engine in order; what is under way is stored as interrupted."""
+        self.state.connection = "closing"
+        self.view.refresh_chrome()
+        if self.engine is not None:
+            try:
+                await asyncio.wait_for(self.engine.close(), CLOSE_SECONDS)
+            except (TimeoutError, RagforgeError) as error:
+                log.warning("engine did not close in order: %r", error)
+
+    # -- conversations
+
+    async def open(self, ref: str) -> None:
+        """Open a conversation by id, prefix, or empty for the newest of the workspace."""
+        view = await self.ask(OpenConversation(ref=ref, turns=PAGE_TURNS))
+        self._opened(view)
+
+    def _opened(self, view: ConversationView) -> None:
+        state = self.state
+        state.leave_conversation()
+        state.conversation = view.conversation
+        self._first_turn = view.page.first
+        self.view.transcript.clear()
+        self.view.transcript.load(view.page.turns, first=view.page.first, last=view.page.last)
+        if view.interrupted_turn is not None:
+            self.notice("The last answer was interrupted. /retry asks for it again.", "info")
+        if view.active_turn is not None:
+            if state.conversation_id in state.running:
+                state.stale = True  # Events between the stored checkpoint and now were missed.
+            else:
+                self._follow(view.page.turns, view.active_turn)
+        self.view.refresh_chrome()
+
+    def leave_conversation(self) -> None:
+        """Back to an empty screen; the next message starts a conversation."""
+        self.state.leave_conversation()
+        self.view.transcript.clear()
+        self.view.cancel_group("follow")
+        self.view.refresh_chrome()
+
+    async def fetch_earlier(self, before_turn: int) -> None:
+        """The page before a turn, for the transcript that was scrolled up."""
+        conversation_id = self.state.conversation_id
+        if not conversation_id or before_turn <= self._first_turn:
+            return
+        start = max(self._first_turn, before_turn - PAGE_TURNS)
+        page = await self.ask(FetchTurns(conversation_id=conversation_id, start=start, end=before_turn))
+        if conversation_id == self.state.conversation_id:
+            self.view.transcript.prepend(page.turns)
+
+    def _follow(self, turns: list[Turn], index: int) -> None:
+        known = next((turn for turn in turns if turn.turn_index == index), Turn(turn_index=index))
+        self.state.followed = index
+        self.notice("This turn is being answered by another process; it is followed here.", "info")
+        self.spawn(self._poll(self.state.conversation_id, known), group="follow", exclusive=True)
+
+    async def _poll(self, conversation_id: str, known: Turn) -> None:
+        """Read a turn again and again until nobody answers it any more."""
+        while self.state.conversation_id == conversation_id and self.state.followed == known.turn_index:
+            await asyncio.sleep(POLL_SECONDS)
+            request = OpenConversation(ref=conversation_id, turns=1)
+            view = await self.ask(request)
+            index = known.turn_index
+            page = await self.ask(FetchTurns(conversation_id=conversation_id, start=index, end=index + 1))
+            if self.state.conversation_id != conversation_id:
+                return
+            if page.turns:
+                for event in follow.changes(conversation_id, known, page.turns[0]):
+                    dispatch(self, event)
+                known = page.turns[0]
+            if view.active_turn != index:
+                dispatch(self, follow.ending(conversation_id, known))
+                if view.interrupted_turn is not None:
+                    self.notice("That answer was interrupted. /retry asks for it again.", "info")
+                return
+
+    # -- messages
+
+    def send(self, text: str) -> None:
+        """Send a message, or keep it until the engine and the graph are ready."""
+        self.outbox.add(text)
+        self._start_again.set()
+        self.view.show_queue()
+        self.spawn(self.flush(), group="send")
+
+    async def flush(self) -> None:
+        """Give the engine what waits, in order."""
+        async with self._send_lock:
+            while self.state.ready and self._pending_open is None and (item := self.outbox.next_waiting()):
+                item.place = "sending"
+                self.view.show_queue_soon()
+                try:
+                    conversation_id = await self._conversation()
+                    accepted = await self.ask(
+                        SendMessage(conversation_id=conversation_id, message_id=item.message_id, text=item.text)
+                    )
+                except EngineGoneError:
+                    item.place = "waiting"
+                    return
+                except (RagforgeError, asyncio.CancelledError):
+                    self.outbox.drop(item.message_id)
+                    self.view.give_back(item.text)
+                    raise
+                finally:
+                    self.view.show_queue()
+                self.outbox.accepted(item.message_id, queued=accepted.queued)
+                self.view.show_queue()
+
+    async def _conversation(self) -> str:
+        """The open conversation; the first message makes one."""
+        if self.state.conversation is None:
+            view = await self.ask(CreateConversation(persona=self.options.persona))
+            self.state.conversation = view.conversation
+            self._first_turn = 1
+            self.view.refresh_chrome()
+        return self.state.conversation_id
+
+    async def take_back(self) -> None:
+        """Queued messages go back into the prompt."""
+        if self.outbox.queued:
+            await self.ask(Unqueue(conversation_id=self.state.conversation_id))
+        if text := self.outbox.take_back():
+            self.view.give_back(text)
+        self.view.show_queue()
+
+    async def stop(self) -> None:
+        """Stop the turn; with messages queued the engine goes on with the first."""
+        if self.state.busy:
+            await self.ask(CancelTurn(conversation_id=self.state.conversation_id))
+
+    # -- events
+
+    def show(self, event: TurnEvent) -> None:
+        """Hand a turn event to the transcript when its conversation is open."""
+        if event.conversation_id == self.state.conversation_id:
+            self.view.transcript.apply(event)
+
+    def notice(self, text: str, level: Level) -> None:
+        """A line for the person."""
+        self.view.transcript.notice(text, level)
+
+    def turn_started(self, event: TurnStarted) -> None:
+        """A turn begins: its message is on its way no longer."""
+        self.outbox.drop(event.message.uuid)
+        self.view.show_queue()
+        self.state.turn_begins(event.conversation_id, event.turn_index, self.view.clock())
+        self.show(event)
+
+    def turn_ended(self, event: TurnEnd) -> None:
+        """A turn ends; when events of it were missed it is read again."""
+        here = event.conversation_id == self.state.conversation_id
+        self.show(event)
+        self.state.turn_ends(event.conversation_id)
+        if here:
+            self.state.followed = None
+            if self.state.stale:
+                self.spawn(self.open(event.conversation_id), group="open", exclusive=True)
+
+    def approval_requested(self, event: ApprovalRequested) -> None:
+        """A tool waits for the person; asked also for a conversation that is not on the screen."""
+
+        def answer(decision: str, feedback: str) -> None:
+            choice: ApprovalDecision = "once" if decision == "once" else "session" if decision == "session" else "no"
+            request = AnswerApproval(approval_id=event.approval_id, decision=choice, feedback=feedback)
+            self.spawn(self._tell(request), group="answer")
+
+        self.show(event)
+        self.view.ask(approval_question(event, answer))
+
+    def trust_requested(self, event: TrustRequested) -> None:
+        """Instructions that came with the folder wait for the person."""
+
+        def answer(decision: str, _: str) -> None:
+            self.spawn(self._tell(AnswerTrust(root=event.root, allow=decision == "yes")), group="answer")
+
+        self.view.ask(trust_question(event, answer))
+
+    async def _tell(self, request: Request[Any]) -> None:
+        await self.ask(request)
+
+    def graph_changed(self, event: GraphChanged) -> None:
+        """The graph came, went, or refused."""
+        before = self.state.graph
+        self.state.graph = event
+        if event.error is not None and (before is None or before.error != event.error):
+            self.notice(event.error.sentence(), "error")
+        elif event.phase == "ready" and before is not None and before.phase == "unreachable":
+            self.notice("The graph is back.", "info")
+        if self.state.ready:
+            self.spawn(self._begin(), group="begin")
+
+    async def _begin(self) -> None:
+        """Now that the graph answers: open what was asked for, send what waits."""
+        async with self._begin_lock:
+            if (ref := self._pending_open) == PICK:
+                self._pending_open = None
+                self.view.actions.pick_session_soon()
+            elif ref is not None:
+                await self._open_pending("" if ref == NEWEST else ref)
+        await self.flush()
+
+    async def _open_pending(self, ref: str) -> None:
+        try:
+            await self.open(ref)
+        except EngineGoneError:
+            return  # It stays pending for the next engine.
+        except RagforgeError as error:
+            none_yet = not ref and isinstance(error, NotFoundError)
+            self.notice(
+                "There is no conversation in this folder yet." if none_yet else error.info.sentence(), "warning"
+            )
+        self._pending_open = None
+        if self._was_lost:
+            self._was_lost = False
+            self.notice("The engine had ended and was started again; what had come is kept.", "warning")
+
+    def model_changed(self, event: ModelChanged) -> None:
+        """Another model answers next, or this one cannot."""
+        before = self.state.model
+        self.state.model = event
+        if event.error is not None and (before is None or before.error != event.error):
+            self.notice(event.error.sentence(), "error")
+
+
+PICK = "\x00pick"
+NEWEST = "\x00newest"
+
+
+def _first_ref(options: ChatOptions) -> str | None:
+    """What is opened first, None for nothing."""
+    if options.resume is not None:
+        return options.resume or PICK
+    return NEWEST if options.continue_last else None

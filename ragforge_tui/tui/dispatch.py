@@ -1,0 +1,90 @@
+"""The one place where events of the engine become what is shown.
+
+Called by the controller for each event, in order. Turn events of the open conversation go to the transcript as
+they are; here is only what the rest of the screen makes of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragforge_tui.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    ConversationChanged,
+    Event,
+    FilesAccessed,
+    GraphChanged,
+    MessageFinished,
+    MessageQueued,
+    MessageStarted,
+    ModelChanged,
+    ModelRetry,
+    Notice,
+    ReasoningDelta,
+    TextDelta,
+    TodosUpdated,
+    ToolCallFinished,
+    ToolCallStarted,
+    TrustRequested,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    TurnReset,
+    TurnStarted,
+)
+
+if TYPE_CHECKING:
+    from ragforge_tui.tui.controller import ChatController
+
+
+def dispatch(chat: ChatController, event: Event) -> None:
+    """Make one event visible."""
+    state = chat.state
+    match event:
+        case TurnStarted():
+            chat.turn_started(event)
+        case TurnCompleted() | TurnCancelled() | TurnFailed():
+            chat.turn_ended(event)
+        case TurnReset():
+            state.stale = state.stale or event.conversation_id == state.conversation_id
+        case ApprovalRequested():
+            chat.approval_requested(event)
+        case ApprovalResolved():
+            chat.view.questions.withdraw(event.approval_id)
+            chat.show(event)
+        case MessageStarted() | ReasoningDelta():
+            if event.conversation_id == state.conversation_id:
+                state.answering = False
+            chat.show(event)
+        case TextDelta():
+            if event.conversation_id == state.conversation_id:
+                state.answering = True
+            chat.show(event)
+        case MessageFinished():
+            state.spent.add(event.message.usage)
+            chat.show(event)
+        case ToolCallStarted():
+            if event.conversation_id == state.conversation_id:
+                state.tools.add(event.call.uuid)
+            chat.show(event)
+        case ToolCallFinished():
+            state.tools.discard(event.call.uuid)
+            chat.show(event)
+        case TodosUpdated() | FilesAccessed() | ModelRetry():
+            chat.show(event)
+        case MessageQueued():
+            pass  # This screen's own messages are in its outbox since `SendAccepted` said they wait.
+        case Notice():
+            if event.conversation_id in ("", state.conversation_id):
+                chat.notice(event.text, event.level)
+        case TrustRequested():
+            chat.trust_requested(event)
+        case ConversationChanged():
+            if event.conversation.uuid == state.conversation_id:
+                state.conversation = event.conversation
+        case GraphChanged():
+            chat.graph_changed(event)
+        case ModelChanged():
+            chat.model_changed(event)
+    chat.view.refresh_chrome()

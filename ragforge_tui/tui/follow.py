@@ -1,0 +1,78 @@
+"""A turn that another process answers, read from the graph again and again, as the events it would have sent.
+
+Pure. The screen draws events only, so a turn that is followed looks like one that is answered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ragforge_tui.events import (
+    MessageFinished,
+    MessageStarted,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallFinished,
+    ToolCallStarted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnEvent,
+)
+from ragforge_tui.models import Message, ToolCall, Turn
+
+
+def changes(conversation_id: str, before: Turn, after: Turn) -> Iterator[TurnEvent]:
+    """What happened between two readings of one turn."""
+    known = {message.uuid: message for message in before.messages}
+    for message in after.messages:
+        if message.role == "assistant" and message.state != "superseded":
+            yield from _message_changes(conversation_id, after.turn_index, known.get(message.uuid), message)
+
+
+def _message_changes(
+    conversation_id: str, turn_index: int, before: Message | None, after: Message
+) -> Iterator[TurnEvent]:
+    if before is None:
+        yield MessageStarted(
+            conversation_id=conversation_id,
+            turn_index=turn_index,
+            message_id=after.uuid,
+            persona=after.persona,
+            model=after.model,
+        )
+    reasoning = _grown(before.reasoning if before else "", after.reasoning)
+    text = _grown(before.content if before else "", after.content)
+    if reasoning:
+        yield ReasoningDelta(
+            conversation_id=conversation_id, turn_index=turn_index, message_id=after.uuid, text=reasoning
+        )
+    if text:
+        yield TextDelta(conversation_id=conversation_id, turn_index=turn_index, message_id=after.uuid, text=text)
+    if after.state != "streaming" and (before is None or before.state == "streaming"):
+        yield MessageFinished(conversation_id=conversation_id, turn_index=turn_index, message=after)
+    known = {call.uuid: call for call in before.tool_calls} if before else {}
+    for call in after.tool_calls:
+        yield from _call_changes(conversation_id, turn_index, known.get(call.uuid), call)
+
+
+def _call_changes(
+    conversation_id: str, turn_index: int, before: ToolCall | None, after: ToolCall
+) -> Iterator[TurnEvent]:
+    if before is None:
+        yield ToolCallStarted(conversation_id=conversation_id, turn_index=turn_index, call=after)
+    if after.result is not None and (before is None or before.result is None):
+        yield ToolCallFinished(conversation_id=conversation_id, turn_index=turn_index, call=after)
+
+
+def _grown(before: str, after: str) -> str:
+    """What was added; a text that changed otherwise is settled by MessageFinished."""
+    return after[len(before) :] if after.startswith(before) else ""
+
+
+def ending(conversation_id: str, turn: Turn) -> TurnEvent:
+    """The event that ends a turn which nobody answers any more."""
+    replies = [message for message in turn.messages if message.role == "assistant" and message.state != "superseded"]
+    text = replies[-1].content if replies else ""
+    if replies and replies[-1].state == "complete":
+        return TurnCompleted(conversation_id=conversation_id, turn_index=turn.turn_index, text=text)
+    return TurnCancelled(conversation_id=conversation_id, turn_index=turn.turn_index, text=text)

@@ -1,0 +1,33 @@
+"""What the command line hands to the screen.
+
+Used by `cli` (which fills it) and `tui.app` (which reads it). Apart from `app`, so that it can be made
+without loading Textual.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ragforge_tui.config import TuiSettings
+
+
+class ChatOptions(msgspec.Struct, kw_only=True, frozen=True):
+    """How a chat starts.
+
+    Attributes:
+        resume: Id or unique prefix to resume; empty string: pick one; None: do not resume.
+        continue_last: Open the newest conversation of the workspace.
+        state_dir: Folder of prompt history and drafts.
+        workspace: The folder the agent works in, absolute.
+        persona: Persona of a new conversation; empty: the default one.
+    """
+
+    resume: str | None = None
+    continue_last: bool = False
+    tui: TuiSettings = TuiSettings()
+    state_dir: Path
+    workspace: str = ""
+    persona: str = ""
+    version: str = ""

@@ -1,0 +1,162 @@
+"""The prompt: a text area that sends with Enter, grows, remembers, and swallows large pastes.
+
+Used by the chat screen, which gives it the slash menu. What is history, draft or paste lives in widget-free
+modules; here is only what keys do.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import TextArea
+
+from ragforge_tui.text import plain_text, storable
+from ragforge_tui.tui.commands import Command, Registry
+from ragforge_tui.tui.history import Entry, History
+from ragforge_tui.tui.menu import SlashMenu
+from ragforge_tui.tui.paste import Pastes, is_large
+
+
+class Prompt(TextArea):
+    """Where the person types."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+j,alt+enter,shift+enter", "newline", "New line", show=False),
+        Binding("tab", "tab", "Complete", show=False),
+    ]
+
+    class Submitted(Message):
+        """Enter was pressed; `text` is whole, pastes included."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class TakeBack(Message):
+        """Up in an empty prompt: queued messages are wanted back."""
+
+    class Answer(Message):
+        """Tab in a prompt without a menu: the waiting question is wanted."""
+
+    def __init__(self, history: History, registry: Registry, menu: SlashMenu) -> None:
+        super().__init__(
+            soft_wrap=True,
+            compact=True,
+            highlight_cursor_line=False,
+            placeholder="Ask, or type / for commands",
+            id="prompt",
+        )
+        self._history = history
+        self._registry = registry
+        self._menu = menu
+        self._pastes = Pastes()
+        self._walking = False
+        self.take_back_first = False
+        """Whether Up in an empty prompt takes queued messages back instead of walking the history."""
+        self.last_key = 0.0
+
+    @property
+    def entry(self) -> Entry:
+        """The prompt as it can be kept and brought back."""
+        return Entry(self.text, self._pastes.used(self.text))
+
+    def put(self, entry: Entry) -> None:
+        """Replace what stands in the prompt; the cursor goes to its end."""
+        self._pastes.restore(entry.pastes)
+        self.text = entry.text
+        self.move_cursor(self.document.end)
+
+    def put_back(self, text: str) -> None:
+        """Put a message that was not sent before what stands here now."""
+        shown = self._pastes.collapse(text) if is_large(text) else text
+        both = f"{shown}\n\n{self.text}" if self.text.strip() else shown
+        self.put(Entry(both, self._pastes.used(both)))
+
+    def empty(self) -> None:
+        """Clear it, and forget its pastes."""
+        self.text = ""
+        self._pastes.clear()
+        self._history.leave()
+
+    def remember(self) -> None:
+        """Keep what stands here in the history."""
+        self._history.add(self.entry)
+
+    async def _on_key(self, event: events.Key) -> None:
+        self.last_key = monotonic()
+        if event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            self._enter()
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        text = plain_text(storable(event.text)).rstrip("\n") if event.text.strip() else event.text
+        self.insert(self._pastes.collapse(text) if is_large(text) else text)
+
+    def _enter(self) -> None:
+        command = self._menu.chosen
+        if command is not None and self.text[1:] not in (command.name, *command.aliases):
+            self._complete(command)
+            if command.arguments:
+                return
+        self.post_message(self.Submitted(self._pastes.expand(self.text)))
+
+    def _complete(self, command: Command) -> None:
+        self.put(Entry(f"/{command.name}{' ' if command.arguments else ''}"))
+
+    def action_newline(self) -> None:
+        """Insert a line break."""
+        self.insert("\n")
+
+    def action_tab(self) -> None:
+        """Complete the command, or go to the question that waits."""
+        if self._menu.chosen is not None:
+            self._complete(self._menu.chosen)
+        else:
+            self.post_message(self.Answer())
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        """Up in the menu, in the text, or back in the history."""
+        if self._menu.chosen is not None:
+            self._menu.move(-1)
+        elif select or not self.navigator.is_first_wrapped_line(self.cursor_location):
+            super().action_cursor_up(select)
+        elif self.take_back_first and not self.text:
+            self.post_message(self.TakeBack())
+        elif (older := self._history.older(self.entry)) is not None:
+            self._walk_to(older)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """Down in the menu, in the text, or forward in the history."""
+        if self._menu.chosen is not None:
+            self._menu.move(1)
+        elif select or not self.navigator.is_last_wrapped_line(self.cursor_location):
+            super().action_cursor_down(select)
+        elif (newer := self._history.newer()) is not None:
+            self._walk_to(newer)
+
+    def _walk_to(self, entry: Entry) -> None:
+        self._walking = True
+        self.put(entry)
+
+    def action_delete_left(self) -> None:
+        """Delete a character, or a whole paste label."""
+        row, column = self.cursor_location
+        label = self._pastes.label_before(self.document.get_line(row)[:column]) if self.selection.is_empty else ""
+        if label:
+            self.delete((row, column - len(label)), (row, column))
+        else:
+            super().action_delete_left()
+
+    def on_text_area_changed(self) -> None:
+        """Open, narrow or close the slash menu. A command met in the history does not open it."""
+        walking, self._walking = self._walking, False
+        if not walking:
+            self._history.leave()
+        self._menu.offer([] if walking else self._registry.complete(self.text))

@@ -1,0 +1,127 @@
+"""What the screen knows: connection, conversation, what is going on, what it cost.
+
+Pure. `dispatch` and the controller change it, header and status line are drawn from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ragforge_tui.events import GraphChanged, ModelChanged
+from ragforge_tui.models import Conversation, Usage
+
+Activity = Literal["idle", "thinking", "answering", "running", "waiting"]
+Connection = Literal["starting", "up", "lost", "closing"]
+
+
+@dataclass(slots=True)
+class Spent:
+    """Tokens and money since this chat was started."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+
+    def add(self, usage: Usage | None) -> None:
+        """Count one request."""
+        if usage is not None:
+            self.input_tokens += usage.input_tokens
+            self.output_tokens += usage.output_tokens
+            self.cost += usage.cost_usd or 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Both directions."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(slots=True)
+class ChatState:
+    """All of it; one per screen.
+
+    Attributes:
+        running: Turns this engine is answering, by conversation.
+        followed: A turn another process answers, which is polled.
+        stale: Events of the turn under way were missed: fetch it again when it ends.
+    """
+
+    connection: Connection = "starting"
+    conversation: Conversation | None = None
+    persona: str = ""
+    model: ModelChanged | None = None
+    graph: GraphChanged | None = None
+    running: dict[str, int] = field(default_factory=dict)
+    followed: int | None = None
+    stale: bool = False
+    tools: set[str] = field(default_factory=set)
+    answering: bool = False
+    questions: int = 0
+    turn_started: float | None = None
+    spent: Spent = field(default_factory=Spent)
+    hint: str = ""
+
+    @property
+    def conversation_id(self) -> str:
+        """Of the open conversation, or an empty string."""
+        return self.conversation.uuid if self.conversation else ""
+
+    @property
+    def closing(self) -> bool:
+        """Whether the person is leaving."""
+        return self.connection == "closing"
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn of the open conversation is under way."""
+        return self.followed is not None or self.conversation_id in self.running
+
+    @property
+    def ready(self) -> bool:
+        """Whether a message can be given to the engine; without a graph it keeps a journal, so only a start waits."""
+        return self.connection == "up" and self.graph is not None and self.graph.phase != "starting"
+
+    @property
+    def activity(self) -> Activity:
+        """What is going on, in one word."""
+        if self.questions:
+            return "waiting"
+        if not self.busy:
+            return "idle"
+        if self.tools:
+            return "running"
+        return "answering" if self.answering else "thinking"
+
+    def turn_begins(self, conversation_id: str, turn_index: int, clock: float) -> None:
+        """A turn of this engine starts."""
+        self.running[conversation_id] = turn_index
+        if conversation_id == self.conversation_id:
+            self._clear_turn()
+            self.turn_started = clock
+
+    def turn_ends(self, conversation_id: str) -> None:
+        """It ended, however."""
+        self.running.pop(conversation_id, None)
+        if conversation_id == self.conversation_id:
+            self._clear_turn()
+
+    def leave_conversation(self) -> None:
+        """Nothing is open any more."""
+        self.conversation = None
+        self.followed = None
+        self.stale = False
+        self._clear_turn()
+
+    def engine_lost(self) -> None:
+        """The engine ended: no turn is under way, nothing waits for an answer."""
+        self.connection = "lost"
+        self.running.clear()
+        self.followed = None
+        self.stale = False
+        self.questions = 0
+        self._clear_turn()
+
+    def _clear_turn(self) -> None:
+        self.tools.clear()
+        self.answering = False
+        self.turn_started = None
