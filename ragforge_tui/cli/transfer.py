@@ -1,0 +1,75 @@
+"""Conversations as files: export and import."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ragforge_tui.cli.common import ConversationArgument, JsonFlag, complain, with_memory
+from ragforge_tui.cli.output import safe_json, say, say_json
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.export import ExportFormat, file_name, from_json, to_json, to_markdown
+from ragforge_tui.protocol import ExportConversation, ImportConversation
+
+
+def export(
+    ctx: typer.Context,
+    id: ConversationArgument,
+    format: Annotated[
+        ExportFormat, typer.Option(help="JSON imports again without loss; Markdown is to read.")
+    ] = "json",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="PATH", help="File, or folder for conv-<uuid>; else standard output."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+) -> None:
+    """Write a whole conversation as JSON or Markdown."""
+    chosen: ExportFormat = "json" if json else format
+    exported = with_memory(ctx, lambda engine: engine.request(ExportConversation(ref=id)))
+    data = safe_json(to_json(exported)) if chosen == "json" else to_markdown(exported).encode()
+    if output is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    target = output / file_name(exported.conversation.uuid, chosen) if output.is_dir() else output
+    try:
+        _write_whole(target, data)
+    except OSError as error:
+        raise RagforgeError(f"{target} cannot be written: {error.strerror}.") from error
+    complain(f"Exported to {target}.")
+
+
+def _write_whole(target: Path, data: bytes) -> None:
+    # A device or a pipe takes what it is given; a file is put in place only when it is whole.
+    if target.exists() and not target.is_file():
+        target.write_bytes(data)
+        return
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        partial.write_bytes(data)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def import_(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="An exported JSON file; '-' reads standard input.")],
+    json: JsonFlag = False,
+) -> None:
+    """Read an exported conversation back; ids are kept, and importing twice is importing once."""
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).expanduser().read_bytes()
+    except OSError as error:
+        raise RagforgeError(f"{file} cannot be read: {error.strerror}.") from error
+    exported = from_json(data)
+    conversation = with_memory(ctx, lambda engine: engine.request(ImportConversation(data=exported)))
+    if json:
+        say_json(conversation)
+    else:
+        say(f"Imported {conversation.uuid} {conversation.title}".rstrip())
