@@ -1,0 +1,249 @@
+"""Any LiteLLM model as a `ChatModel`: streaming, retries a person can see, errors in sentences.
+
+Used by the conversation room through `ChatModel`. Apart from `assemble` (what providers send), `failures` (what
+goes wrong) and `library` (loading), so that here stands only how one request runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+from ragforge_tui.config import ModelSettings
+from ragforge_tui.errors import ModelError
+from ragforge_tui.llm.assemble import Assembler
+from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, Messages, ModelChoice
+from ragforge_tui.llm.failures import cut_off, stalled, to_model_error
+from ragforge_tui.llm.library import load_litellm, loaded_litellm
+from ragforge_tui.llm.parts import Finished, ModelPart, Retrying, TextPart
+from ragforge_tui.models import Usage
+
+logger = logging.getLogger(__name__)
+
+LONGEST_WAIT = 120.0
+"""Seconds; a provider that asks for a longer wait gets no retry, the person is told instead."""
+_LONGEST_BACKOFF = 30.0
+_KEYLESS = "no-key-needed"
+
+
+class LiteLLMModel:
+    """A model behind LiteLLM.
+
+    Args:
+        choice: Which one, and where it is.
+        settings: How to ask it.
+        backoff: Seconds before the first retry; doubled with each further one.
+    """
+
+    offline = False
+
+    def __init__(self, choice: ModelChoice, settings: ModelSettings, *, backoff: float = 1.0) -> None:
+        self.name = choice.name
+        self.destination = choice.destination
+        self._choice = choice
+        self._settings = settings
+        self._backoff = backoff
+
+    @property
+    def context_window(self) -> int:
+        """Tokens it can read: from the settings, else from LiteLLM's table once that is loaded."""
+        if self._settings.context_window is not None:
+            return self._settings.context_window
+        entry = self._table_entry()
+        for key in ("max_input_tokens", "max_tokens"):
+            value = entry.get(key)
+            if isinstance(value, int):
+                return value
+        return DEFAULT_CONTEXT_WINDOW
+
+    async def stream(
+        self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_prefix: int = 0
+    ) -> AsyncGenerator[ModelPart, None]:
+        """See `ChatModel.stream`."""
+        async with aclosing(self._with_retries(messages, tools, cache_prefix, None)) as parts:
+            async for part in parts:
+                yield part
+
+    async def complete(self, messages: Messages, *, max_tokens: int | None = None) -> tuple[str, Usage]:
+        """See `ChatModel.complete`. Streamed as well, so that a stall is noticed."""
+        text: list[str] = []
+        usage = Usage()
+        async with aclosing(self._with_retries(messages, None, 0, max_tokens)) as parts:
+            async for part in parts:
+                if isinstance(part, TextPart):
+                    text.append(part.text)
+                elif isinstance(part, Finished):
+                    usage = part.usage
+        return "".join(text), usage
+
+    async def _with_retries(
+        self, messages: Messages, tools: list[dict[str, Any]] | None, cache_prefix: int, max_tokens: int | None
+    ) -> AsyncGenerator[ModelPart, None]:
+        litellm = loaded_litellm() or await asyncio.to_thread(load_litellm)
+        arguments = self._arguments(litellm, messages, tools, cache_prefix, max_tokens)
+        for attempt in range(1, self._settings.retries + 2):
+            shown = False
+            try:
+                async with aclosing(self._attempt(litellm, arguments)) as parts:
+                    async for part in parts:
+                        shown = True
+                        yield part
+                return
+            except ModelError as error:
+                # Once something was shown, asking again would say it twice: the person decides.
+                wait = self._wait(error, attempt)
+                if shown or wait is None or attempt > self._settings.retries:
+                    raise
+                logger.info("Asking %s again in %.1f s: %s", self.name, wait, error.info.kind)
+                reason = error.info.what
+            yield Retrying(attempt=attempt, attempts=self._settings.retries, wait_seconds=wait, reason=reason)
+            await asyncio.sleep(wait)
+
+    def _wait(self, error: ModelError, attempt: int) -> float | None:
+        """Seconds until the next attempt, None when there is no point in one."""
+        if not error.transient or (error.retry_after or 0) > LONGEST_WAIT:
+            return None
+        backoff: float = min(_LONGEST_BACKOFF, self._backoff * 2.0 ** (attempt - 1)) * random.uniform(0.75, 1.25)
+        return max(backoff, error.retry_after or 0.0)
+
+    async def _attempt(self, litellm: Any, arguments: dict[str, Any]) -> AsyncGenerator[ModelPart, None]:
+        assembler = Assembler()
+        async with aclosing(self._chunks(litellm, arguments)) as chunks:
+            async for chunk in chunks:
+                for part in assembler.feed(chunk):
+                    yield part
+        if not assembler.finish_reason:
+            raise cut_off(self.destination)
+        requests = assembler.requests()
+        for request in requests:
+            yield request
+        reason = assembler.finish_reason
+        if requests and reason in ("stop", "function_call"):
+            reason = "tool_calls"
+        yield Finished(reason=reason, usage=self._usage(litellm, assembler.usage))
+
+    async def _chunks(self, litellm: Any, arguments: dict[str, Any]) -> AsyncGenerator[Any, None]:
+        """The provider's chunks; every wait for one has the token time-out, every error becomes a `ModelError`."""
+        response: Any = None
+        try:
+            response = await self._soon(litellm.acompletion(**arguments))
+            chunks: AsyncIterator[Any] = aiter(response)
+            while True:
+                try:
+                    chunk = await self._soon(anext(chunks))
+                except StopAsyncIteration:
+                    return
+                yield chunk
+        except (ModelError, GeneratorExit, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            raise to_model_error(
+                error, model=self.name, destination=self.destination, secrets=self._secrets()
+            ) from None
+        finally:
+            if response is not None:
+                await response.aclose()
+
+    async def _soon(self, awaitable: Any) -> Any:
+        deadline = asyncio.timeout(self._settings.token_timeout)
+        try:
+            async with deadline:
+                return await awaitable
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise stalled(self.destination, self._settings.token_timeout) from None
+
+    def _arguments(
+        self,
+        litellm: Any,
+        messages: Messages,
+        tools: list[dict[str, Any]] | None,
+        cache_prefix: int,
+        max_tokens: int | None,
+    ) -> dict[str, Any]:
+        settings, choice = self._settings, self._choice
+        model = _litellm_name(litellm, choice.name, custom=bool(choice.api_base))
+        if cache_prefix and ("anthropic/" in model or "claude" in model):
+            messages = _marked_for_cache(messages, cache_prefix)
+        arguments: dict[str, Any] = {
+            "model": model,
+            "messages": messages,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "num_retries": 0,
+            "max_retries": 0,
+            # LiteLLM's own time-out only backs up ours, which counts from token to token.
+            "timeout": settings.token_timeout * 2 + 60,
+            "temperature": settings.temperature,
+            "max_tokens": max_tokens or settings.max_output_tokens,
+            "api_base": choice.api_base or None,
+            # A key of the environment belongs to its provider: another address never gets it.
+            "api_key": choice.api_key or (_KEYLESS if choice.api_base else None),
+        }
+        if tools:
+            arguments["tools"] = tools
+        if model.startswith("ollama_chat/"):
+            # Ollama cuts requests silently at a small window unless it is told.
+            arguments["num_ctx"] = self.context_window
+        return {key: value for key, value in arguments.items() if value is not None}
+
+    def _table_entry(self) -> dict[str, Any]:
+        litellm = loaded_litellm()
+        if litellm is None:
+            return {}
+        table: dict[str, dict[str, Any]] = litellm.model_cost
+        return table.get(self.name) or table.get(self.name.partition("/")[2]) or {}
+
+    def _usage(self, litellm: Any, usage: Any) -> Usage:
+        if usage is None:
+            return Usage()
+        details = getattr(usage, "prompt_tokens_details", None)
+        return Usage(
+            input_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
+            output_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
+            cached_tokens=int(getattr(details, "cached_tokens", 0) or 0),
+            cost_usd=self._cost(litellm, usage),
+        )
+
+    def _cost(self, litellm: Any, usage: Any) -> float | None:
+        entry = self._table_entry()
+        if not (entry.get("input_cost_per_token") or entry.get("output_cost_per_token")):
+            return None
+        try:
+            costs = litellm.cost_per_token(model=self.name, usage_object=usage)
+        except Exception as error:
+            # A price table with a hole is no reason to fail an answer that is already there.
+            logger.info("No price for %s: %s", self.name, type(error).__name__)
+            return None
+        return float(sum(costs))
+
+    def _secrets(self) -> list[str]:
+        keys = [value for name, value in os.environ.items() if name.endswith(("_API_KEY", "_TOKEN")) and value]
+        return [*keys, *([self._choice.api_key] if self._choice.api_key else [])]
+
+
+def _litellm_name(litellm: Any, name: str, *, custom: bool) -> str:
+    """What LiteLLM has to be told so that it asks the right provider in the right way."""
+    provider, slash, rest = name.partition("/")
+    if slash and provider == "ollama":
+        # Its other endpoint for Ollama knows no tool calls.
+        return f"ollama_chat/{rest}"
+    if custom and (not slash or provider not in {str(getattr(p, "value", p)) for p in litellm.provider_list}):
+        return f"openai/{name}"
+    return name
+
+
+def _marked_for_cache(messages: Messages, prefix: int) -> Messages:
+    """A copy whose last stable message tells Anthropic to keep everything up to it."""
+    for index in range(min(prefix, len(messages)) - 1, -1, -1):
+        content = messages[index].get("content")
+        if isinstance(content, str) and content and messages[index].get("role") != "tool":
+            block = {"type": "text", "text": content, "cache_control": {"type": "ephemeral"}}
+            return [*messages[:index], {**messages[index], "content": [block]}, *messages[index + 1 :]]
+    return messages

@@ -1,0 +1,230 @@
+"""Turns what goes wrong at a provider into sentences a person can act on.
+
+LiteLLM wraps errors in errors and calls a refused connection a server error; what is true stands in the chain of
+causes. No key ever gets into a sentence. Used by the client and by discovery.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from email.utils import parsedate_to_datetime
+
+from ragforge_tui.errors import ModelError
+from ragforge_tui.text import mask_secrets, plain_text
+
+_NETWORK_MODULES = ("httpx", "httpcore", "aiohttp", "h11", "socket", "ssl")
+_NETWORK_NAMES = {"APIConnectionError"}
+_TIMEOUT_NAMES = {"Timeout", "APITimeoutError", "ReadTimeout"}
+
+_CONTEXT_WORDS = re.compile(
+    r"context[ _](?:length|window|size)|maximum context|(?:prompt|input) is too long|too many (?:input )?tokens",
+    re.IGNORECASE,
+)
+_MODEL_WORDS = re.compile(
+    r"provider not provided|model[^.]{0,80}(?:not found|does not exist|not exist|is not supported|not a valid)"
+    r"|(?:unknown|invalid|no such) model",
+    re.IGNORECASE,
+)
+_KEY_WORDS = re.compile(r"api[_ ]key[^.]{0,60}must be (?:set|provided)|missing[^.]{0,40}api[_ ]key", re.IGNORECASE)
+_KEY_TODO = "Set the right key in the provider's variable, RAGFORGE_API_KEY or model.api_key."
+_QUOTA_WORDS = re.compile(
+    r"insufficient[_ ](?:quota|balance|credit)|current quota|billing|credit balance", re.IGNORECASE
+)
+_WAIT_WORDS = re.compile(
+    r"(?:try again|retry) in ([\d.]+) ?(ms|s|m)|retryDelay\W+([\d.]+)s|retry after ([\d.]+) ?s", re.IGNORECASE
+)
+_PREFIX = re.compile(r"^(?:litellm\.)?\w*(?:Error|Exception|Timeout)\s*(?::|-)\s*")
+_MAX_DETAIL = 300
+
+
+def to_model_error(error: BaseException, *, model: str, destination: str, secrets: Iterable[str] = ()) -> ModelError:
+    """The sentence for an error of a request.
+
+    Args:
+        error: What was raised.
+        model: Name of the model that was asked.
+        destination: Where the request went, in words.
+        secrets: Keys that must not be shown, whatever their shape.
+    """
+    chain = list(_chain(error))
+    detail = _detail(error, secrets)
+    said = f" It said: {detail}" if detail else ""
+    where = destination or "The provider"
+    status = _status(chain)
+    if _KEY_WORDS.search(detail):
+        return ModelError(f"There is no API key for {where}.", kind="bad_key", todo=_KEY_TODO)
+    if _is_timeout(chain):
+        return stalled(where)
+    if _is_network(chain):
+        return ModelError(
+            f"No connection to {where}: {_reason(chain, secrets)}.",
+            kind="no_network",
+            todo="Check the network and the address (model.api_base), then retry.",
+            transient=True,
+        )
+    if status in (401, 403):
+        return ModelError(
+            f"{where} refused the API key.{said}",
+            kind="bad_key",
+            todo=_KEY_TODO,
+        )
+    if _CONTEXT_WORDS.search(detail) or status == 413:
+        return ModelError(
+            f"The request is longer than {model} can read.{said}",
+            kind="context_too_long",
+            todo="Start a new conversation (/new), choose a model with a larger window, or set model.context_window.",
+        )
+    if status in (402, 429):
+        return _limited(chain, detail, where, said)
+    if status == 404 or _MODEL_WORDS.search(detail):
+        return ModelError(
+            f"{where} does not know the model {model}.{said}",
+            kind="unknown_model",
+            todo="Choose another one with /model or --model; LiteLLM names look like provider/model.",
+        )
+    if status is not None and status < 500 and status != 408:
+        return ModelError(f"{where} refused the request.{said}", kind="bad_request", todo="Change it and retry.")
+    known = status is not None
+    return ModelError(
+        f"{where} failed{f' ({status})' if known else ''}.{said or f' {type(error).__name__}.'}",
+        kind="provider",
+        todo="Retry in a moment; if it lasts, choose another model with /model.",
+        retry_after=_retry_after(chain, detail),
+        transient=known,
+    )
+
+
+def stalled(where: str, seconds: float | None = None) -> ModelError:
+    """The provider stopped talking."""
+    waited = f" for {seconds:g} s" if seconds is not None else ""
+    return ModelError(
+        f"{where} sent nothing{waited}, so the request was given up.",
+        kind="stall",
+        todo="Retry, or raise model.token_timeout for a slow model.",
+        transient=True,
+    )
+
+
+def cut_off(where: str) -> ModelError:
+    """The answer ended without its end."""
+    return ModelError(
+        f"The connection to {where} broke before the answer was whole.",
+        kind="no_network",
+        todo="Retry.",
+        transient=True,
+    )
+
+
+def scrub(text: str, secrets: Iterable[str]) -> str:
+    """The text without these keys and without anything that has the shape of one."""
+    for secret in secrets:
+        if len(secret) >= 6:
+            text = text.replace(secret, "[masked]")
+    return plain_text(mask_secrets(text))
+
+
+def _limited(chain: list[BaseException], detail: str, where: str, said: str) -> ModelError:
+    if _status(chain) == 402 or _QUOTA_WORDS.search(detail):
+        return ModelError(
+            f"The account at {where} has no credit or quota left.{said}",
+            kind="rate_limit",
+            todo="Check its billing page, or choose another model with /model.",
+        )
+    wait = _retry_after(chain, detail)
+    when = f" Wait {_seconds(wait)}." if wait is not None else ""
+    return ModelError(
+        f"{where} limits how often it may be asked.{when}{said}",
+        kind="rate_limit",
+        todo="Wait and retry, or choose another model with /model.",
+        retry_after=wait,
+        transient=True,
+    )
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f} s" if value < 120 else f"{value / 60:.0f} min"
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        original = getattr(error, "original_exception", None)
+        error = error.__cause__ or error.__context__ or (original if isinstance(original, BaseException) else None)
+
+
+def _is_timeout(chain: list[BaseException]) -> bool:
+    # A connection that could not be made in time (the system's own TimeoutError has an errno) is no stall.
+    if any(type(e).__name__ == "ConnectTimeout" for e in chain):
+        return False
+    return any(type(e).__name__ in _TIMEOUT_NAMES or (isinstance(e, TimeoutError) and e.errno is None) for e in chain)
+
+
+def _is_network(chain: list[BaseException]) -> bool:
+    # LiteLLM's own APIConnectionError is also its word for "anything else"; a status beside it is more telling.
+    for error in chain:
+        module = type(error).__module__.split(".")[0]
+        if module in _NETWORK_MODULES and type(error).__name__ != "HTTPStatusError":
+            return True
+        if isinstance(error, ConnectionError) or (module == "openai" and type(error).__name__ in _NETWORK_NAMES):
+            return True
+    return False
+
+
+def _status(chain: list[BaseException]) -> int | None:
+    # The innermost one is what the server really answered.
+    for error in reversed(chain):
+        status = getattr(error, "status_code", None)
+        if isinstance(status, int) and status >= 400 and type(error).__name__ != "APIConnectionError":
+            return status
+    return None
+
+
+def _reason(chain: list[BaseException], secrets: Iterable[str]) -> str:
+    for error in reversed(chain):
+        if isinstance(error, OSError) and error.strerror:
+            return scrub(error.strerror.lower(), secrets)
+    text = str(chain[-1]).strip().splitlines()
+    return scrub(text[0][:_MAX_DETAIL].rstrip(". "), secrets) if text else "the connection failed"
+
+
+def _detail(error: BaseException, secrets: Iterable[str]) -> str:
+    """What the provider itself said, on one line."""
+    text = getattr(error, "message", None) or str(error)
+    text = " ".join(scrub(str(text), secrets).split())
+    while match := _PREFIX.match(text):
+        text = text[match.end() :]
+    text = text.split(" Original exception:")[0]
+    return text if len(text) <= _MAX_DETAIL else text[: _MAX_DETAIL - 1] + "…"
+
+
+def _retry_after(chain: list[BaseException], detail: str) -> float | None:
+    for error in chain:
+        headers = getattr(getattr(error, "response", None), "headers", None)
+        for source in (headers, getattr(error, "litellm_response_headers", None)):
+            if source is not None and (wait := _header_wait(source)) is not None:
+                return wait
+    if match := _WAIT_WORDS.search(detail):
+        value = float((match[1] or match[3] or match[4]).rstrip(".") or 0)
+        return value * {"ms": 0.001, "m": 60.0}.get(match[2] or "s", 1.0)
+    return None
+
+
+def _header_wait(headers: object) -> float | None:
+    get = getattr(headers, "get", None)
+    if get is None:
+        return None
+    milliseconds, value = get("retry-after-ms"), get("retry-after")
+    try:
+        if milliseconds:
+            return max(0.0, float(milliseconds) / 1000)
+        return max(0.0, float(value)) if value else None
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(str(value)).timestamp() - time.time())
+    except ValueError:
+        return None

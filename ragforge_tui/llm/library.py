@@ -1,0 +1,85 @@
+"""Loads LiteLLM: late, quietly, without a network. The only place that imports it.
+
+Importing it takes seconds and 140 MB, so it happens on the first request or in `preload`, in a thread. It is told
+here, once, to print nothing, phone nowhere and read no `.env` of the folder it is started in. Used by the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import logging
+import os
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+_LOCK = threading.Lock()
+_loaded: Any = None
+
+# LITELLM_MODE: its development mode loads `.env` from the working folder, which could send requests elsewhere.
+# REPEATED_STREAMING_CHUNK_LIMIT: by default an answer with 100 equal chunks (a ruled line) is broken off.
+_ENVIRONMENT = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_MODE": "PRODUCTION",
+    "REPEATED_STREAMING_CHUNK_LIMIT": "1000000",
+}
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+
+
+def load_litellm() -> Any:
+    """LiteLLM, imported and configured; blocks for seconds the first time. Safe from any thread."""
+    global _loaded
+    if _loaded is None:
+        with _LOCK:
+            if _loaded is None:
+                _loaded = _import()
+    return _loaded
+
+
+def loaded_litellm() -> Any | None:
+    """LiteLLM when it is there already, else None."""
+    return _loaded
+
+
+async def preload() -> None:
+    """Import LiteLLM in a thread, so that the first request finds it ready."""
+    await asyncio.to_thread(load_litellm)
+
+
+def litellm_folder() -> Path | None:
+    """Where LiteLLM is installed, found without importing it."""
+    spec = importlib.util.find_spec("litellm")
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent
+
+
+def _import() -> Any:
+    os.environ.update(_ENVIRONMENT)
+    warnings.filterwarnings("ignore", module=r"(litellm|pydantic|openai|httpx)(\.|$)")
+    module: Any = importlib.import_module("litellm")
+    module.telemetry = False
+    module.suppress_debug_info = True
+    module.set_verbose = False
+    module.drop_params = True
+    # Lets it repair what a provider would refuse, such as tool calls in the history of a request without tools.
+    module.modify_params = True
+    # Its token counts of some model families would fetch tokenizers.
+    module.disable_hf_tokenizer_download = True
+    # aiohttp complains about unclosed sessions when the process ends; httpx closes a cancelled stream at once.
+    module.disable_aiohttp_transport = True
+    _silence()
+    return module
+
+
+def _silence() -> None:
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        # Its records may hold keys and prompts: they go nowhere, what matters is in the errors it raises.
+        logger.handlers = [logging.NullHandler()]
+        logger.propagate = False
+    for name in ("httpx", "httpcore", "openai"):
+        logging.getLogger(name).setLevel(logging.WARNING)
