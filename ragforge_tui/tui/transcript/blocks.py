@@ -1,0 +1,442 @@
+"""The blocks a transcript is made of: what each was made from and how it is drawn.
+
+Free of widgets: a block gives lines for a width and a palette, keeps the last ones it gave, and knows what
+copying and folding it means. Made by `document`, drawn by the widget.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from rich.cells import cell_len
+
+from ragforge_tui.models import ToolCall
+from ragforge_tui.tui.transcript.code import code_lines, diff_lines
+from ragforge_tui.tui.transcript.lines import BLANK, Line, Run, clean, clip, indent, line_of, one_line, wrap
+from ragforge_tui.tui.transcript.markdown import render
+from ragforge_tui.tui.transcript.palette import Palette
+from ragforge_tui.tui.transcript.stream import StreamedText
+from ragforge_tui.tui.transcript.tool_text import (
+    CallState,
+    arguments_of,
+    decoded,
+    duration_text,
+    failure_of,
+    outcome_of,
+    state_of,
+    todos_of,
+)
+
+Kind = Literal["user", "head", "text", "tool", "notice", "state", "retry"]
+Action = Literal["fold", "copy"]
+Level = Literal["info", "warning", "error"]
+
+MEASURE = 110
+"""Cells a line of text may be wide; wider is hard to read."""
+_TOOL_MEASURE = 88
+_FOLDED_USER_CHARS = 6_000
+_FOLDED_USER_LINES = 60
+_MAX_MARKDOWN = 300_000
+_SHOWN_RESULT_LINES = 400
+
+
+class Block:
+    """One thing in the transcript.
+
+    Attributes:
+        gap: Blank lines before it.
+        serial: Its place among all blocks, ascending; given by the document.
+        folded: Whether its body is hidden; None when it has none.
+    """
+
+    kind: Kind
+    _fold_on_top = True
+
+    def __init__(self, turn_index: int, message_id: str = "", *, gap: int = 1) -> None:
+        self.turn_index = turn_index
+        self.message_id = message_id
+        self.gap = gap
+        self.serial = 0
+        self.folded: bool | None = None
+        self.version = 0
+        self._key: tuple[int, int, Palette] | None = None
+        self._lines: list[Line] = []
+
+    @property
+    def source(self) -> str:
+        """The text it stands for, as it was written: what copying the block gives."""
+        return ""
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """What can be done with it."""
+        return ("copy",) if self.folded is None else ("fold", "copy")
+
+    @property
+    def height(self) -> int:
+        """Its lines when it was drawn last, 0 when it never was."""
+        return len(self._lines)
+
+    def drawn_for(self, width: int, palette: Palette) -> bool:
+        """Whether its lines are known as it is now."""
+        return self._key is not None and self._key[:2] == (self.version, width) and self._key[2] is palette
+
+    def folds_at(self, line: int, height: int) -> bool:
+        """Whether a click on one of its lines folds or unfolds it."""
+        return self.folded is not None and line == (self.gap if self._fold_on_top else height - 1)
+
+    def touch(self) -> None:
+        """Note that it looks different now."""
+        self.version += 1
+
+    def toggle(self) -> None:
+        """Fold or unfold it."""
+        if self.folded is not None:
+            self.folded = not self.folded
+            self.touch()
+
+    def lines(self, width: int, palette: Palette) -> list[Line]:
+        """Its lines for a width, the blank ones before it included."""
+        if not self.drawn_for(width, palette):
+            self._lines = [BLANK] * self.gap + self.draw(max(1, min(width, MEASURE)), palette)
+            self._key = (self.version, width, palette)
+        return self._lines
+
+    def draw(self, width: int, palette: Palette) -> list[Line]:
+        """Its lines, made anew."""
+        raise NotImplementedError
+
+    def estimate(self, width: int) -> int:
+        """About how many lines it will have; cheap."""
+        return self.gap + 1
+
+
+def _estimated_lines(text: str, width: int) -> int:
+    """Lines of a text from its length and, when it is short enough to look at, its line ends."""
+    width = max(1, min(width, MEASURE))
+    ends = text.count("\n") if len(text) < 100_000 else len(text) // 60
+    return 1 + max(ends, len(text) // width + ends // 2)
+
+
+class UserBlock(Block):
+    """What the person said, as it was typed; a long paste is folded."""
+
+    kind = "user"
+    _fold_on_top = False
+
+    def __init__(self, turn_index: int, message_id: str, text: str, *, name: str, when: str) -> None:
+        super().__init__(turn_index, message_id)
+        self.text = text
+        self.name = name
+        self.when = when
+        if len(text) > _FOLDED_USER_CHARS or text.count("\n", 0, _FOLDED_USER_CHARS) > _FOLDED_USER_LINES:
+            self.folded = True
+
+    @property
+    def source(self) -> str:
+        return self.text
+
+    def _shown(self) -> str:
+        if not self.folded:
+            return self.text
+        return "\n".join(self.text[:_FOLDED_USER_CHARS].split("\n")[: _FOLDED_USER_LINES // 4])[:1_500]
+
+    def draw(self, width: int, palette: Palette) -> list[Line]:
+        label = f"{self.turn_index} · {self.when}" if self.turn_index else self.when
+        lines = [line_of([(one_line(self.name), palette.you), (f"  {label}", palette.muted)], width)]
+        lines += wrap([(clean(self._shown()), palette.text)], width)
+        if self.folded is not None:
+            hidden = len(self.text) - len(self._shown())
+            more = f"{hidden:,} more characters ▸".replace(",", " ") if self.folded else "fold ▾"
+            lines.append(line_of([(more, palette.muted)], width))
+        return lines
+
+    def estimate(self, width: int) -> int:
+        return self.gap + 1 + (self.folded is not None) + _estimated_lines(self._shown(), width)
+
+
+class HeadBlock(Block):
+    """Who answers, and what was thought before, folded."""
+
+    kind = "head"
+
+    def __init__(self, turn_index: int, message_id: str, *, name: str, glyph: str, unfolded: bool = False) -> None:
+        super().__init__(turn_index, message_id)
+        self.name = name
+        self.glyph = glyph
+        self.thinking = False
+        self._unfolded = unfolded
+        self._pieces: list[str] = []
+
+    @property
+    def source(self) -> str:
+        return "".join(self._pieces)
+
+    def think(self, text: str) -> None:
+        """Add to what was thought."""
+        if text:
+            self._pieces.append(text)
+            if self.folded is None:
+                self.folded = not self._unfolded
+            self.touch()
+
+    def thought(self, text: str) -> None:
+        """Set what was thought, whole."""
+        self._pieces = []
+        self.thinking = False
+        self.think(text)
+        self.touch()
+
+    def _fold_label(self) -> str:
+        if self.folded is None:
+            return ""
+        arrow = "▸" if self.folded else "▾"
+        if self.thinking:
+            return f"thinking … {arrow}"
+        words = len(self.source.split())
+        return f"thought, {words} word{'s' if words != 1 else ''} {arrow}"
+
+    def draw(self, width: int, palette: Palette) -> list[Line]:
+        runs: list[Run] = []
+        if self.name:
+            glyph = one_line(self.glyph)
+            runs.append((f"{glyph} {one_line(self.name)}" if glyph else one_line(self.name), palette.persona))
+        label = self._fold_label()
+        if label:
+            runs.append((f"  {label}" if runs else label, palette.muted))
+        lines = [line_of(runs, width)]
+        if self.folded is False:
+            bar = [("▎ ", palette.faint)]
+            lines += wrap([(clean(self.source.strip("\n")), palette.muted)], width, first=bar, rest=bar)
+        return lines
+
+    def estimate(self, width: int) -> int:
+        return self.gap + 1 + (_estimated_lines(self.source, width) if self.folded is False else 0)
+
+
+class TextBlock(Block):
+    """What the model said: Markdown, while it is written and after."""
+
+    kind = "text"
+    _fold_on_top = False
+
+    def __init__(self, turn_index: int, message_id: str, *, gap: int) -> None:
+        super().__init__(turn_index, message_id, gap=gap)
+        self._pieces: list[str] = []
+        self.stream: StreamedText | None = None
+        self.finished = False
+
+    @property
+    def source(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def append(self, text: str) -> None:
+        """Take in a piece of a text that is being written."""
+        self._pieces.append(text)
+        if self.stream is not None:
+            self.stream.add(text)
+
+    def finish(self, text: str) -> None:
+        """Set the text as it was stored; the stream is kept only when it said the same."""
+        if self.stream is not None and text != self.source:
+            self.stream = None
+        self._pieces = [text]
+        self.finished = True
+        if len(text) > _MAX_MARKDOWN:
+            self.stream = None
+            self.folded = True
+        self.touch()
+
+    def begin_stream(self, width: int, palette: Palette) -> StreamedText:
+        """A stream for this width that begins with what is there."""
+        self.stream = StreamedText(min(width, MEASURE), palette)
+        self.stream.add(self.source)
+        return self.stream
+
+    def streams_at(self, width: int, palette: Palette) -> bool:
+        """Whether its stream draws for this width and palette."""
+        stream = self.stream
+        return stream is not None and stream.width == min(width, MEASURE) and stream.palette is palette
+
+    def draw(self, width: int, palette: Palette) -> list[Line]:
+        fits = self.streams_at(width, palette)
+        if not self.finished:
+            if not fits:
+                self.begin_stream(width, palette).advance()
+            return self.stream.lines if self.stream is not None else []
+        stream, self.stream = self.stream, None
+        if stream is None or not fits:
+            return self._draw_whole(width, palette)
+        stream.finish()
+        return stream.lines
+
+    def _draw_whole(self, width: int, palette: Palette) -> list[Line]:
+        text = self.source
+        if self.folded is None:
+            return render(text, width, palette)
+        lines = render(text[:_MAX_MARKDOWN], width, palette)
+        hidden = len(text) - _MAX_MARKDOWN
+        if self.folded:
+            label = f"{hidden:,} more characters ▸".replace(",", " ")
+            return [*lines, line_of([(label, palette.muted)], width)]
+        rest = wrap([(clean(text[_MAX_MARKDOWN:]), palette.text)], width)
+        return [*lines, *rest, line_of([("fold ▾", palette.muted)], width)]
+
+    def estimate(self, width: int) -> int:
+        return self.gap + (_estimated_lines(self.source, width) if self.source else 0)
+
+
+class ToolBlock(Block):
+    """A call of a tool on one line; its arguments, result or diff below when unfolded."""
+
+    kind = "tool"
+
+    def __init__(self, turn_index: int, call: ToolCall, *, gap: int) -> None:
+        super().__init__(turn_index, call.message_id, gap=gap)
+        self.call = call
+        self.waiting = False
+        self.over = False
+        self.folded = True
+
+    @property
+    def source(self) -> str:
+        result = decoded(self.call.result.result) if self.call.result is not None else {}
+        parts = [f"{self.call.tool_name} {self.call.arguments}", str(result.get("diff") or result.get("text") or "")]
+        return "\n".join(part for part in parts if part)
+
+    @property
+    def state(self) -> CallState:
+        """Where the call is."""
+        return state_of(self.call, waiting=self.waiting, over=self.over)
+
+    def update(self, call: ToolCall) -> None:
+        """Put a newer record of the call in."""
+        self.call = call
+        self.waiting = False
+        self.touch()
+
+    def draw(self, width: int, palette: Palette) -> list[Line]:
+        result = decoded(self.call.result.result) if self.call.result is not None else {}
+        lines = [self._head_line(result, min(width, _TOOL_MEASURE), palette)]
+        if self.state == "failed":
+            reason = failure_of(self.call)
+            if reason and self.folded:
+                lines += indent(wrap([(reason, palette.muted)], max(1, width - 4)), [("    ", palette.text)], width)
+        lines += self._todo_lines(result, width, palette)
+        if self.folded is False:
+            lines += self._body(result, width, palette)
+        return lines
+
+    def _head_line(self, result: dict[str, object], width: int, palette: Palette) -> Line:
+        state = self.state
+        glyph, style = {
+            "running": ("◐", palette.running),
+            "waiting": ("◐", palette.running),
+            "ok": ("●", palette.ok),
+            "failed": ("●", palette.failed),
+            "unknown": ("○", palette.muted),
+        }[state]
+        right = self._right(state, result, palette)
+        right_cells = cell_len("".join(text for text, _ in right))
+        name = clip(one_line(self.call.tool_name), max(1, width - right_cells - 6))
+        left: list[Run] = [("  ", palette.text), (f"{glyph} ", style), (f"{name:<10}", palette.tool)]
+        room = width - right_cells - cell_len("".join(text for text, _ in left)) - 3
+        for argument in [(" ", False), *((part.text, part.quiet) for part in arguments_of(self.call))]:
+            shown = clip(argument[0], room)
+            room -= cell_len(shown)
+            left.append((shown, palette.muted if argument[1] else palette.text))
+        used = cell_len("".join(text for text, _ in left))
+        return line_of([*left, (" " * max(1, width - used - right_cells), palette.text), *right], width)
+
+    def _right(self, state: CallState, result: dict[str, object], palette: Palette) -> list[Run]:
+        arrow = " ▸" if self.folded else " ▾"
+        time = duration_text(self.call.duration_ms) if self.call.duration_ms is not None else ""
+        match state:
+            case "running":
+                return [("…" + arrow, palette.muted)]
+            case "waiting":
+                return [("waits for you", palette.running), (arrow, palette.muted)]
+            case "unknown":
+                return [("outcome unknown" + arrow, palette.muted)]
+            case "failed":
+                return [("failed", palette.failed), ((f" · {time}" if time else "") + arrow, palette.muted)]
+            case "ok":
+                parts = [part for part in (outcome_of(self.call, result), time) if part]
+                return [(" · ".join(parts) + arrow, palette.muted)]
+
+    def _todo_lines(self, result: dict[str, object], width: int, palette: Palette) -> list[Line]:
+        if self.call.tool_name != "update_todos" or self.state == "failed":
+            return []
+        lines: list[Line] = []
+        for todo in todos_of(self.call, result):
+            glyph, mark, style = {
+                "pending": ("☐", palette.muted, palette.text),
+                "in_progress": ("◐", palette.running, palette.text),
+                "completed": ("☑", palette.ok, palette.muted),
+            }[todo.status]
+            first = [("    ", palette.text), (f"{glyph} ", mark)]
+            rest = [("      ", palette.text)]
+            lines += wrap([(one_line(todo.content), style)], width, first=first, rest=rest, quiet_first=False)
+        return lines
+
+    def _body(self, result: dict[str, object], width: int, palette: Palette) -> list[Line]:
+        prefix: list[Run] = [("    │ ", palette.faint)]
+        lines: list[Line] = []
+        if self.call.reasoning.strip():
+            text = one_line(self.call.reasoning)
+            lines += wrap([(text, palette.muted)], width, first=prefix, rest=prefix)
+        for key, value in decoded(self.call.arguments).items() or [("", self.call.arguments)]:
+            if key == "reason" or (result.get("diff") and key in ("content", "old_string", "new_string")):
+                continue
+            shown = clean(value if isinstance(value, str) else str(value))
+            label = [(f"{one_line(str(key))}: ", palette.muted)] if key else []
+            lines += wrap([*label, (shown, palette.text)], width, first=prefix, rest=prefix)
+        text = str(result.get("text") or (self.call.result.error if self.call.result else "") or "")
+        if result.get("diff"):
+            lines += diff_lines(str(result["diff"]), width, palette, prefix=prefix)
+        elif text.strip():
+            shown, hidden = _head_of(text, _SHOWN_RESULT_LINES)
+            lines += indent([BLANK], prefix, width) + code_lines(shown, "", width, palette, prefix=prefix)
+            if hidden:
+                lines.append(line_of([*prefix, (f"… {hidden} more lines; copy gives all", palette.muted)], width))
+        return lines
+
+    def estimate(self, width: int) -> int:
+        plan = self.call.arguments.count('"content"') if self.call.tool_name == "update_todos" else 0
+        return self.gap + 1 + plan + (self.call.success is False)
+
+
+def _head_of(text: str, limit: int) -> tuple[str, int]:
+    """The first lines of a text, and how many there are besides."""
+    lines = text.rstrip("\n").split("\n")
+    return "\n".join(lines[:limit]), max(0, len(lines) - limit)
+
+
+class NoteBlock(Block):
+    """A sentence of the program itself: a notice, how a reply ended, or that a request is made again."""
+
+    def __init__(self, kind: Literal["notice", "state", "retry"], turn_index: int, text: str, level: Level) -> None:
+        super().__init__(turn_index)
+        self.kind = kind
+        self.text = text
+        self.level: Level = level
+
+    @property
+    def source(self) -> str:
+        return self.text
+
+    def draw(self, width: int, palette: Palette) -> list[Line]:
+        glyph, style = {
+            "info": ("·", palette.muted),
+            "warning": ("!", palette.running),
+            "error": ("✗", palette.failed),
+        }[self.level]
+        if self.kind == "retry":
+            glyph, style = "↻", palette.running
+        first = [(f"{glyph} ", style)]
+        return wrap([(clean(self.text), palette.muted)], width, first=first, rest=[("  ", palette.text)])
+
+    def estimate(self, width: int) -> int:
+        return self.gap + _estimated_lines(self.text, width)

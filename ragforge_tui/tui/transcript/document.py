@@ -1,0 +1,384 @@
+"""From events and stored turns to blocks: the one place where both become what is shown.
+
+Stored turns are told as the same steps a live turn goes through, so a resumed session looks like the live one.
+Pure; the widget reads what changed and draws.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from ragforge_tui.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    MessageFinished,
+    MessageStarted,
+    ModelRetry,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallFinished,
+    ToolCallStarted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnEvent,
+    TurnFailed,
+    TurnStarted,
+)
+from ragforge_tui.models import Message, ToolCall, Turn
+from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, Level, NoteBlock, TextBlock, ToolBlock, UserBlock
+
+DEFAULT_GLYPH = "✶"
+
+
+@dataclass
+class Shown:
+    """How people and times are shown.
+
+    Attributes:
+        user_name: What the person's messages are headed with.
+        glyphs: Signs of personas, by name.
+        unfold_reasoning: Show what was thought at once.
+        now: The clock; a message of another day shows its date.
+    """
+
+    user_name: str = "you"
+    glyphs: dict[str, str] = field(default_factory=dict)
+    unfold_reasoning: bool = False
+    now: Callable[[], datetime] = datetime.now
+
+    def when(self, moment: datetime) -> str:
+        """A time as shown beside a message, in local time."""
+        local = moment.astimezone()
+        today = self.now().astimezone().date()
+        if local.date() == today:
+            return f"{local:%H:%M}"
+        year = f" {local.year}" if local.year != today.year else ""
+        return f"{local.day} {local:%b}{year} {local:%H:%M}"
+
+
+class _TurnView:
+    """The blocks of one turn, in order."""
+
+    def __init__(self, turn_index: int, shown: Shown) -> None:
+        self.turn_index = turn_index
+        self.shown = shown
+        self.blocks: list[Block] = []
+        self._forget()
+
+    def _forget(self) -> None:
+        self.heads: dict[str, HeadBlock] = {}
+        self.texts: dict[str, TextBlock] = {}
+        self.tools: dict[str, ToolBlock] = {}
+        self.replies: set[str] = set()
+        self.approvals: dict[str, ToolBlock] = {}
+        self.retry: NoteBlock | None = None
+        self.ended = False
+        self.named = False
+
+    def user(self, message: Message) -> None:
+        """The person's message; a second time, the turn is asked again and what was answered is dropped."""
+        self.reset_answer()
+        name, when = self.shown.user_name, self.shown.when(message.timestamp)
+        block = UserBlock(self.turn_index, message.uuid, message.content, name=name, when=when)
+        if self.blocks:
+            self.blocks[0] = block
+        else:
+            self.blocks.append(block)
+
+    def reset_answer(self) -> None:
+        """Forget all but the person's message."""
+        self.blocks = [block for block in self.blocks[:1] if isinstance(block, UserBlock)]
+        self._forget()
+
+    def reply(self, message_id: str, persona: str) -> None:
+        """A reply begins; the first of a turn is headed with the persona's name."""
+        if message_id in self.replies:
+            return
+        if self.ended:
+            self.reset_answer()
+        self.replies.add(message_id)
+        if not self.named:
+            self.named = True
+            self._head(message_id, persona or "Assistant")
+
+    def _head(self, message_id: str, name: str) -> HeadBlock:
+        glyph = self.shown.glyphs.get(name, DEFAULT_GLYPH)
+        unfolded = self.shown.unfold_reasoning
+        block = HeadBlock(self.turn_index, message_id, name=name, glyph=glyph, unfolded=unfolded)
+        self.heads[message_id] = block
+        text = self.texts.get(message_id)
+        at = self.blocks.index(text) if text is not None else len(self.blocks)
+        self.blocks.insert(at, block)
+        if text is not None:
+            text.gap = 0
+            text.touch()
+        return block
+
+    def thinking(self, message_id: str) -> HeadBlock:
+        """The block that holds what a reply thought."""
+        self.reply(message_id, "")
+        return self.heads.get(message_id) or self._head(message_id, "")
+
+    def text(self, message_id: str) -> TextBlock:
+        """The block that holds what a reply says."""
+        self.reply(message_id, "")
+        block = self.texts.get(message_id)
+        if block is None:
+            head = self.heads.get(message_id)
+            gap = 0 if head is not None and self.blocks[-1] is head else 1
+            block = self.texts[message_id] = TextBlock(self.turn_index, message_id, gap=gap)
+            self.blocks.append(block)
+        return block
+
+    def finish(self, message: Message) -> None:
+        """A reply is stored: what the record says replaces what was streamed."""
+        self.reply(message.uuid, message.persona)
+        if message.reasoning:
+            self.thinking(message.uuid).thought(message.reasoning)
+        if message.content.strip() or message.uuid in self.texts:
+            self.text(message.uuid).finish(message.content)
+        if message.state == "interrupted":
+            self.state_line("interrupted", message.error, "warning")
+        elif message.state == "failed":
+            self.state_line("failed", message.error, "error")
+
+    def state_line(self, state: str, sentence: str, level: Level) -> None:
+        """How a reply ended, when not well; said once for a turn."""
+        self.blocks = [block for block in self.blocks if block.kind != "state"]
+        text = f"{state} · {sentence}" if sentence else state
+        self.blocks.append(NoteBlock("state", self.turn_index, text, level))
+
+    def tool(self, call: ToolCall) -> ToolBlock:
+        """The block of a call, with this record of it."""
+        self.reply(call.message_id, "")
+        block = self.tools.get(call.uuid)
+        if block is not None:
+            block.update(call)
+            return block
+        gap = 0 if self.blocks and self.blocks[-1].kind == "tool" else 1
+        block = self.tools[call.uuid] = ToolBlock(self.turn_index, call, gap=gap)
+        self.blocks.append(block)
+        return block
+
+    def drop_retry(self) -> None:
+        """A request made again was answered, or given up."""
+        if self.retry is not None:
+            self.blocks.remove(self.retry)
+            self.retry = None
+
+    def end(self) -> None:
+        """The turn is over: nothing in it is under way any more."""
+        self.ended = True
+        for head in self.heads.values():
+            head.thinking = False
+            head.touch()
+        for text in self.texts.values():
+            if not text.finished:
+                text.finish(text.source)
+        for block in self.tools.values():
+            block.over = True
+            block.waiting = False
+            block.touch()
+
+
+class Document:
+    """All blocks of a conversation, in order.
+
+    Attributes:
+        blocks: The blocks; serials ascend.
+        stable: How many blocks at the start are the same, in the same places, since the last `settled`.
+        changed: Blocks that look different since then.
+        first_turn: The lowest turn index loaded, 0 when none is.
+    """
+
+    def __init__(self, shown: Shown | None = None) -> None:
+        self.shown = shown or Shown()
+        self.blocks: list[Block] = []
+        self.changed: set[Block] = set()
+        self.stable = 0
+        self.first_turn = 0
+        self._views: dict[int, _TurnView] = {}
+
+    def settled(self) -> None:
+        """What changed so far has been taken in by the reader."""
+        self.changed.clear()
+        self.stable = len(self.blocks)
+
+    def position(self, block: Block) -> int:
+        """Where a block stands; -1 when it was dropped."""
+        at = bisect_left(self.blocks, block.serial, key=lambda other: other.serial)
+        return at if at < len(self.blocks) and self.blocks[at] is block else -1
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self.blocks.clear()
+        self._views.clear()
+        self.changed.clear()
+        self.stable = 0
+        self.first_turn = 0
+
+    def load(self, turns: Iterable[Turn]) -> None:
+        """Show stored turns after what is there."""
+        for turn in turns:
+            self._replace(turn.turn_index, self._stored(turn))
+
+    def prepend(self, turns: Iterable[Turn]) -> int:
+        """Show earlier turns before what is there; gives the number of new blocks."""
+        views = [self._stored(turn) for turn in turns if turn.turn_index not in self._views]
+        fresh = [block for view in views for block in view.blocks]
+        serial = self.blocks[0].serial if self.blocks else 0
+        for offset, block in enumerate(fresh):
+            block.serial = serial - len(fresh) + offset
+        self._views.update((view.turn_index, view) for view in views)
+        self.blocks[:0] = fresh
+        self.stable = 0
+        self._note_first(view.turn_index for view in views)
+        return len(fresh)
+
+    def notice(self, text: str, level: Level) -> None:
+        """A sentence of the program, after all that is there."""
+        block = NoteBlock("notice", 0, text, level)
+        if self.blocks and self.blocks[-1].kind == "notice":
+            block.gap = 0
+        self._append(block)
+
+    def apply(self, event: TurnEvent) -> None:
+        """Take in what the engine says."""
+        view = self._views.get(event.turn_index)
+        if view is None:
+            view = _TurnView(event.turn_index, self.shown)
+            self._views[event.turn_index] = view
+            self._note_first([event.turn_index])
+        before = list(view.blocks)
+        if not isinstance(event, ModelRetry):
+            view.drop_retry()
+        changed = _tell(view, event)
+        if changed is not None:
+            self.changed.add(changed)
+        elif not isinstance(event, ReasoningDelta | TextDelta):
+            self.changed.update(view.blocks)
+        if view.blocks != before:
+            self._rearrange(before, view.blocks)
+
+    def _note_first(self, turns: Iterable[int]) -> None:
+        lowest = min(turns, default=0)
+        if lowest and (not self.first_turn or lowest < self.first_turn):
+            self.first_turn = lowest
+
+    def _stored(self, turn: Turn) -> _TurnView:
+        view = _TurnView(turn.turn_index, self.shown)
+        for message in turn.messages:
+            if message.role == "user":
+                view.user(message)
+            elif message.state != "superseded":
+                _tell_stored(view, message)
+        if not any(message.state == "streaming" for message in turn.messages):
+            view.end()
+        return view
+
+    def _replace(self, turn_index: int, view: _TurnView) -> None:
+        old = self._views.get(turn_index)
+        self._views[turn_index] = view
+        self._note_first([turn_index])
+        self._rearrange(list(old.blocks) if old is not None else [], view.blocks)
+
+    def _append(self, block: Block) -> None:
+        block.serial = self.blocks[-1].serial + 1 if self.blocks else 0
+        self.blocks.append(block)
+
+    def _rearrange(self, before: list[Block], after: list[Block]) -> None:
+        """Put a turn's blocks where they were; what is new at the end simply follows."""
+        common = 0
+        while common < len(before) and common < len(after) and before[common] is after[common]:
+            common += 1
+        if common == len(before) and (not before or self.blocks[-1:] == before[-1:]):
+            for block in after[common:]:
+                self._append(block)
+            return
+        start = self.position(before[common]) if common < len(before) else self.position(before[-1]) + 1
+        removed = set(before[common:])
+        rest = [block for block in self.blocks[start:] if block not in removed]
+        del self.blocks[start:]
+        self.stable = min(self.stable, start)
+        for block in [*after[common:], *rest]:
+            self._append(block)
+
+
+def _tell(view: _TurnView, event: TurnEvent) -> Block | None:
+    """Tell a turn's view of an event; gives the one block that changed, when it is only one."""
+    match event:
+        case TurnStarted():
+            view.user(event.message)
+        case MessageStarted():
+            view.reply(event.message_id, event.persona)
+        case ReasoningDelta():
+            head = view.thinking(event.message_id)
+            head.thinking = True
+            head.think(event.text)
+            return head
+        case TextDelta():
+            thought = view.heads.get(event.message_id)
+            if thought is not None and thought.thinking:
+                thought.thinking = False
+                thought.touch()
+            text = view.text(event.message_id)
+            text.append(event.text)
+            return text
+        case MessageFinished():
+            view.finish(event.message)
+        case ToolCallStarted() | ToolCallFinished():
+            return view.tool(event.call)
+        case ApprovalRequested():
+            block = view.tools.get(event.call.uuid) or view.tool(event.call)
+            block.waiting = True
+            block.touch()
+            view.approvals[event.approval_id] = block
+            return block
+        case ApprovalResolved():
+            waiting = view.approvals.pop(event.approval_id, None)
+            if waiting is not None:
+                waiting.waiting = False
+                waiting.touch()
+            return waiting
+        case ModelRetry():
+            _tell_retry(view, event)
+        case TurnCompleted():
+            view.end()
+        case TurnCancelled():
+            _tell_end(view, "interrupted", "", "warning")
+        case TurnFailed():
+            _tell_end(view, "failed", event.error.sentence(), "error")
+        case _:
+            pass
+    return None
+
+
+def _tell_retry(view: _TurnView, event: ModelRetry) -> None:
+    wait = f"{event.wait_seconds:.0f} s" if event.wait_seconds >= 1 else "a moment"
+    text = f"asked again in {wait} ({event.attempt} of {event.attempts}): {event.reason}"
+    view.drop_retry()
+    view.retry = NoteBlock("retry", view.turn_index, text, "info")
+    view.blocks.append(view.retry)
+
+
+def _tell_end(view: _TurnView, state: str, sentence: str, level: Level) -> None:
+    if not any(block.kind == "state" for block in view.blocks):
+        view.state_line(state, sentence, level)
+    view.end()
+
+
+def _tell_stored(view: _TurnView, message: Message) -> None:
+    """A stored reply, told as it went: its text, its calls, then how it ended."""
+    if message.state == "streaming":
+        view.reply(message.uuid, message.persona)
+        if message.reasoning:
+            view.thinking(message.uuid).thought(message.reasoning)
+        if message.content:
+            view.text(message.uuid).append(message.content)
+    else:
+        view.finish(message)
+    for call in message.tool_calls:
+        view.tool(call)

@@ -1,0 +1,224 @@
+"""Lines of the transcript: styled text in, wrapped lines of terminal cells out.
+
+The bottom of this package: Markdown, tool calls and everything else end here. All text is made safe here too,
+so that no renderer can forget it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size, split_graphemes
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from ragforge_tui.text import plain_text
+
+Run = tuple[str, Style]
+"""A piece of text in one style."""
+
+_WORD = re.compile(r"\S+")
+_TAB = 4
+
+
+class Line(NamedTuple):
+    """One line as it is drawn.
+
+    Attributes:
+        strip: What is drawn, no wider than asked for.
+        gutter: How many characters at its start are decoration, left out when it is copied.
+        join: What stands between this line and the next in the text they were made from.
+    """
+
+    strip: Strip
+    gutter: int = 0
+    join: str = "\n"
+
+    @property
+    def text(self) -> str:
+        """What copying the whole line gives."""
+        return self.strip.text[self.gutter :].rstrip()
+
+
+BLANK = Line(Strip([], 0))
+
+
+def clean(text: str) -> str:
+    """Text that may be drawn: no controls, tabs expanded; line ends stay."""
+    text = plain_text(text)
+    return text.expandtabs(_TAB) if "\t" in text else text
+
+
+def one_line(text: str) -> str:
+    """Text with its line ends and runs of blanks made single blanks."""
+    return " ".join(clean(text).split())
+
+
+def _fold(word: str, first: int, width: int) -> list[int]:
+    """Where a word without blanks must be broken: `first` cells are free on its first line, `width` after."""
+    breaks: list[int] = []
+    room = first
+    for start, _, cells in split_graphemes(word)[0]:
+        if cells > room and (start or first < width):
+            breaks.append(start)
+            room = width
+        room -= cells
+    return breaks
+
+
+def wrap_spans(text: str, width: int) -> list[tuple[int, int, str]]:
+    """Break one line of text into (start, end, join) so that no piece is wider than `width`.
+
+    Blanks at a break belong to neither piece; `join` is what was there.
+    """
+    if cell_len(text) <= width:
+        return [(0, len(text), "\n")]
+    spans: list[tuple[int, int, str]] = []
+    start = end = used = 0
+    for match in _WORD.finditer(text):
+        word_start, word_end = match.span()
+        word = match[0]
+        gap = cell_len(text[end:word_start])
+        cells = cell_len(word)
+        if used + gap + cells <= width:
+            end, used = word_end, used + gap + cells
+            continue
+        # Words are kept whole when they fit on a line of their own, unless they are of a script without blanks.
+        folds = cells > width or (cells > len(word) and cells > 8)
+        if not folds or used + gap >= width:
+            if end > start:
+                spans.append((start, end, " "))
+            start, used, gap = word_start, 0, 0
+            if cells <= width:
+                end, used = word_end, cells
+                continue
+        breaks = _fold(word, width - used - gap, width)
+        for at in breaks:
+            cut = word_start + at
+            if at == 0:
+                if end > start:
+                    spans.append((start, end, " "))
+            else:
+                spans.append((start, cut, ""))
+            start = cut
+        end = word_end
+        used = cell_len(text[start:end])
+    if end > start or not spans:
+        spans.append((start, end, "\n"))
+    else:
+        spans[-1] = (*spans[-1][:2], "\n")
+    return spans
+
+
+def _slices(runs: Sequence[Run], spans: Iterable[tuple[int, int, str]]) -> list[list[Run]]:
+    """The runs cut at ascending spans of their joined text."""
+    result: list[list[Run]] = []
+    index = offset = 0
+    for start, end, _ in spans:
+        piece: list[Run] = []
+        while index < len(runs):
+            text, style = runs[index]
+            stop = offset + len(text)
+            if stop > start and offset < end:
+                piece.append((text[max(0, start - offset) : end - offset], style))
+            if stop > end:
+                break
+            offset = stop
+            index += 1
+        result.append(piece)
+    return result
+
+
+def _hard_lines(runs: Iterable[Run]) -> list[list[Run]]:
+    """Runs split at their line ends."""
+    lines: list[list[Run]] = [[]]
+    for text, style in runs:
+        first, *rest = text.split("\n")
+        if first:
+            lines[-1].append((first, style))
+        for part in rest:
+            lines.append([(part, style)] if part else [])
+    return lines
+
+
+def line_of(runs: Iterable[Run], width: int, *, gutter: int = 0, join: str = "\n") -> Line:
+    """One line; what does not fit is cut off."""
+    segments = [Segment(text, style) for text, style in runs if text]
+    cells = cell_len("".join(segment.text for segment in segments))
+    if cells <= width:
+        return Line(Strip(segments, cells), gutter, join)
+    kept: list[Segment] = []
+    room = width
+    for segment in segments:
+        cells = cell_len(segment.text)
+        if cells > room:
+            kept.append(Segment(set_cell_size(segment.text, room), segment.style))
+            room = 0
+            break
+        kept.append(segment)
+        room -= cells
+    return Line(Strip(kept, width - room), gutter, join)
+
+
+def wrap(
+    runs: Iterable[Run],
+    width: int,
+    *,
+    first: Sequence[Run] = (),
+    rest: Sequence[Run] = (),
+    quiet_first: bool = True,
+    hard: bool = False,
+) -> list[Line]:
+    """Wrap runs, which may hold line ends, into lines no wider than `width`.
+
+    Args:
+        first: What stands before the first line.
+        rest: What stands before all others; as wide as `first`.
+        quiet_first: Whether `first` is decoration, left out when copied, as `rest` always is.
+        hard: Break at the last cell instead of between words, as for code.
+    """
+    inner = max(1, width - cell_len("".join(text for text, _ in first)))
+    rest_length = sum(len(text) for text, _ in rest)
+    lines: list[Line] = []
+    for hard_line in _hard_lines(runs):
+        text = "".join(part for part, _ in hard_line)
+        spans = _fold_spans(text, inner) if hard else wrap_spans(text, inner)
+        for (_, _, join), piece in zip(spans, _slices(hard_line, spans), strict=True):
+            if lines:
+                lines.append(line_of([*rest, *piece], width, gutter=rest_length, join=join))
+            else:
+                gutter = sum(len(part) for part, _ in first) if quiet_first else 0
+                lines.append(line_of([*first, *piece], width, gutter=gutter, join=join))
+    return lines
+
+
+def _fold_spans(text: str, width: int) -> list[tuple[int, int, str]]:
+    if cell_len(text) <= width:
+        return [(0, len(text), "\n")]
+    edges = [0, *(at for at in _fold(text, width, width) if at), len(text)]
+    last = len(edges) - 2
+    return [(edges[i], edges[i + 1], "" if i < last else "\n") for i in range(last + 1)]
+
+
+def indent(lines: Iterable[Line], prefix: Sequence[Run], width: int) -> list[Line]:
+    """Lines with a decoration put before each; they must leave it room."""
+    segments = [Segment(text, style) for text, style in prefix]
+    cells = cell_len("".join(text for text, _ in prefix))
+    length = sum(len(text) for text, _ in prefix)
+    result = []
+    for line in lines:
+        strip = Strip([*segments, *line.strip], cells + line.strip.cell_length)
+        if strip.cell_length > width:
+            strip = strip.crop(0, width)
+        result.append(Line(strip, line.gutter + length, line.join))
+    return result
+
+
+def clip(text: str, width: int) -> str:
+    """Text cut to `width` cells, with an ellipsis when something is missing."""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(0, width - 1)).rstrip() + "…" if width > 0 else ""

@@ -1,0 +1,97 @@
+"""The styles of the transcript, taken from the theme's variables.
+
+Used by every renderer of this package. Kept apart from the widget so that blocks can be drawn, and tested,
+without an app; hashable, so that it can be part of the key of a cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rich.style import Style
+from textual.color import Color
+
+
+@dataclass(frozen=True)
+class Palette:
+    """One style for each thing that is worth a colour; everything else is `text`."""
+
+    text: Style
+    muted: Style
+    faint: Style
+    you: Style
+    persona: Style
+    tool: Style
+    ok: Style
+    running: Style
+    failed: Style
+    added: Style
+    removed: Style
+    hunk: Style
+    heading: Style
+    strong_heading: Style
+    code: Style
+    link: Style
+    cursor: Style
+    keyword: Style
+    string: Style
+    number: Style
+    name: Style
+    comment: Style
+
+
+def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palette:
+    """The palette of a theme.
+
+    Args:
+        variables: `App.theme_variables`.
+        dark: Whether the theme is a dark one.
+        ansi: Whether the theme uses the terminal's own sixteen colours; grey is then said by dimming.
+    """
+
+    def ink(name: str, fallback: str) -> Color:
+        return Color.parse(variables.get(name) or fallback)
+
+    foreground = ink("foreground", "#e0e0e0" if dark else "#1f1f1f")
+    if ansi:
+        text = Style(color=foreground.rich_color)
+        muted = faint = text + Style(dim=True)
+        purple = Color.parse("ansi_bright_magenta" if dark else "ansi_magenta")
+    else:
+        background = ink("background", "#121212" if dark else "#e0e0e0")
+        text = Style(color=foreground.rich_color)
+        muted = Style(color=foreground.blend(background, 0.42).rich_color)
+        faint = Style(color=foreground.blend(background, 0.66).rich_color)
+        # Themes have no violet of their own; this one is as light as their text colours are.
+        purple = Color.from_hsl(0.75, 0.75, 0.79) if dark else Color.from_hsl(0.75, 0.55, 0.42)
+    blue = Style(color=ink("text-primary", "#57a5e2").rich_color)
+    green = Style(color=ink("text-success", "#4ebf71").rich_color)
+    amber = Style(color=ink("text-warning", "#ffc473").rich_color)
+    red = Style(color=ink("text-error", "#d17e92").rich_color)
+    violet = Style(color=purple.rich_color)
+    bold = Style(bold=True)
+    return Palette(
+        text=text,
+        muted=muted,
+        faint=faint,
+        you=blue + bold,
+        persona=violet + bold,
+        tool=text + bold,
+        ok=green,
+        running=amber,
+        failed=red,
+        added=green,
+        removed=red,
+        hunk=muted,
+        heading=text + bold,
+        strong_heading=blue + bold,
+        code=amber if not ansi else Style(color=ink("secondary", "ansi_cyan").rich_color),
+        link=blue + Style(underline=True),
+        cursor=violet,
+        keyword=red,
+        string=green,
+        number=amber,
+        name=blue,
+        comment=muted,
+    )

@@ -1,0 +1,105 @@
+"""Tables as lines: columns as wide as they need, shrunk and wrapped when there is no room for that.
+
+Used by the Markdown renderer; cut out because widths must also be computable beforehand, for a table that is
+still being written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from ragforge_tui.tui.transcript.lines import Line, Run, line_of, wrap
+from ragforge_tui.tui.transcript.palette import Palette
+
+Row = Sequence[list[Run]]
+_GAP = 3
+_NARROWEST = 4
+
+
+def _cells(cell: Sequence[Run]) -> int:
+    return cell_len("".join(text for text, _ in cell))
+
+
+def column_widths(rows: Sequence[Row], width: int) -> list[int] | None:
+    """Cells for each column; None when the columns cannot stand side by side."""
+    count = max((len(row) for row in rows), default=0)
+    if not count:
+        return None
+    wanted = [max((_cells(row[at]) for row in rows if at < len(row)), default=0) for at in range(count)]
+    wanted = [max(1, cells) for cells in wanted]
+    room = width - _GAP * (count - 1)
+    if sum(wanted) <= room:
+        return wanted
+    if room < _NARROWEST * count:
+        return None
+    # The widest columns give way first, down to one common width.
+    given = list(wanted)
+    while sum(given) > room:
+        widest = max(given)
+        others = [cells for cells in given if cells < widest]
+        tops = given.count(widest)
+        floor = max(others, default=_NARROWEST)
+        excess = sum(given) - room
+        step = min(widest - floor, max(1, excess // tops)) or 1
+        for at, cells in enumerate(given):
+            if cells == widest and excess > 0:
+                cut = min(step, excess)
+                given[at] -= cut
+                excess -= cut
+    return given
+
+
+def table_lines(
+    rows: Sequence[Row], width: int, palette: Palette, *, widths: Sequence[int] | None = None, head: bool = True
+) -> list[Line]:
+    """A table as lines.
+
+    Args:
+        widths: Column widths to use instead of those the rows ask for.
+        head: Whether the first row is the head, followed by a rule.
+    """
+    columns = widths if widths is not None else column_widths(rows, width)
+    if columns is None:
+        return _stacked(rows, width, palette)
+    lines: list[Line] = []
+    for number, row in enumerate(rows):
+        lines.extend(_row_lines(row, columns, width, palette))
+        if head and number == 0:
+            rule = "─┼─".join("─" * cells for cells in columns)
+            lines.append(line_of([(rule, palette.faint)], width))
+    return lines
+
+
+def _row_lines(row: Row, columns: Sequence[int], width: int, palette: Palette) -> list[Line]:
+    cells = [wrap(row[at], columns[at]) if at < len(row) else [] for at in range(len(columns))]
+    lines = []
+    for level in range(max(1, *(len(cell) for cell in cells))):
+        runs: list[Run] = []
+        for at, cell in enumerate(cells):
+            if at:
+                runs.append((" │ ", palette.faint))
+            used = 0
+            if level < len(cell):
+                strip = cell[level].strip
+                runs.extend((segment.text, segment.style or palette.text) for segment in strip)
+                used = strip.cell_length
+            if at < len(cells) - 1:
+                runs.append((" " * (columns[at] - used), palette.text))
+        lines.append(line_of(runs, width))
+    return lines
+
+
+def _stacked(rows: Sequence[Row], width: int, palette: Palette) -> list[Line]:
+    """Too many columns for the width: each row as `head: value` lines."""
+    if not rows:
+        return []
+    head, *body = rows
+    lines: list[Line] = []
+    for row in body or [head]:
+        for at, cell in enumerate(row):
+            label = [*head[at], (": ", palette.muted)] if body and at < len(head) else []
+            lines.extend(wrap([*label, *cell], width, quiet_first=False))
+        lines.append(line_of([("─" * width, palette.faint)], width))
+    return lines[:-1]

@@ -1,0 +1,501 @@
+"""The widget: a window of lines over the blocks of a document.
+
+Blocks that were never seen have an estimated height; when they come into view they are drawn and the height is
+corrected in such a way that what is being read stays where it is. Text that streams is drawn in a thread, with
+pauses, so that typing stays quick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import var
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.timer import Timer
+
+from ragforge_tui.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
+from ragforge_tui.models import Turn
+from ragforge_tui.tui.transcript.blocks import Block, Level, TextBlock
+from ragforge_tui.tui.transcript.copying import LINES_PER_BLOCK, code_of, text_between
+from ragforge_tui.tui.transcript.document import Document, Shown
+from ragforge_tui.tui.transcript.index import LineIndex
+from ragforge_tui.tui.transcript.lines import Line
+from ragforge_tui.tui.transcript.palette import Palette, palette_of
+
+if TYPE_CHECKING:
+    from textual._animator import EasingFunction
+    from textual._types import AnimationLevel, CallbackType
+
+log = logging.getLogger(__name__)
+
+_MARGIN = 2
+_SHORTEST_PAUSE = 0.05
+_PAUSE_FACTOR = 3
+
+
+class Transcript(ScrollView, can_focus=True):
+    """Everything of a conversation, in one widget.
+
+    `follow` says whether the end is kept in view: true until the person scrolls up, and again at the end.
+    """
+
+    ALLOW_SELECT = True
+    DEFAULT_CSS = """
+    Transcript {
+        overflow-x: hidden;
+        overflow-y: auto;
+        scrollbar-gutter: stable;
+        scrollbar-size-vertical: 1;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,ctrl+down", "move_cursor(1)", "Next block", show=False),
+        Binding("k,ctrl+up", "move_cursor(-1)", "Previous block", show=False),
+        Binding("enter,space", "activate", "Open or close", show=False),
+        Binding("y", "copy_block", "Copy block", show=False),
+        Binding("c", "copy_code", "Copy code", show=False),
+    ]
+
+    follow = var(True)
+
+    class NeedEarlier(Message):
+        """The top of what is loaded comes into view: turns before `before_turn` exist and should be prepended."""
+
+        def __init__(self, before_turn: int) -> None:
+            super().__init__()
+            self.before_turn = before_turn
+
+    class BlockActivated(Message):
+        """A block was clicked on, or Enter pressed at it; folding has been done already."""
+
+        def __init__(self, block: Block) -> None:
+            super().__init__()
+            self.block = block
+
+    @dataclass
+    class CopyRequested(Message):
+        """The person wants a text on the clipboard; `what` names it."""
+
+        text: str
+        what: str
+
+    def __init__(
+        self,
+        *,
+        shown: Shown | None = None,
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(name=name, id=id, classes=classes)
+        self.document = Document(shown)
+        self._index = LineIndex()
+        self._palette: Palette | None = None
+        self._hold: tuple[Block, int] | None = None
+        self._placing = False
+        self._first = 0
+        self._asked_before = 0
+        self._cursor: Block | None = None
+        self._streaming: TextBlock | None = None
+        self._timer: Timer | None = None
+        self._drawing = False
+        self._last_cost = 0.0
+
+    # What the screen calls
+
+    def apply(self, event: TurnEvent) -> None:
+        """Show what the engine said of the conversation's turns."""
+        if isinstance(event, TurnStarted):
+            self.follow = True
+        self.document.apply(event)
+        if isinstance(event, TextDelta):
+            self._streamed()
+        elif isinstance(event, ReasoningDelta) and self.document.stable == len(self.document.blocks):
+            self._wake()
+        else:
+            self._sync()
+
+    def load(self, turns: Sequence[Turn], *, first: int, last: int) -> None:
+        """Show a conversation from its newest turns.
+
+        Args:
+            first: The lowest turn index that exists; earlier turns are asked for when they come near.
+            last: The highest.
+        """
+        self.clear()
+        self._first = first if last >= first else 0
+        self.document.load(turns)
+        self._sync()
+
+    def prepend(self, turns: Sequence[Turn]) -> None:
+        """Show earlier turns above; what is being read stays where it is."""
+        if not self.document.prepend(turns):
+            self._first = self.document.first_turn
+        self._sync()
+
+    def replace_turn(self, turn: Turn) -> None:
+        """Show a turn anew from its records."""
+        self.document.load([turn])
+        self._sync()
+
+    def notice(self, text: str, level: Level = "info") -> None:
+        """Show a sentence of the program."""
+        self.document.notice(text, level)
+        self._sync()
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.document.clear()
+        self._index = LineIndex()
+        self._hold = self._cursor = self._streaming = None
+        self._first = self._asked_before = 0
+        self.follow = True
+        self._sync()
+
+    def set_user_name(self, name: str) -> None:
+        """Head the person's messages from now on with this name."""
+        self.document.shown.user_name = name or "you"
+
+    def follow_end(self) -> None:
+        """Go to the end and stay there."""
+        self.follow = True
+        self._settle()
+
+    def scroll_to_turn(self, turn_index: int) -> bool:
+        """Bring the beginning of a turn to the top; false when it is not loaded."""
+        for position, block in enumerate(self.document.blocks):
+            if block.turn_index == turn_index:
+                self.follow = False
+                self._hold = (block, 0)
+                self._settle()
+                self.follow = self._index.start(position) >= self.max_scroll_y
+                return True
+        return False
+
+    @property
+    def selected_text(self) -> str:
+        """The text that is selected with the mouse, without the decoration around it."""
+        selection = self.text_selection
+        return self._between(selection) if selection is not None else ""
+
+    @property
+    def cursor_block(self) -> Block | None:
+        """The block the keyboard is at."""
+        return self._cursor
+
+    # Geometry
+
+    @property
+    def _text_width(self) -> int:
+        return max(1, self.scrollable_content_region.width - _MARGIN - 1)
+
+    @property
+    def palette(self) -> Palette:
+        """The styles of the theme in use."""
+        if self._palette is None:
+            app = self.app
+            self._palette = palette_of(app.theme_variables, dark=app.current_theme.dark, ansi=app.native_ansi_color)
+        return self._palette
+
+    def on_mount(self) -> None:
+        """Follow changes of the theme."""
+        self.app.theme_changed_signal.subscribe(self, self._theme_changed)
+
+    def _theme_changed(self, _: object) -> None:
+        self._palette = None
+        self._settle()
+
+    def on_resize(self) -> None:
+        """Draw what is visible for the new width; what is read stays."""
+        self._settle()
+
+    def _sync(self) -> None:
+        """Take in what changed in the document."""
+        document, index = self.document, self._index
+        if document.stable < len(index):
+            index.truncate(document.stable)
+        width = self._text_width if self.is_mounted else 80
+        for block in document.blocks[len(index) :]:
+            index.append(block.height or block.estimate(width))
+        document.settled()
+        if self._cursor is not None and document.position(self._cursor) < 0:
+            self._cursor = None
+        self._settle()
+
+    def _settle(self) -> None:
+        """Draw the visible blocks, correct their heights and put the window where it belongs."""
+        if not self.is_mounted or not self.size or self._placing:
+            return
+        self._placing = True
+        try:
+            self._place()
+        finally:
+            self._placing = False
+        self._ask_for_earlier()
+        self.refresh()
+
+    def _place(self) -> None:
+        height = self.scrollable_content_region.height
+        index, blocks = self._index, self.document.blocks
+        hold, offset = self._held()
+        top = round(self.scroll_y)
+        for _ in range(len(blocks) + 1):
+            top = max(0, index.total - height) if self.follow else max(0, index.start(hold) + offset)
+            if not self._measure(top, height):
+                break
+        total = index.total
+        if (size := Size(self.scrollable_content_region.width, total)) != self.virtual_size:
+            self.virtual_size = size
+        top = min(top, max(0, total - height))
+        if top != self.scroll_y or top != self.scroll_target_y:
+            super().scroll_to(y=top, animate=False, force=True, immediate=True)
+        self._hold_at(top)
+
+    def _held(self) -> tuple[int, int]:
+        """Position of the block that must not move, and by how much the window's top is below its first line."""
+        if self._hold is not None:
+            position = self.document.position(self._hold[0])
+            if position >= 0:
+                return position, self._hold[1]
+        return 0, 0
+
+    def _measure(self, top: int, height: int) -> bool:
+        """Draw the blocks between two lines; whether a height was corrected."""
+        if not len(self._index):
+            return False
+        width, palette = self._text_width, self.palette
+        position, offset = self._index.find(top)
+        line = top - offset
+        corrected = False
+        while line < top + height and position < len(self._index):
+            lines = self.document.blocks[position].lines(width, palette)
+            corrected = bool(self._index.set(position, len(lines))) or corrected
+            line += len(lines)
+            position += 1
+        return corrected
+
+    def _hold_at(self, top: int) -> None:
+        """Note which block must stay where it is: the first that is drawn, so that its height is known."""
+        index, blocks = self._index, self.document.blocks
+        if not len(index):
+            self._hold = None
+            return
+        position, offset = index.find(top)
+        first = position
+        bottom = top + self.scrollable_content_region.height
+        if top > 0:
+            while not blocks[position].drawn_for(self._text_width, self.palette):
+                position += 1
+                if position >= len(blocks) or index.start(position) >= bottom:
+                    position = first
+                    break
+        self._hold = (blocks[position], offset if position == first else top - index.start(position))
+
+    def _ask_for_earlier(self) -> None:
+        before = self.document.first_turn
+        near = self.scroll_y <= self.scrollable_content_region.height
+        if near and self._first and before > self._first and self._asked_before != before:
+            self._asked_before = before
+            self.post_message(self.NeedEarlier(before))
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """The person scrolled, unless we did ourselves."""
+        super().watch_scroll_y(old_value, new_value)
+        if not self._placing and round(old_value) != round(new_value):
+            self.follow = new_value >= self.max_scroll_y
+            self._hold_at(round(new_value))
+            self._settle()
+
+    def scroll_to(
+        self,
+        x: float | None = None,
+        y: float | None = None,
+        *,
+        animate: bool = True,
+        speed: float | None = None,
+        duration: float | None = None,
+        easing: EasingFunction | str | None = None,
+        force: bool = False,
+        on_complete: CallbackType | None = None,
+        level: AnimationLevel = "basic",
+        immediate: bool = False,
+        release_anchor: bool = True,
+    ) -> None:
+        """Scroll at once: an animation would work against corrected heights."""
+        super().scroll_to(x, y, animate=False, force=force, on_complete=on_complete, immediate=immediate)
+
+    # Streaming
+
+    def _streamed(self) -> None:
+        """A piece of text came."""
+        if self.document.stable != len(self.document.blocks):
+            self._sync()
+        self._wake()
+
+    def _wake(self) -> None:
+        """Draw soon, unless that is going to happen anyway."""
+        if self._timer is None and not self._drawing:
+            pause = max(_SHORTEST_PAUSE, _PAUSE_FACTOR * self._last_cost)
+            self._timer = self.set_timer(pause, self._draw_streams)
+
+    def _draw_streams(self) -> None:
+        self._timer = None
+        blocks = [block for block in self.document.changed if isinstance(block, TextBlock) and not block.finished]
+        if not blocks:
+            self._sync()
+            return
+        self._drawing = True
+        self.run_worker(self._draw_in_thread(blocks), group="transcript", exclusive=False, exit_on_error=True)
+
+    async def _draw_in_thread(self, blocks: Sequence[TextBlock]) -> None:
+        self.document.changed.difference_update(blocks)
+        width, palette = self._text_width, self.palette
+        streams = []
+        for block in blocks:
+            fits = block.streams_at(width, palette)
+            streams.append(block.stream if fits and block.stream is not None else block.begin_stream(width, palette))
+        began = time.perf_counter()
+        try:
+            for stream in streams:
+                await asyncio.to_thread(stream.advance)
+        finally:
+            self._drawing = False
+        self._last_cost = time.perf_counter() - began
+        again = any(isinstance(block, TextBlock) and not block.finished for block in self.document.changed)
+        for block in blocks:
+            block.touch()
+            self._correct(block)
+        if again:
+            self._wake()
+            self._settle()
+        else:
+            self._sync()
+
+    def _correct(self, block: Block) -> None:
+        """Measure a block that grew, whether it can be seen or not."""
+        position = self.document.position(block)
+        if 0 <= position < len(self._index):
+            self._index.set(position, len(block.lines(self._text_width, self.palette)))
+
+    # Drawing
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the window."""
+        width = self.scrollable_content_region.width
+        base = self.rich_style
+        line_number = round(self.scroll_y) + y
+        if line_number >= self._index.total:
+            return Strip.blank(width, base)
+        position, offset = self._index.find(line_number)
+        block = self.document.blocks[position]
+        lines = block.lines(self._text_width, self.palette)
+        if offset >= len(lines):
+            return Strip.blank(width, base)
+        at = block.serial * LINES_PER_BLOCK + offset
+        strip = self._with_margin(lines[offset], marked=block is self._cursor and offset >= block.gap)
+        selection = self.text_selection
+        if selection is not None and (span := selection.get_span(at)) is not None:
+            strip = self._with_selection(strip, *span)
+        return strip.crop_extend(0, width, None).apply_offsets(0, at).apply_style(base)
+
+    def _with_margin(self, line: Line, *, marked: bool) -> Strip:
+        margin = Segment("▎ " if marked else "  ", self.palette.cursor if marked else self.palette.text)
+        return Strip([margin, *line.strip], _MARGIN + line.strip.cell_length)
+
+    def _with_selection(self, strip: Strip, start: int, end: int) -> Strip:
+        text = strip.text
+        first = cell_len(text[:start])
+        last = strip.cell_length if end == -1 else cell_len(text[:end])
+        if first >= last:
+            return strip
+        style = self.screen.get_component_rich_style("screen--selection")
+        selected = Strip([Segment(part, (own or style) + style) for part, own, _ in strip.crop(first, last)])
+        return Strip.join([strip.crop(0, first), selected, strip.crop(last, strip.cell_length)])
+
+    # Selection, cursor, copying
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text, for the screen."""
+        return self._between(selection), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        """Show the selection."""
+        self.refresh()
+
+    def _between(self, selection: Selection) -> str:
+        return text_between(self.document.blocks, selection, self._text_width, self.palette, margin=_MARGIN)
+
+    def on_click(self, event: events.Click) -> None:
+        """Fold or unfold what was clicked on."""
+        if self.text_selection is not None and self.selected_text.strip():
+            return
+        position, offset = self._index.find(round(self.scroll_y) + event.y) if len(self._index) else (-1, 0)
+        if position < 0 or round(self.scroll_y) + event.y >= self._index.total:
+            return
+        block = self.document.blocks[position]
+        if block.folds_at(offset, self._index.height(position)):
+            self._activate(block)
+
+    def _activate(self, block: Block) -> None:
+        position = self.document.position(block)
+        # What was clicked on stays under the pointer; its body opens below.
+        self.follow = False
+        self._hold = (block, round(self.scroll_y) - self._index.start(position))
+        block.toggle()
+        self._settle()
+        self.follow = self.scroll_y >= self.max_scroll_y
+        self.post_message(self.BlockActivated(block))
+
+    def toggle_fold(self, block: Block) -> None:
+        """Fold or unfold a block."""
+        self._activate(block)
+
+    def action_move_cursor(self, by: int) -> None:
+        """Go to the next or previous block and bring it into view."""
+        blocks = self.document.blocks
+        if not blocks:
+            return
+        if self._cursor is None:
+            top, bottom = round(self.scroll_y), round(self.scroll_y) + self.scrollable_content_region.height - 1
+            position = self._index.find(min(bottom, self._index.total - 1) if by < 0 else top)[0]
+        else:
+            position = min(len(blocks) - 1, max(0, self.document.position(self._cursor) + by))
+        self._cursor = blocks[position]
+        start, height = self._index.start(position), self._index.height(position)
+        top, window = round(self.scroll_y), self.scrollable_content_region.height
+        if start < top:
+            self.scroll_to(y=start)
+        elif start + min(height, window) > top + window:
+            self.scroll_to(y=start + min(height, window) - window)
+        self.refresh()
+
+    def action_activate(self) -> None:
+        """Open or close the block the keyboard is at."""
+        if self._cursor is not None:
+            self._activate(self._cursor)
+
+    def action_copy_block(self) -> None:
+        """Copy the block the keyboard is at, as it was written."""
+        if self._cursor is not None and self._cursor.source:
+            self.post_message(self.CopyRequested(self._cursor.source, "block"))
+
+    def action_copy_code(self) -> None:
+        """Copy the code in the block the keyboard is at, else the last code there is."""
+        candidates = [self._cursor] if self._cursor is not None else self.document.blocks[::-1]
+        for block in candidates:
+            if isinstance(block, TextBlock) and (code := code_of(block.source)):
+                self.post_message(self.CopyRequested(code[-1], "code"))
+                return
