@@ -1,0 +1,35 @@
+"""Whether a call may run or a person is asked first: a pure decision table.
+
+Used by the agent loop, which holds the grants of the session and asks. Kept free of everything else so that the
+whole policy is one table that can be read and tested as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import Literal
+
+from ragforge_tui.tools.base import ApprovalNeed
+
+ApprovalMode = Literal["ask", "yes"]
+Verdict = Literal["run", "ask"]
+
+
+class ApprovalPolicy:
+    """
+    | need                              | mode | granted    | verdict |
+    |-----------------------------------|------|------------|---------|
+    | none                              | any  | any        | run     |
+    | any                               | yes  | any        | run     |
+    | offered for the session           | ask  | its key    | run     |
+    | offered for the session           | ask  | other keys | ask     |
+    | not offered for the session       | ask  | any        | ask     |
+    """
+
+    @staticmethod
+    def decide(need: ApprovalNeed | None, granted: AbstractSet[str], mode: ApprovalMode) -> Verdict:
+        """Decide on one call."""
+        if need is None or mode == "yes":
+            return "run"
+        offered = bool(need.session_scope and need.session_key)
+        return "run" if offered and need.session_key in granted else "ask"

@@ -1,0 +1,150 @@
+"""From the text a model wrote to typed arguments, and from argument structs to the schema the model is given.
+
+Used by the toolbox. Types are strict, but slips that leave no doubt about what was meant (numbers as strings, line
+breaks inside JSON strings, `file_path` for `path`) are put right, because asking again costs a whole request.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args, get_origin
+
+import msgspec
+from msgspec import structs
+
+from ragforge_tui.errors import ToolError
+from ragforge_tui.text import storable
+from ragforge_tui.tools.base import ToolArguments
+
+_ALIASES = {
+    "path": ("file_path", "filepath", "filename", "file", "directory", "dir", "dir_path"),
+    "content": ("contents", "text", "file_text"),
+    "old_string": ("old_str", "old_text", "old"),
+    "new_string": ("new_str", "new_text", "new"),
+    "pattern": ("regex", "regexp", "glob_pattern"),
+    "query": ("search", "q"),
+    "command": ("cmd", "script"),
+    "message": ("text", "notice"),
+    "todos": ("items", "plan"),
+    "start_line": ("start", "from_line", "offset"),
+    "end_line": ("end", "to_line"),
+}
+
+
+def schema_of(arguments: type[ToolArguments]) -> dict[str, Any]:
+    """JSON schema of an argument struct with references put in place, as every provider reads it."""
+    (_,), components = msgspec.json.schema_components([arguments], ref_template="{name}")
+    schema = _inline(components[arguments.__name__], components)
+    assert isinstance(schema, dict)
+    return {"type": "object", "properties": schema["properties"], "required": schema.get("required", [])}
+
+
+def _inline(node: Any, components: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_inline(item, components) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _inline(components[node["$ref"]], components)
+    return {key: _inline(value, components) for key, value in node.items() if key != "title" or isinstance(value, dict)}
+
+
+def parse(name: str, kind: type[ToolArguments], text: str) -> tuple[ToolArguments, list[str]]:
+    """Read a model's arguments.
+
+    Returns:
+        The typed arguments, and the names that were written but mean nothing to this tool.
+
+    Raises:
+        ToolError: When they are not a JSON object or do not fit, with what was expected.
+    """
+    given = _object(name, text)
+    fields = {field.name: field for field in structs.fields(kind)}
+    _rename(given, set(fields))
+    unknown = sorted(set(given) - set(fields))
+    fitted = {
+        key: _fit(value, fields[key].type)
+        for key, value in given.items()
+        if key in fields and not (value is None and not fields[key].required)
+    }
+    try:
+        return msgspec.convert(fitted, kind, strict=False), unknown
+    except msgspec.ValidationError as error:
+        raise ToolError(
+            f"The arguments of {name} do not fit: {error}.",
+            todo=f"Expected: {_signature(kind)}.",
+        ) from error
+
+
+def _object(name: str, text: str) -> dict[str, Any]:
+    text = text.strip()
+    if text.startswith("```"):
+        text = text.strip("`").removeprefix("json").strip()
+    try:
+        # Not strict: models put real line breaks into JSON strings.
+        value = json.loads(text or "{}", strict=False)
+        if isinstance(value, str):
+            value = json.loads(value, strict=False)
+    except (ValueError, RecursionError) as error:
+        raise ToolError(
+            f"The arguments of {name} are not valid JSON: {error}.",
+            todo="Call it again with one complete JSON object.",
+        ) from error
+    if not isinstance(value, dict):
+        raise ToolError(
+            f"The arguments of {name} must be a JSON object, not {type(value).__name__}.",
+            todo="Call it again with one JSON object.",
+        )
+    cleaned = _storable(value)
+    assert isinstance(cleaned, dict)
+    return cleaned
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        # NUL stays: a path with one is refused by name, never silently changed into another path.
+        return "\0".join(storable(piece) for piece in value.split("\0"))
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    if isinstance(value, dict):
+        return {storable(key): _storable(item) for key, item in value.items()}
+    return value
+
+
+def _rename(given: dict[str, Any], fields: set[str]) -> None:
+    for field, aliases in _ALIASES.items():
+        if field not in fields or field in given:
+            continue
+        for alias in aliases:
+            if alias in given and alias not in fields:
+                given[field] = given.pop(alias)
+                break
+
+
+def _fit(value: Any, kind: Any) -> Any:
+    """Bring a value nearer to the type where there is only one way to mean it."""
+    base = get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
+    if base is str and isinstance(value, dict | list):
+        return json.dumps(value, indent=2, ensure_ascii=False)
+    if base is str and isinstance(value, int | float):
+        return json.dumps(value)
+    if get_origin(base) is list and isinstance(value, str):
+        return _list_from(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _list_from(text: str) -> list[Any]:
+    try:
+        value = json.loads(text, strict=False)
+    except ValueError:
+        return [text]
+    return value if isinstance(value, list) else [text]
+
+
+def _signature(kind: type[ToolArguments]) -> str:
+    parts = []
+    for field in structs.fields(kind):
+        parts.append(field.name if field.required else f"{field.name} (optional)")
+    return ", ".join(parts)

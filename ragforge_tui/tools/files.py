@@ -1,0 +1,411 @@
+"""Reading, writing, editing and creating files.
+
+Used by the toolbox. Nothing is written that the person could not see as a diff before; the content a write replaces
+is kept first; and a file that changed since it was read, or since its diff was shown, is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from ragforge_tui.config import ToolSettings
+from ragforge_tui.errors import ToolError
+from ragforge_tui.models import FileAccess
+from ragforge_tui.tools.base import Access, ApprovalNeed, Plan, ToolArguments, ToolOutcome
+from ragforge_tui.tools.diff import counts, unified_diff
+from ragforge_tui.tools.textfile import UTF8, decode, line_end_of, lines_of, visible, with_line_ends
+from ragforge_tui.tools.undo import UndoStore, digest_of
+from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
+
+_T = TypeVar("_T")
+
+_LONGEST_LINE = 2_000
+_STORED_DIFF = 200_000
+"""Characters of a diff kept with the record; the approval shows all of it."""
+
+Path = Annotated[str, Meta(description="Path of the file, relative to the workspace.")]
+
+
+class FileDesk:
+    """What the file tools of one session share: the workspace, kept contents, and what the model has seen."""
+
+    def __init__(self, workspace: Workspace, settings: ToolSettings, undo: UndoStore) -> None:
+        self.workspace = workspace
+        self.settings = settings
+        self.undo = undo
+        self.seen: dict[str, str] = {}
+        """Path to the digest of the content the model last read or wrote."""
+
+
+class ReadFileArguments(ToolArguments):
+    path: Path
+    start_line: Annotated[int | None, Meta(description="First line to show, counted from 1.")] = None
+    end_line: Annotated[int | None, Meta(description="Last line to show, inclusive.")] = None
+
+
+class WriteFileArguments(ToolArguments):
+    path: Path
+    content: Annotated[str, Meta(description="The whole new content.")]
+
+
+class CreateFileArguments(ToolArguments):
+    path: Path
+    content: Annotated[str, Meta(description="The content of the new file.")] = ""
+
+
+class EditFileArguments(ToolArguments):
+    path: Path
+    old_string: Annotated[
+        str, Meta(description="Text to replace, exactly as in the file without line numbers; must occur once.")
+    ]
+    new_string: Annotated[str, Meta(description="Text to put in its place.")]
+
+
+class _FileTool:
+    def __init__(self, desk: FileDesk) -> None:
+        self.desk = desk
+
+
+class ReadFile(_FileTool):
+    """Numbered lines of a text file."""
+
+    name = "read_file"
+    description = (
+        "Read a text file of the workspace. Lines are numbered; use start_line and end_line for a part of a large file."
+    )
+    access: Access = "read"
+    arguments = ReadFileArguments
+
+    async def prepare(self, arguments: ReadFileArguments) -> Plan:
+        place = await asyncio.to_thread(self.desk.workspace.locate, arguments.path)
+
+        async def run() -> ToolOutcome:
+            return await asyncio.to_thread(self._run, arguments, place)
+
+        return Plan(run=run, approval=secret_need(self.desk.workspace, place) if place.secret else None)
+
+    def _run(self, arguments: ReadFileArguments, place: Place) -> ToolOutcome:
+        place = self.desk.workspace.locate_again(place, arguments.path)
+        content = _existing(place)
+        decoded = decode(content)
+        if decoded is None:
+            raise ToolError(
+                f"{place.shown} is binary ({len(content)} bytes) and cannot be read as text.",
+                todo="Use run_command with file, strings or xxd if its bytes matter.",
+                kind="binary",
+            )
+        self.desk.seen[place.relative] = digest_of(content)
+        text = _numbered(lines_of(decoded[0]), arguments, place, self.desk.settings.max_output_chars)
+        files = [FileAccess(path=place.shown, access="read")]
+        return ToolOutcome(text=text, files=files, full_size=len(content))
+
+
+def _numbered(lines: list[str], arguments: ReadFileArguments, place: Place, limit: int) -> str:
+    """The wanted lines with their numbers, as many as fit, and a note on how to get the rest."""
+    if not lines:
+        return f"{place.shown} is empty."
+    first = max(arguments.start_line or 1, 1)
+    last = min(len(lines), arguments.end_line or len(lines))
+    if first > len(lines) or last < first:
+        raise ToolError(
+            f"{place.shown} has {len(lines)} lines; lines {first} to {arguments.end_line or 'its end'} do not exist.",
+            kind="bad_range",
+        )
+    shown: list[str] = []
+    size = 0
+    for number in range(first, last + 1):
+        line = f"{number:>6}\t{_short(visible(lines[number - 1]), limit)}"
+        size += len(line) + 1
+        if size > limit and shown:
+            shown.append(
+                f"[Cut after line {number - 1} of {len(lines)}; read on with start_line={number}.]",
+            )
+            break
+        shown.append(line)
+    else:
+        if last < len(lines):
+            shown.append(f"[Lines {first} to {last} of {len(lines)}.]")
+    return "\n".join(shown)
+
+
+def _short(line: str, limit: int) -> str:
+    longest = min(_LONGEST_LINE, limit)
+    return line if len(line) <= longest else f"{line[:longest]} [line cut, {len(line)} characters]"
+
+
+class _Change(msgspec.Struct, kw_only=True):
+    """A write that is worked out but not done."""
+
+    place: Place
+    before: bytes | None
+    after: bytes
+    diff: str
+    note: str = ""
+
+
+class _WriteTool(_FileTool):
+    """What writing tools share: work out the change, ask with its diff, do it if nothing moved meanwhile."""
+
+    async def _plan(self, path: str, name: str, change_of: Callable[[], _Change]) -> Plan:
+        change = await asyncio.to_thread(change_of)
+
+        async def run() -> ToolOutcome:
+            return await finished_in_thread(lambda: self._run(change, path))
+
+        return Plan(run=run, approval=_write_need(self.desk.workspace, change, name))
+
+    def _run(self, change: _Change, path: str) -> ToolOutcome:
+        place = self.desk.workspace.locate_again(change.place, path)
+        if read_bytes(place) != change.before:
+            raise ToolError(
+                f"{place.shown} changed while this call waited; nothing was written.",
+                todo="Read it again and repeat the change.",
+                kind="changed",
+            )
+        before = digest_of(change.before)
+        if change.before is not None:
+            self.desk.undo.keep(change.before)
+        write_bytes(place, change.after, must_be_new=change.before is None)
+        after = digest_of(change.after)
+        self.desk.seen[place.relative] = after
+        return ToolOutcome(
+            text=_written(change),
+            data={"before": before, "after": after, "path": place.shown, "diff": _stored_diff(change)},
+            files=[FileAccess(path=place.shown, access="write")],
+            full_size=len(change.after),
+        )
+
+    def _earlier(self, place: Place) -> bytes | None:
+        """The present content; refused when it is not what the model last saw."""
+        content = read_bytes(place)
+        seen = self.desk.seen.get(place.relative)
+        if content is not None and seen is not None and seen != digest_of(content):
+            raise ToolError(
+                f"{place.shown} changed since it was read.", todo="Read it again before changing it.", kind="changed"
+            )
+        return content
+
+
+class WriteFile(_WriteTool):
+    """The whole content of a file, new or not."""
+
+    name = "write_file"
+    description = (
+        "Write a whole file, replacing what is there; folders are made as needed. Prefer edit_file for small changes."
+    )
+    access: Access = "write"
+    arguments = WriteFileArguments
+
+    async def prepare(self, arguments: WriteFileArguments) -> Plan:
+        return await self._plan(arguments.path, self.name, lambda: self._change(arguments))
+
+    def _change(self, arguments: WriteFileArguments) -> _Change:
+        place = self.desk.workspace.locate(arguments.path)
+        before = self._earlier(place)
+        decoded = decode(before) if before is not None else ("", UTF8)
+        note = ""
+        if decoded is None:
+            old, after, note = None, arguments.content.encode(), "The earlier content was binary."
+        else:
+            old, encoding = decoded
+            content = arguments.content if "\r\n" in arguments.content else _as_before(old, arguments.content)
+            try:
+                after = encoding.encode(content)
+            except UnicodeEncodeError:
+                after, note = UTF8.encode(content), f"It was {encoding.codec} before and is UTF-8 now."
+        diff = unified_diff(old if before is not None else None, _text(after), place.shown)
+        return _Change(place=place, before=before, after=after, diff=diff, note=note)
+
+
+class CreateFile(_WriteTool):
+    """A file that was not there."""
+
+    name = "create_file"
+    description = "Create a new file; fails when it already exists. Folders are made as needed."
+    access: Access = "write"
+    arguments = CreateFileArguments
+
+    async def prepare(self, arguments: CreateFileArguments) -> Plan:
+        return await self._plan(arguments.path, self.name, lambda: self._change(arguments))
+
+    def _change(self, arguments: CreateFileArguments) -> _Change:
+        place = self.desk.workspace.locate(arguments.path)
+        if place.absolute.exists():
+            raise ToolError(
+                f"{place.shown} already exists.", todo="Use edit_file or write_file to change it.", kind="exists"
+            )
+        diff = unified_diff(None, arguments.content, place.shown)
+        return _Change(place=place, before=None, after=UTF8.encode(arguments.content), diff=diff)
+
+
+class EditFile(_WriteTool):
+    """One exact, unique replacement."""
+
+    name = "edit_file"
+    description = (
+        "Replace one exact piece of a text file. Read the file first. old_string must occur exactly once: "
+        "give enough lines around the change to make it unique."
+    )
+    access: Access = "write"
+    arguments = EditFileArguments
+
+    async def prepare(self, arguments: EditFileArguments) -> Plan:
+        return await self._plan(arguments.path, self.name, lambda: self._change(arguments))
+
+    def _change(self, arguments: EditFileArguments) -> _Change:
+        place = self.desk.workspace.locate(arguments.path)
+        before = _existing(place)
+        self._earlier(place)
+        if place.relative not in self.desk.seen:
+            raise ToolError(
+                f"{place.shown} was not read in this session.", todo="Read it before editing it.", kind="not_read"
+            )
+        decoded = decode(before)
+        if decoded is None:
+            raise ToolError(f"{place.shown} is binary and cannot be edited as text.", kind="binary")
+        text, encoding = decoded
+        edited = replace_once(text, arguments.old_string, arguments.new_string, place.shown)
+        try:
+            after = encoding.encode(edited)
+        except UnicodeEncodeError as error:
+            raise ToolError(
+                f"{place.shown} is {encoding.codec}, which lacks {edited[error.start]!r}.",
+                todo="Use other characters, or write_file, which turns the file into UTF-8.",
+                kind="encoding",
+            ) from error
+        diff = unified_diff(text, edited, place.shown)
+        return _Change(place=place, before=before, after=after, diff=diff)
+
+
+def replace_once(text: str, old: str, new: str, path: str) -> str:
+    """Replace the only occurrence of a piece; line ends of the file are kept.
+
+    Raises:
+        ToolError: When the piece is empty, equal to the new one, absent, or there more than once.
+    """
+    if not old:
+        raise ToolError("old_string is empty.", todo="Give the text to replace, or use write_file.", kind="no_match")
+    if old == new:
+        raise ToolError("old_string and new_string are equal: nothing to do.", kind="no_change")
+    line_end = line_end_of(text)
+    if line_end == "\r\n":
+        new = with_line_ends(new, line_end)
+    if old not in text and "\r\n" in text:
+        old = with_line_ends(old, "\r\n")
+    position = text.find(old)
+    if position < 0:
+        raise ToolError(
+            f"old_string does not occur in {path}.{_near_miss(text, old)}",
+            todo="Copy it exactly from the file, without line numbers and with its indentation.",
+            kind="no_match",
+        )
+    if text.find(old, position + 1) >= 0:
+        lines = [str(text.count("\n", 0, at) + 1) for at in _occurrences(text, old)]
+        raise ToolError(
+            f"old_string is not unique in {path}: it starts on lines {', '.join(lines)}.",
+            todo="Give more of the lines around it.",
+            kind="not_unique",
+        )
+    return text[:position] + new + text[position + len(old) :]
+
+
+def _occurrences(text: str, piece: str, most: int = 10) -> list[int]:
+    found: list[int] = []
+    at = text.find(piece)
+    while at >= 0 and len(found) < most:
+        found.append(at)
+        at = text.find(piece, at + 1)
+    return found
+
+
+def _near_miss(text: str, old: str) -> str:
+    """Where the piece would be if only white space counted for nothing."""
+    wanted = [line.strip() for line in old.strip().split("\n")]
+    lines = [line.strip() for line in text.split("\n")]
+    for index in range(len(lines) - len(wanted) + 1):
+        if lines[index] == wanted[0] and lines[index : index + len(wanted)] == wanted:
+            return f" With other white space it is on line {index + 1}."
+    return ""
+
+
+def secret_need(workspace: Workspace, place: Place) -> ApprovalNeed:
+    """The approval for reading a file that may hold keys or passwords."""
+    return ApprovalNeed(
+        kind="secret",
+        question=f"Show {place.shown}, which may hold keys or passwords, to the model?",
+        detail=place.shown,
+        session_scope=f"reading {place.shown}",
+        session_key=f"secret:{workspace.root}:{place.relative}",
+    )
+
+
+def _write_need(workspace: Workspace, change: _Change, name: str) -> ApprovalNeed:
+    place = change.place
+    verb = "Create" if change.before is None else "Edit" if name == "edit_file" else "Overwrite"
+    detail = change.diff or f"{place.shown}: no change."
+    if change.note:
+        detail = f"{change.note}\n{detail}"
+    if place.secret or _runs_by_itself(place):
+        # What holds keys, or is run by git without being asked, is never covered by a grant for files in general.
+        return ApprovalNeed(kind="write", question=f"{verb} {place.shown}?", detail=detail)
+    return ApprovalNeed(
+        kind="write",
+        question=f"{verb} {place.shown}?",
+        detail=detail,
+        session_scope=f"{name} on any file of this workspace",
+        session_key=f"{name}:{workspace.root}",
+    )
+
+
+def _runs_by_itself(place: Place) -> bool:
+    return ".git" in PurePosixPath(place.relative.lower()).parts
+
+
+def _existing(place: Place) -> bytes:
+    content = read_bytes(place)
+    if content is None:
+        raise ToolError(
+            f"{place.shown} does not exist.", todo="Look with list_directory or search_files.", kind="not_found"
+        )
+    return content
+
+
+def _as_before(old: str, content: str) -> str:
+    return with_line_ends(content, line_end_of(old)) if old else content
+
+
+def _text(content: bytes) -> str:
+    decoded = decode(content)
+    return decoded[0] if decoded else content.decode("utf-8", "replace")
+
+
+def _written(change: _Change) -> str:
+    verb = "Created" if change.before is None else "Wrote"
+    added, removed = counts(change.diff)
+    what = f"+{added} -{removed} lines" if change.diff else "no change"
+    return " ".join(part for part in (f"{verb} {change.place.shown} ({what}).", change.note) if part)
+
+
+def _stored_diff(change: _Change) -> str:
+    """The diff as it is kept with the record; that of a file with secrets is not."""
+    if change.place.secret:
+        return ""
+    if len(change.diff) <= _STORED_DIFF:
+        return change.diff
+    return change.diff[:_STORED_DIFF] + f"\n[diff cut, {len(change.diff)} characters]\n"
+
+
+async def finished_in_thread(work: Callable[[], _T]) -> _T:
+    """Run in a thread to its end even when cancelled: a write half reported is worse than a moment's wait."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

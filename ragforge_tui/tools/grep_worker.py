@@ -1,0 +1,47 @@
+"""The search process that stands in for ripgrep: reads what to search from stdin, writes matches as JSON lines.
+
+Started by `grep.py`. A process of its own because Python's matcher cannot be interrupted and holds the interpreter
+while it works. Its input is one JSON object: root, paths, pattern, ignore_case, most_bytes, most_matches.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from ragforge_tui.tools.textfile import decode, lines_of
+
+
+def main() -> None:
+    """Search and write one line for each match."""
+    warnings.simplefilter("ignore")
+    work: dict[str, Any] = json.load(sys.stdin.buffer)
+    expression = re.compile(work["pattern"], re.IGNORECASE if work["ignore_case"] else 0)
+    left = int(work["most_matches"])
+    for path in work["paths"]:
+        for number, line in enumerate(_lines(Path(work["root"]) / path, work["most_bytes"]), start=1):
+            if expression.search(line):
+                sys.stdout.write(json.dumps({"path": path, "line": number, "text": line}) + "\n")
+                left -= 1
+                if left <= 0:
+                    return
+
+
+def _lines(path: Path, most_bytes: int) -> list[str]:
+    """The lines of a text file; none when it is binary, too large, or no regular file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return []
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return []
+        content = file.read(most_bytes + 1)
+    decoded = decode(content) if len(content) <= most_bytes else None
+    return lines_of(decoded[0]) if decoded else []

@@ -1,0 +1,238 @@
+"""list_directory, glob_files and search_files: finding files by where and how they are named.
+
+Used by the toolbox. Searching in contents is `grep.py`, completing names while the person types `matching.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta
+from pathspec import GitIgnoreSpec
+
+from ragforge_tui.config import ToolSettings
+from ragforge_tui.errors import ToolError
+from ragforge_tui.models import FileAccess
+from ragforge_tui.text import storable
+from ragforge_tui.tools.base import Access, Plan, ToolArguments, ToolOutcome
+from ragforge_tui.tools.ignore import Entry, IgnoreRules
+from ragforge_tui.tools.matching import best_matches
+from ragforge_tui.tools.textfile import visible
+from ragforge_tui.tools.workspace import Place, Workspace
+
+_MOST_LISTED = 1_000
+_MOST_FOUND = 500
+_MOST_ACCESSES = 50
+_MOST_WALKED = 1_000_000
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+
+
+class ListDirectoryArguments(ToolArguments):
+    path: Annotated[str, Meta(description="Folder, relative to the workspace; empty for the workspace itself.")] = ""
+    depth: Annotated[int, Meta(ge=1, le=10, description="Levels of folders to show.")] = 1
+
+
+class GlobFilesArguments(ToolArguments):
+    pattern: Annotated[
+        str, Meta(description="Such as **/*.py, src/**/test_*.{ts,tsx}; without a slash it matches at any depth.")
+    ]
+    path: Annotated[str, Meta(description="Folder to look in; empty for the workspace.")] = ""
+
+
+class SearchFilesArguments(ToolArguments):
+    query: Annotated[str, Meta(description="Part of a file's name or path; letters may be missing in between.")]
+    path: Annotated[str, Meta(description="Folder to look in; empty for the workspace.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=200, description="Most files to give.")] = 30
+
+
+class FolderTool:
+    """What tools over a folder share: the workspace, the settings and a check of the folder."""
+
+    access: Access = "read"
+
+    def __init__(self, workspace: Workspace, settings: ToolSettings) -> None:
+        self.workspace = workspace
+        self.settings = settings
+
+    def folder(self, given: str) -> Place:
+        """The folder meant by a path.
+
+        Raises:
+            ToolError: When it is none.
+        """
+        place = self.workspace.locate(given)
+        if not place.absolute.is_dir():
+            what = "is not a folder" if place.absolute.exists() else "does not exist"
+            raise ToolError(f"{place.shown} {what}.", todo="Look with list_directory or search_files.")
+        return place
+
+    def rules(self) -> IgnoreRules:
+        """What is left out; read anew for each call, since the agent changes files."""
+        return IgnoreRules(self.workspace.root, self.settings.ignore)
+
+
+class ListDirectory(FolderTool):
+    """The entries of a folder."""
+
+    name = "list_directory"
+    description = "List a folder: sub-folders first, files with their size. Ignored ones are marked and not opened."
+    arguments = ListDirectoryArguments
+
+    async def prepare(self, arguments: ListDirectoryArguments) -> Plan:
+        place = await asyncio.to_thread(self.folder, arguments.path)
+
+        async def run() -> ToolOutcome:
+            return await asyncio.to_thread(self._run, arguments, place)
+
+        return Plan(run=run)
+
+    def _run(self, arguments: ListDirectoryArguments, place: Place) -> ToolOutcome:
+        place = self.workspace.locate_again(place, arguments.path)
+        start = "" if place.relative == "." else place.relative
+        lines: list[str] = []
+        self._list(self.rules(), start, arguments.depth, "", lines)
+        if len(lines) > _MOST_LISTED:
+            lines = [*lines[:_MOST_LISTED], f"[Cut after {_MOST_LISTED} entries; list a sub-folder or use glob_files.]"]
+        text = "\n".join(lines) if lines else f"{place.shown} is empty."
+        return ToolOutcome(text=text, files=[FileAccess(path=place.shown, access="list")])
+
+    def _list(self, rules: IgnoreRules, folder: str, depth: int, indent: str, lines: list[str]) -> None:
+        entries = [
+            entry
+            for entry in rules.entries(folder)
+            if not rules.ignored_by_person(entry.path, is_folder=entry.is_folder)
+        ]
+        entries.sort(key=lambda entry: (not entry.is_folder, entry.path))
+        for entry in entries:
+            if len(lines) > _MOST_LISTED:
+                return
+            ignored = rules.ignored(entry.path, is_folder=entry.is_folder)
+            lines.append(indent + self._line(entry) + (" (ignored)" if ignored else ""))
+            if entry.is_folder and depth > 1 and not ignored:
+                self._list(rules, entry.path, depth - 1, indent + "  ", lines)
+
+    def _line(self, entry: Entry) -> str:
+        name = shown(entry.path.rsplit("/", 1)[-1])
+        if entry.is_folder:
+            return name + "/"
+        if entry.is_link:
+            return f"{name} -> {shown(_target(self.workspace, entry.path))}"
+        try:
+            return f"{name} ({_size((self.workspace.root / entry.path).lstat().st_size)})"
+        except OSError:
+            return name
+
+
+class GlobFiles(FolderTool):
+    """Files whose path fits a pattern."""
+
+    name = "glob_files"
+    description = "Find files by a glob pattern over their path; ignored files are left out."
+    arguments = GlobFilesArguments
+
+    async def prepare(self, arguments: GlobFilesArguments) -> Plan:
+        place = await asyncio.to_thread(self.folder, arguments.path)
+        matcher = glob_matcher(arguments.pattern)
+
+        async def run() -> ToolOutcome:
+            return await asyncio.to_thread(self._run, arguments, place, matcher)
+
+        return Plan(run=run)
+
+    def _run(self, arguments: GlobFilesArguments, place: Place, matcher: GitIgnoreSpec) -> ToolOutcome:
+        place = self.workspace.locate_again(place, arguments.path)
+        start = "" if place.relative == "." else place.relative
+        skip = len(start) + 1 if start else 0
+        walked = self.rules().walk(start, most=_MOST_WALKED)
+        found = [e.path for e in walked if not e.is_folder and matcher.match_file(e.path[skip:])]
+        return found_files(found, f"No file matches {visible(arguments.pattern)}.")
+
+
+class SearchFiles(FolderTool):
+    """Files whose name is like a query."""
+
+    name = "search_files"
+    description = "Find files by an approximate name, best first; ignored files are left out."
+    arguments = SearchFilesArguments
+
+    async def prepare(self, arguments: SearchFilesArguments) -> Plan:
+        place = await asyncio.to_thread(self.folder, arguments.path)
+
+        async def run() -> ToolOutcome:
+            return await asyncio.to_thread(self._run, arguments, place)
+
+        return Plan(run=run)
+
+    def _run(self, arguments: SearchFilesArguments, place: Place) -> ToolOutcome:
+        place = self.workspace.locate_again(place, arguments.path)
+        start = "" if place.relative == "." else place.relative
+        paths = [entry.path for entry in self.rules().walk(start, most=_MOST_WALKED) if not entry.is_folder]
+        found = best_matches(paths, arguments.query, arguments.limit)
+        return found_files(found, f"No file has a name like {visible(arguments.query)}.")
+
+
+def glob_matcher(pattern: str) -> GitIgnoreSpec:
+    """A matcher of relative paths for a glob pattern with braces.
+
+    Raises:
+        ToolError: When it is no pattern.
+    """
+    pattern = pattern.strip().removeprefix("./")
+    if not pattern or "\0" in pattern:
+        raise ToolError("The pattern is empty or contains a NUL character.", todo="Give one such as **/*.py.")
+    escaped = ["\\" + one if one[0] in "!#" else one for one in expand_braces(pattern)]
+    try:
+        return GitIgnoreSpec.from_lines(escaped)
+    except ValueError as error:
+        raise ToolError(f"{pattern!r} is not a glob pattern: {error}.", todo="Give one such as **/*.py.") from error
+
+
+def expand_braces(pattern: str, most: int = 64) -> list[str]:
+    """All patterns a pattern with {a,b} stands for."""
+    done: list[str] = []
+    pending = [pattern]
+    while pending and len(done) + len(pending) <= most:
+        one = pending.pop(0)
+        match = _BRACES.search(one)
+        if match is None:
+            done.append(one)
+        else:
+            pending += [one[: match.start()] + choice + one[match.end() :] for choice in match[1].split(",")]
+    return [one for one in [*done, *pending] if one]
+
+
+def found_files(paths: list[str], nothing: str) -> ToolOutcome:
+    """An outcome that lists files."""
+    if not paths:
+        return ToolOutcome(text=nothing)
+    lines = [shown(path) for path in paths[:_MOST_FOUND]]
+    text = "\n".join(lines)
+    if len(paths) > _MOST_FOUND:
+        text += f"\n[{len(paths)} files in all, the first {_MOST_FOUND} are shown; narrow the search.]"
+    return ToolOutcome(text=text, files=accesses(lines))
+
+
+def accesses(paths: Iterable[str]) -> list[FileAccess]:
+    """The first files of a search, as they are noted with the call."""
+    return [FileAccess(path=path, access="search") for path, _ in zip(paths, range(_MOST_ACCESSES), strict=False)]
+
+
+def shown(path: str) -> str:
+    """A name as the file system has it, fit to be shown and stored."""
+    return visible(storable(path))
+
+
+def _target(workspace: Workspace, path: str) -> str:
+    try:
+        return str((workspace.root / path).readlink())
+    except OSError:
+        return "?"
+
+
+def _size(size: int) -> str:
+    if size < 1024:
+        return f"{size} B"
+    return f"{size / 1024:.1f} KiB" if size < 1024 * 1024 else f"{size / 1024 / 1024:.1f} MiB"

@@ -1,0 +1,100 @@
+"""The agent's plan and its notes to the person: tools that touch nothing but the screen.
+
+Used by the toolbox; the agent loop turns ``data["todos"]`` and ``data["notice"]`` into events.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from ragforge_tui.errors import ToolError
+from ragforge_tui.models import Todo, TodoStatus
+from ragforge_tui.text import plain_text
+from ragforge_tui.tools.base import FunctionTool, ToolArguments, ToolOutcome
+
+_STATUS_WORDS: dict[str, TodoStatus] = {
+    "completed": "completed",
+    "in_progress": "in_progress",
+    "done": "completed",
+    "complete": "completed",
+    "finished": "completed",
+    "in-progress": "in_progress",
+    "in progress": "in_progress",
+    "doing": "in_progress",
+    "active": "in_progress",
+}
+_MOST_TODOS = 100
+
+
+class TodoEntry(msgspec.Struct, kw_only=True):
+    content: Annotated[str, Meta(description="What is to be done.")]
+    status: str = "pending"
+
+
+class UpdateTodosArguments(ToolArguments):
+    todos: Annotated[
+        list[TodoEntry | str],
+        Meta(
+            description="The whole plan, in order, replacing the earlier one.",
+            extra_json_schema={
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "content": {"type": "string", "description": "What is to be done."},
+                        "status": {"enum": ["pending", "in_progress", "completed"]},
+                    },
+                    "required": ["content", "status"],
+                }
+            },
+        ),
+    ]
+
+
+class NotifyUserArguments(ToolArguments):
+    message: Annotated[str, Meta(description="One or two sentences for the person.")]
+    level: Literal["info", "warning", "error"] = "info"
+
+
+async def _update_todos(arguments: Any) -> ToolOutcome:
+    todos = [_todo(entry) for entry in arguments.todos[:_MOST_TODOS]]
+    done = sum(todo.status == "completed" for todo in todos)
+    return ToolOutcome(
+        text=f"The plan has {len(todos)} entries, {done} completed.",
+        data={"todos": [msgspec.to_builtins(todo) for todo in todos]},
+    )
+
+
+def _todo(entry: TodoEntry | str) -> Todo:
+    if isinstance(entry, str):
+        entry = TodoEntry(content=entry)
+    return Todo(content=plain_text(entry.content).strip(), status=_STATUS_WORDS.get(entry.status.lower(), "pending"))
+
+
+async def _notify_user(arguments: Any) -> ToolOutcome:
+    message = plain_text(arguments.message).strip()
+    if not message:
+        raise ToolError("The message is empty.", todo="Say what the person should know.")
+    return ToolOutcome(text="The person was told.", data={"notice": message, "level": arguments.level})
+
+
+def planning_tools() -> list[FunctionTool]:
+    """`update_todos` and `notify_user`."""
+    return [
+        FunctionTool(
+            name="update_todos",
+            description="Show the person your plan for a task of several steps; send the whole list each time.",
+            arguments=UpdateTodosArguments,
+            function=_update_todos,
+            access="control",
+        ),
+        FunctionTool(
+            name="notify_user",
+            description="Tell the person something worth noticing while you go on working.",
+            arguments=NotifyUserArguments,
+            function=_notify_user,
+            access="control",
+        ),
+    ]

@@ -1,0 +1,239 @@
+"""Processes of commands: started so that they can always be ended, also by the next start after a crash.
+
+Used by `shell.py`. Three nets, since each has holes: the shell dies with the engine (parent-death signal, Linux),
+all of a command's processes form one process group, and each carries a mark in its environment that is noted in a
+file until the command ended. What a killed engine leaves is found by that mark, never by a process id alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import signal
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+import psutil
+
+_log = logging.getLogger(__name__)
+
+MARK = "RAGFORGE_COMMAND"
+"""Environment variable that marks every process of a command."""
+
+_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")
+_GRACE = 2.0
+"""Seconds between asking a group to end and ending it."""
+
+
+class CommandRecord(msgspec.Struct, kw_only=True):
+    """What is noted about a running command; the command itself is not, it may hold secrets.
+
+    Attributes:
+        owner, owner_started: Process that started it; while that lives, the record is none of ours.
+        group, group_started: Its process group and when the group's first process started, once known.
+    """
+
+    mark: str
+    owner: int
+    owner_started: float
+    group: int = 0
+    group_started: float = 0.0
+
+
+def scrubbed_environment(environment: Mapping[str, str], mark: str) -> dict[str, str]:
+    """An environment without anything named like a secret, and without URLs that carry a password."""
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if not any(word in name.upper() for word in _SECRET_WORDS) and not _carries_password(value)
+    }
+    # Nobody answers a prompt or turns a pager's pages.
+    kept.update(TERM="dumb", PAGER="cat", GIT_PAGER="cat", GIT_TERMINAL_PROMPT="0")
+    kept[MARK] = mark
+    return kept
+
+
+def _carries_password(value: str) -> bool:
+    if "://" not in value or "@" not in value:
+        return False
+    try:
+        return bool(urlsplit(value).password)
+    except ValueError:
+        return False
+
+
+def shell_arguments(command: str) -> list[str]:
+    """The shell that runs a command, behind a launcher that ties its life to ours where the system can."""
+    shell = shutil.which("bash") or "/bin/sh"
+    run = [shell, "-c", command]
+    if not sys.platform.startswith("linux"):
+        return run
+    setpriv = shutil.which("setpriv")
+    if setpriv:
+        return [setpriv, "--pdeathsig", "KILL", "--", *run]
+    launcher = Path(__file__).with_name("launcher.py")
+    return [sys.executable, "-S", "-E", str(launcher), str(os.getpid()), *run]
+
+
+class Commands:
+    """The running commands of one toolbox."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._folder = state_dir / "commands"
+        self._running: dict[str, asyncio.subprocess.Process] = {}
+
+    async def start(self, command: str, folder: Path) -> tuple[str, asyncio.subprocess.Process]:
+        """Start a command in a session of its own, output and errors in one pipe.
+
+        Returns:
+            Its mark, to be given to `end`, and the process.
+        """
+        mark = secrets.token_hex(16)
+        task = asyncio.ensure_future(self._spawn(mark, command, folder))
+        try:
+            return mark, await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # Cancelled while it came to life: it is awaited so that it can be ended.
+            await asyncio.wait([task])
+            if task.exception() is None:
+                await self.end(mark)
+            raise
+
+    async def _spawn(self, mark: str, command: str, folder: Path) -> asyncio.subprocess.Process:
+        record = CommandRecord(mark=mark, owner=os.getpid(), owner_started=_started(os.getpid()))
+        # Noted before it starts: a crash in between leaves a mark that finds nothing, not a process nobody knows.
+        await asyncio.to_thread(self._note, record)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *shell_arguments(command),
+                cwd=folder,
+                env=scrubbed_environment(os.environ, mark),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except BaseException:
+            self._forget(mark)
+            raise
+        self._running[mark] = process
+        record.group, record.group_started = process.pid, _started(process.pid)
+        await asyncio.to_thread(self._note, record)
+        return process
+
+    async def end(self, mark: str) -> bool:
+        """End what is left of a command; tells whether anything was."""
+        process = self._running.get(mark)
+        if process is None:
+            return False
+        others = await asyncio.to_thread(_belonging, mark, process.pid)
+        had_some = process.returncode is None or bool(others)
+        if had_some:
+            await _end_processes(mark, process, others)
+        self._running.pop(mark, None)
+        await asyncio.to_thread(self._forget, mark)
+        return had_some
+
+    async def close(self) -> None:
+        """End all running commands."""
+        await asyncio.gather(*(self.end(mark) for mark in list(self._running)))
+
+    def _note(self, record: CommandRecord) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target = self._folder / f"{record.mark}.json"
+        temporary = target.with_suffix(".tmp")
+        temporary.write_bytes(msgspec.json.encode(record))
+        temporary.replace(target)
+
+    def _forget(self, mark: str) -> None:
+        (self._folder / f"{mark}.json").unlink(missing_ok=True)
+
+
+async def _end_processes(mark: str, process: asyncio.subprocess.Process, others: list[psutil.Process]) -> None:
+    """Ask all processes of a command to end, wait a little, then end them."""
+    _signal_all(process, others, signal.SIGTERM)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(process.wait(), _GRACE)
+    await asyncio.to_thread(psutil.wait_procs, others, _GRACE)
+    # Looked for once more: a child may have been born while its siblings were ended.
+    others = await asyncio.to_thread(_belonging, mark, process.pid)
+    _signal_all(process, others, signal.SIGKILL)
+    await process.wait()
+
+
+def end_leftovers(state_dir: Path) -> int:
+    """End processes of commands whose engine is gone; blocks. Returns how many there were."""
+    ended = 0
+    for path in sorted((state_dir / "commands").glob("*.json")):
+        try:
+            record = msgspec.json.decode(path.read_bytes(), type=CommandRecord)
+        except FileNotFoundError:
+            continue
+        except (OSError, msgspec.MsgspecError) as error:
+            _log.warning("Unreadable record of a command %s: %s", path.name, error)
+            path.unlink(missing_ok=True)
+            continue
+        if _started(record.owner) == record.owner_started:
+            continue
+        ended += _end_leftover(record)
+        path.unlink(missing_ok=True)
+    return ended
+
+
+def _end_leftover(record: CommandRecord) -> int:
+    left = _belonging(record.mark)
+    if record.group and _started(record.group) == record.group_started:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(record.group, signal.SIGKILL)
+    _signal_each(left, signal.SIGKILL)
+    if left:
+        _log.info("Ended %d processes a command left behind", len(left))
+    return len(left)
+
+
+def _started(pid: int) -> float:
+    """When a process started, 0 when there is none."""
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.Error:
+        return 0.0
+
+
+def _belonging(mark: str, group: int = 0) -> list[psutil.Process]:
+    """All processes that carry a mark, also those that left their group, and those of a group we still hold."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            ours = process.environ().get(MARK) == mark or (group > 0 and _group_of(process) == group)
+            if ours and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def _signal_all(process: asyncio.subprocess.Process, others: list[psutil.Process], number: signal.Signals) -> None:
+    # The group's id is ours while its first process is not reaped, or while one of its processes lives.
+    if process.returncode is None or any(_group_of(other) == process.pid for other in others):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+    _signal_each(others, number)
+
+
+def _group_of(process: psutil.Process) -> int:
+    try:
+        return os.getpgid(process.pid)
+    except ProcessLookupError:
+        return 0
+
+
+def _signal_each(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        # psutil checks the start time, so a reused process id is never signalled.
+        with contextlib.suppress(psutil.Error):
+            process.send_signal(number)

@@ -1,0 +1,184 @@
+"""run_command: a shell command in the workspace, with a time-out and an output limit.
+
+Used by the toolbox. Commands are not confined to the workspace, and the approval says so; what protects the person
+is seeing the exact command. Their processes are `process.py`'s matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from ragforge_tui.config import ToolSettings
+from ragforge_tui.errors import ToolError
+from ragforge_tui.text import plain_text, storable
+from ragforge_tui.tools.base import Access, ApprovalNeed, Plan, ToolArguments, ToolOutcome
+from ragforge_tui.tools.process import Commands
+from ragforge_tui.tools.textfile import visible
+from ragforge_tui.tools.workspace import Workspace
+
+_CHUNK = 65_536
+_LAST_OUTPUT = 0.5
+"""Seconds to wait for the end of the output after the shell ended; background processes may hold it open."""
+
+
+class RunCommandArguments(ToolArguments):
+    command: Annotated[str, Meta(description="The command, as given to bash -c in the workspace.")]
+    timeout_seconds: Annotated[
+        float | None, Meta(description="Seconds it may run, when fewer than the configured limit.")
+    ] = None
+
+
+class Output:
+    """The head and the tail of a command's output; the middle is counted and dropped as it comes."""
+
+    def __init__(self, limit: int) -> None:
+        # Four bytes are the longest character in UTF-8.
+        self._head_limit = limit * 4 * 2 // 3
+        self._tail_limit = limit * 4 - self._head_limit
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._limit = limit
+        self.size = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Take what came."""
+        self.size += len(chunk)
+        room = self._head_limit - len(self._head)
+        self._head += chunk[:room] if room > 0 else b""
+        self._tail += chunk[max(room, 0) :]
+        if len(self._tail) > 2 * self._tail_limit:
+            del self._tail[: -self._tail_limit]
+
+    def text(self) -> tuple[str, bool]:
+        """The output as plain text, and whether something is missing."""
+        tail = bytes(self._tail[-self._tail_limit :])
+        if len(self._head) + len(tail) == self.size:
+            whole = _plain(bytes(self._head) + tail)
+            if len(whole) <= self._limit:
+                return whole, False
+            head_text, tail_text = whole, whole
+        else:
+            head_text, tail_text = _plain(bytes(self._head)), _plain(tail)
+        head_chars = self._limit * 2 // 3
+        tail_chars = self._limit - head_chars
+        note = f"\n[… output cut: {self.size} bytes in all, the middle is left out …]\n"
+        return head_text[:head_chars] + note + tail_text[-tail_chars:], True
+
+
+def _plain(content: bytes) -> str:
+    text = content.decode("utf-8", "replace").replace("\0", "")
+    # A progress bar rewrites its line with carriage returns: what a terminal would show in the end is kept.
+    lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
+    return storable(plain_text("\n".join(lines)))
+
+
+class RunCommand:
+    """A shell command."""
+
+    name = "run_command"
+    description = (
+        "Run a shell command in the workspace folder and get its output (stdout and stderr together) and exit status. "
+        "No input can be given; background processes are ended with the command. The person is asked first."
+    )
+    access: Access = "command"
+    arguments = RunCommandArguments
+
+    def __init__(self, workspace: Workspace, settings: ToolSettings, commands: Commands) -> None:
+        self._workspace = workspace
+        self._settings = settings
+        self._commands = commands
+
+    async def prepare(self, arguments: RunCommandArguments) -> Plan:
+        command = arguments.command
+        if not command.strip():
+            raise ToolError("The command is empty.", todo="Give a shell command.")
+        if "\0" in command:
+            raise ToolError("The command contains a NUL character.", todo="Leave it out.")
+        most = self._settings.command_timeout
+        wanted = arguments.timeout_seconds
+        timeout = min(wanted, most) if wanted is not None and wanted > 0 else most
+
+        async def run() -> ToolOutcome:
+            return await self._run(command, timeout)
+
+        return Plan(
+            run=run,
+            approval=ApprovalNeed(
+                kind="command",
+                question="Run this command? Commands are not confined to the workspace: it can do whatever you can.",
+                detail=visible(command).replace("\u240a", "\n"),
+                session_scope="exactly this command in this workspace",
+                session_key=f"run_command:{self._workspace.root}:{command}",
+            ),
+        )
+
+    async def _run(self, command: str, timeout: float) -> ToolOutcome:
+        try:
+            mark, process = await self._commands.start(command, self._workspace.root)
+        except OSError as error:
+            raise ToolError(f"The command could not be started: {error}.", kind="os_error") from error
+        output = Output(self._settings.max_output_chars)
+        reader = asyncio.create_task(_collect(process, output))
+        timed_out = False
+        try:
+            await asyncio.wait_for(process.wait(), timeout)
+        except TimeoutError:
+            timed_out = True
+        finally:
+            if process.returncode is not None:
+                await asyncio.wait([reader], timeout=_LAST_OUTPUT)
+            left = await _finished(self._commands.end(mark))
+            reader.cancel()
+        return _outcome(process.returncode, output, timeout if timed_out else None, left)
+
+
+async def _collect(process: asyncio.subprocess.Process, output: Output) -> None:
+    assert process.stdout is not None
+    while chunk := await process.stdout.read(_CHUNK):
+        output.add(chunk)
+
+
+async def _finished(work: Coroutine[Any, Any, bool]) -> bool:
+    """Await to the end even when cancelled meanwhile, so that no process outlives a cancelled call."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def _outcome(status: int | None, output: Output, timed_out: float | None, left: bool) -> ToolOutcome:
+    text, cut = output.text()
+    if timed_out is not None:
+        ending = f"Timed out after {timed_out:g} s; the command and its children were ended."
+    elif status is not None and status < 0:
+        ending = f"Ended by signal {_signal_name(-status)}."
+    else:
+        ending = f"Exit status {status}."
+    if left and timed_out is None:
+        ending += " Processes it left in the background were ended."
+    success = status == 0 and timed_out is None
+    body = text if not text or text.endswith("\n") else text + "\n"
+    data: dict[str, object] = {"exit_status": status, "timed_out": timed_out is not None}
+    if cut:
+        data["truncated"] = output.size
+    return ToolOutcome(
+        text=f"{body}[{ending}]",
+        success=success,
+        error=None if success else ending,
+        data=data,
+        full_size=output.size,
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

@@ -1,0 +1,89 @@
+"""Earlier contents of files the agent wrote, kept by their SHA-256 so that an edit can be undone.
+
+Used by the file tools, which keep a content before they replace it, and by whatever offers undo. Content-addressed:
+the same content is kept once, and a damaged copy is noticed instead of restored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+from ragforge_tui.errors import ToolError
+from ragforge_tui.tools.workspace import Workspace, read_bytes, remove_file, write_bytes
+
+ABSENT = ""
+"""Digest of a file that is not there."""
+
+
+def digest_of(content: bytes | None) -> str:
+    """SHA-256 in hex, `ABSENT` for a file that is not there."""
+    return ABSENT if content is None else hashlib.sha256(content).hexdigest()
+
+
+class UndoStore:
+    """A folder of contents. All methods block; call them in a thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, content: bytes) -> str:
+        """Keep a content durably and give its digest."""
+        digest = digest_of(content)
+        target = self._path(digest)
+        if target.exists():
+            return digest
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        return digest
+
+    def load(self, digest: str) -> bytes:
+        """The content with this digest.
+
+        Raises:
+            ToolError: When it was never kept here, or the copy is damaged.
+        """
+        if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+            raise ToolError(f"{digest!r} is not a digest of a kept content.", kind="not_kept")
+        try:
+            content = self._path(digest).read_bytes()
+        except FileNotFoundError as error:
+            raise ToolError(f"No content {digest[:12]} is kept.", kind="not_kept") from error
+        if digest_of(content) != digest:
+            raise ToolError(f"The kept content {digest[:12]} is damaged.", kind="not_kept")
+        return content
+
+    def restore(self, workspace: Workspace, path: str, before: str, after: str) -> None:
+        """Put a file back to what it was before a write, unless it changed since.
+
+        The content that is replaced is kept too, so that an undo can be undone with the digests swapped.
+
+        Raises:
+            ToolError: When the file is no longer what the write left, or the earlier content is not kept.
+        """
+        place = workspace.locate(path)
+        current = read_bytes(place)
+        if digest_of(current) != after:
+            raise ToolError(f"{place.shown} changed since that write, so it was left as it is.", kind="changed")
+        earlier = None if before == ABSENT else self.load(before)
+        if current is not None:
+            self.keep(current)
+        if earlier is not None:
+            write_bytes(place, earlier)
+        elif current is not None:
+            remove_file(place)
+
+    def _path(self, digest: str) -> Path:
+        return self._folder / digest[:2] / digest[2:]

@@ -1,0 +1,285 @@
+"""The folder file tools are confined to: which path is meant, whether it may be touched, and touching it.
+
+Used by every file tool and by undo. A path is first resolved (symlinks, `..`), then judged, and then opened name by
+name from the workspace's root without following any symlink: whoever swaps a folder for a symlink between the check
+and the use gets an error, not a way out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from ragforge_tui.errors import ToolError
+from ragforge_tui.text import storable
+from ragforge_tui.tools.textfile import visible
+
+MAX_FILE_BYTES = 64 * 1024 * 1024
+"""Largest file the tools read into memory or keep an earlier copy of."""
+
+_SECRET_NAMES = re.compile(
+    r"\.env|\.env\..*|.*\.env|\.envrc"
+    r"|.*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|secrets?|tfvars|tfstate)"
+    r"|id_(?:rsa|dsa|ecdsa|ed25519).*"
+    r"|[._]netrc|\.npmrc|\.pypirc|\.pgpass|\.my\.cnf|\.htpasswd|\.dockercfg|\.git-credentials|kubeconfig"
+    r"|(?:.*[._-])?credentials(?:\.(?:json|ya?ml|toml|ini|csv|txt|xml|properties))?"
+    r"|client_secret.*\.json|service[-_]account.*\.json"
+    r"|\.?secrets?(?:\.(?:json|ya?ml|toml|ini|txt|properties))?"
+)
+_NOT_SECRET_NAMES = re.compile(r"\.env\.(?:example|sample|template|dist)|.*\.example\.env|.*\.pub")
+_SECRET_FOLDERS = {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".secrets"}
+
+
+class Place(NamedTuple):
+    """A resolved path inside the workspace.
+
+    Attributes:
+        relative: Path below the root with forward slashes, "." for the root; no symlink is left in it.
+        secret: Whether reading it needs its own approval.
+    """
+
+    root: Path
+    relative: str
+    secret: bool
+
+    @property
+    def absolute(self) -> Path:
+        return self.root / self.relative
+
+    @property
+    def shown(self) -> str:
+        """The path as it may be shown and stored."""
+        return visible(storable(self.relative))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return PurePosixPath(self.relative).parts
+
+
+class Workspace:
+    """A folder and the judgement what lies inside it."""
+
+    def __init__(self, root: Path) -> None:
+        self._given = Path(root).absolute()
+        self.root = Path(os.path.realpath(root))
+
+    def locate(self, given: str) -> Place:
+        """Find what a path written by a model means.
+
+        Raises:
+            ToolError: When it leads outside, or is no path at all.
+        """
+        if "\0" in given:
+            raise ToolError(f"{visible(given)!r} is not a path: it contains a NUL character.", kind="bad_path")
+        # "~" is the person's home only at the start, and never a folder models mean literally.
+        wanted = os.path.expanduser(given.strip() or ".")  # noqa: PTH111 - Path would normalise before realpath
+        try:
+            resolved = Path(os.path.realpath(self.root / wanted))
+        except (OSError, ValueError) as error:
+            raise ToolError(f"{visible(given)!r} is not a path that can be used: {error}.", kind="bad_path") from error
+        try:
+            relative = resolved.relative_to(self.root).as_posix()
+        except ValueError as error:
+            raise ToolError(
+                f"{visible(given)} is outside the workspace {self.root}; file tools only reach files inside it.",
+                todo="Give a path relative to the workspace.",
+                kind="outside_workspace",
+            ) from error
+        as_written = os.path.normpath(wanted).replace(os.sep, "/")
+        return Place(self.root, relative, is_secret(relative) or is_secret(self._below_given(as_written)))
+
+    def locate_again(self, place: Place, given: str) -> Place:
+        """Resolve a path once more right before it is used.
+
+        Raises:
+            ToolError: When it leads elsewhere than when it was checked.
+        """
+        again = self.locate(given)
+        if again.relative != place.relative:
+            raise ToolError(
+                f"{visible(given)} now leads to another file than when it was checked; nothing was done.",
+                todo="Look at the folder again.",
+                kind="changed",
+            )
+        return again
+
+    def _below_given(self, path: str) -> str:
+        """A path as written, judged by its part below the workspace: a workspace in ~/.docker/x is no secret."""
+        for root in (self.root, self._given):
+            with contextlib.suppress(ValueError):
+                return PurePosixPath(path).relative_to(root.as_posix()).as_posix()
+        return path
+
+
+def is_secret(relative: str) -> bool:
+    """Whether a path has the name of something that holds keys or passwords."""
+    parts = [part.lower() for part in PurePosixPath(relative).parts]
+    if not parts:
+        return False
+    if _SECRET_FOLDERS.intersection(parts[:-1]):
+        return True
+    name = parts[-1]
+    return bool(_SECRET_NAMES.fullmatch(name)) and not _NOT_SECRET_NAMES.fullmatch(name)
+
+
+def read_bytes(place: Place) -> bytes | None:
+    """The content of a regular file, None when there is none.
+
+    Raises:
+        ToolError: When it is no regular file, too large, or cannot be read.
+    """
+    with _told(place):
+        try:
+            with _folder_of(place, create=False) as folder:
+                # Not blocking: opening a named pipe would wait for a writer for ever.
+                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                descriptor = os.open(_name(place), flags, dir_fd=folder)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(file.fileno())
+            if stat.S_ISDIR(status.st_mode):
+                raise ToolError(f"{place.shown} is a folder.", todo="Use list_directory.", kind="is_directory")
+            if not stat.S_ISREG(status.st_mode):
+                raise ToolError(f"{place.shown} is not a regular file.", kind="not_regular")
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise ToolError(
+                f"{place.shown} is larger than {MAX_FILE_BYTES // 2**20} MiB.",
+                todo="Use grep_files, or run_command with head, tail or sed.",
+                kind="too_large",
+            )
+        return content
+
+
+def write_bytes(place: Place, content: bytes, *, must_be_new: bool = False) -> None:
+    """Put a content in place atomically: a reader, or a crash, sees the old or the new one, whole.
+
+    Mode and owner of an existing file are kept; missing folders are made.
+
+    Raises:
+        ToolError: When the file cannot be written, or is there although it must be new.
+    """
+    with _told(place), _folder_of(place, create=True) as folder:
+        name = _name(place)
+        earlier = _status(folder, name)
+        if earlier is not None and must_be_new:
+            raise ToolError(
+                f"{place.shown} already exists.", todo="Use edit_file or write_file to change it.", kind="exists"
+            )
+        if earlier is not None and not stat.S_ISREG(earlier.st_mode):
+            raise ToolError(f"{place.shown} is not a regular file.", kind="not_regular")
+        if earlier is not None and not os.access(name, os.W_OK, dir_fd=folder):
+            raise ToolError(f"{place.shown} is read-only.", kind="read_only")
+        temporary = f".ragforge-{secrets.token_hex(8)}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                if earlier is not None:
+                    _keep_owner_and_mode(file.fileno(), earlier)
+                os.fsync(file.fileno())
+            if must_be_new:
+                _publish_new(folder, temporary, name)
+            else:
+                os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
+
+
+def remove_file(place: Place) -> None:
+    """Remove a file.
+
+    Raises:
+        ToolError: When it cannot be removed.
+    """
+    with _told(place), _folder_of(place, create=False) as folder:
+        os.unlink(_name(place), dir_fd=folder)
+
+
+def _publish_new(folder: int, temporary: str, name: str) -> None:
+    """Give the finished file its name, failing when another took it meanwhile."""
+    try:
+        os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        # A file system without hard links: the name was free a moment ago, and that is all it can promise.
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    else:
+        os.unlink(temporary, dir_fd=folder)
+
+
+def _keep_owner_and_mode(descriptor: int, earlier: os.stat_result) -> None:
+    if (earlier.st_uid, earlier.st_gid) != (os.geteuid(), os.getegid()):
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, earlier.st_uid, earlier.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(earlier.st_mode))
+
+
+def _status(folder: int, name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _name(place: Place) -> str:
+    if not place.parts:
+        raise ToolError("The workspace itself is a folder.", todo="Use list_directory.", kind="is_directory")
+    return place.parts[-1]
+
+
+@contextlib.contextmanager
+def _folder_of(place: Place, *, create: bool) -> Iterator[int]:
+    """Open the folder a place lies in, one name after the other, following no symlink below the root."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    current = os.open(place.root, flags)
+    try:
+        for part in place.parts[:-1]:
+            try:
+                below = os.open(part, flags | os.O_NOFOLLOW, dir_fd=current)
+            except FileNotFoundError:
+                if not create:
+                    raise
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=current)
+                below = os.open(part, flags | os.O_NOFOLLOW, dir_fd=current)
+            os.close(current)
+            current = below
+        yield current
+    finally:
+        os.close(current)
+
+
+@contextlib.contextmanager
+def _told(place: Place) -> Iterator[None]:
+    """Turn what the system says into text for the model."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise ToolError(
+            f"{place.shown} already exists.", todo="Use edit_file or write_file to change it.", kind="exists"
+        ) from error
+    except NotADirectoryError as error:
+        raise ToolError(
+            f"{place.shown} cannot be reached: a name on the way is not a folder, or was replaced by a symlink.",
+            kind="bad_path",
+        ) from error
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ToolError(
+                f"{place.shown} was replaced by a symlink; it is not followed.", kind="outside_workspace"
+            ) from error
+        raise ToolError(f"{place.shown}: {error.strerror or error}.", kind="os_error") from error
