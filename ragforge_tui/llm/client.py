@@ -187,7 +187,8 @@ class LiteLLMModel:
             "api_key": choice.api_key or (_KEYLESS if choice.api_base else None),
         }
         if tools:
-            arguments["tools"] = tools
+            # Without the flag LiteLLM looks whether a tool is an MCP server, with a package it does not depend on.
+            arguments |= {"tools": tools, "_skip_mcp_handler": True}
         if model.startswith("ollama_chat/"):
             # Ollama cuts requests silently at a small window unless it is told.
             arguments["num_ctx"] = self.context_window

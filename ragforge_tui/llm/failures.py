@@ -6,6 +6,7 @@ causes. No key ever gets into a sentence. Used by the client and by discovery.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterable, Iterator
@@ -185,8 +186,8 @@ def _status(chain: list[BaseException]) -> int | None:
 
 def _reason(chain: list[BaseException], secrets: Iterable[str]) -> str:
     for error in reversed(chain):
-        if isinstance(error, OSError) and error.strerror:
-            return scrub(error.strerror.lower(), secrets)
+        if isinstance(error, OSError) and error.errno:
+            return os.strerror(error.errno).lower() if error.errno > 0 else scrub(str(error.strerror).lower(), secrets)
     text = str(chain[-1]).strip().splitlines()
     return scrub(text[0][:_MAX_DETAIL].rstrip(". "), secrets) if text else "the connection failed"
 

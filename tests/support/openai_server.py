@@ -164,6 +164,8 @@ class OpenAIServer:
         self.ollama_models = ollama_models
         self.requests: list[Recorded] = []
         self.port = port
+        self.client_left = asyncio.Event()
+        """Set once a client went away before its reply was whole."""
         self._log = log
         self._gates: dict[str, asyncio.Event] = {}
         self._server: asyncio.Server | None = None
@@ -272,6 +274,8 @@ class OpenAIServer:
         try:
             await asyncio.wait({reply, gone}, return_when=asyncio.FIRST_COMPLETED)
             request.closed = not reply.done()
+            if request.closed:
+                self.client_left.set()
             if reply.done() and not step.cut:
                 reply.result()
         finally:

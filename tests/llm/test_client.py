@@ -1,0 +1,335 @@
+"""The client through LiteLLM itself, against the scripted server."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragforge_tui.config import ModelSettings
+from ragforge_tui.errors import ModelError
+from ragforge_tui.llm import Finished, ModelPart, ReasoningPart, TextPart, ToolRequest, choose_model, make_model
+from tests.llm.conftest import MakeModel, collect, retries
+from tests.support.openai_server import Call, OpenAIServer, Step
+
+ROOT = Path(__file__).parents[2]
+TOOL = {
+    "type": "function",
+    "function": {"name": "read_file", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}},
+}
+
+
+def text_of(parts: list[ModelPart]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, TextPart))
+
+
+async def failure(model: object, **arguments: object) -> tuple[list[ModelPart], ModelError]:
+    """The parts that came and the error that ended them."""
+    parts: list[ModelPart] = []
+    with pytest.raises(ModelError) as caught:
+        async for part in model.stream([{"role": "user", "content": "x"}], tools=None, **arguments):  # type: ignore[attr-defined]
+            parts.append(part)
+    return parts, caught.value
+
+
+async def test_text_comes_in_pieces_and_ends_with_usage(server: OpenAIServer, make: MakeModel) -> None:
+    usage = {
+        "prompt_tokens": 100,
+        "completion_tokens": 7,
+        "total_tokens": 107,
+        "prompt_tokens_details": {"cached_tokens": 60},
+    }
+    server.script([Step(text="Hello, this is a longer answer — with ünïcode.", usage=usage)])
+    parts = await collect(make())
+    assert text_of(parts) == "Hello, this is a longer answer — with ünïcode."
+    assert len([p for p in parts if isinstance(p, TextPart)]) > 3
+    last = parts[-1]
+    assert isinstance(last, Finished) and last.reason == "stop"
+    assert (last.usage.input_tokens, last.usage.output_tokens, last.usage.cached_tokens) == (100, 7, 60)
+    assert last.usage.cost_usd is None
+    assert server.chats()[0]["stream_options"] == {"include_usage": True}
+
+
+async def test_a_known_model_has_a_price_and_a_window(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(text="ok", usage={"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010})])
+    model = make("openai/gpt-4o-mini")
+    last = (await collect(model))[-1]
+    assert isinstance(last, Finished) and last.usage.cost_usd is not None and 0 < last.usage.cost_usd < 0.01
+    assert model.context_window == 128_000
+    assert make("openai/gpt-4o-mini", context_window=99).context_window == 99
+    assert make("openai/never-heard-of").context_window == 32_768
+
+
+async def test_reasoning_comes_apart_from_text(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(reasoning="Let me think about it.", text="Done.")])
+    parts = await collect(make())
+    assert "".join(p.text for p in parts if isinstance(p, ReasoningPart)) == "Let me think about it."
+    assert text_of(parts) == "Done."
+
+
+async def test_parallel_tool_calls_are_put_together(server: OpenAIServer, make: MakeModel) -> None:
+    calls = [Call(name="read_file", arguments={"path": f"src/file_{i}.py"}) for i in range(3)]
+    server.script([Step(text="Reading.", tool_calls=calls, chunk=3)])
+    parts = await collect(make(), tools=[TOOL])
+    requests = [p for p in parts if isinstance(p, ToolRequest)]
+    assert [r.arguments for r in requests] == [f'{{"path": "src/file_{i}.py"}}' for i in range(3)]
+    assert [r.id for r in requests] == [f"call_{i}_read_file" for i in range(3)]
+    assert isinstance(parts[-1], Finished) and parts[-1].reason == "tool_calls"
+    assert server.chats()[0]["tools"] == [TOOL]
+
+
+async def test_malformed_arguments_and_missing_ids_are_passed_on(server: OpenAIServer, make: MakeModel) -> None:
+    calls = [Call(name="read_file", arguments='{"path": "a.py', id=""), Call(name="grep_files", arguments="", id="")]
+    server.script([Step(tool_calls=calls)])
+    first, second = [p for p in await collect(make(), tools=[TOOL]) if isinstance(p, ToolRequest)]
+    assert (first.name, first.arguments) == ("read_file", '{"path": "a.py')
+    assert (second.name, second.arguments) == ("grep_files", "")
+    assert first.id and second.id and first.id != second.id
+
+
+async def test_bad_key(server: OpenAIServer, make: MakeModel) -> None:
+    key = "my-own-unusual-key-123"
+    server.script([Step(status=401, message=f"Incorrect API key provided: {key} or sk-abcdefghij0123456789abcd")])
+    parts, error = await failure(make(key=key))
+    assert error.info.kind == "bad_key" and not error.transient and parts == []
+    assert "refused the API key" in str(error) and "the test server" in str(error)
+    assert key not in str(error) and "0123456789" not in str(error)
+    assert server.requests[0].headers["authorization"] == f"Bearer {key}"
+
+
+async def test_a_key_of_the_environment_goes_to_no_other_address(
+    server: OpenAIServer, make: MakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment-0123456789")
+    await collect(make())
+    assert b"sk-of-the-environment" not in server.requests[0].raw
+    assert "sk-of-the-environment" not in str(server.requests[0].headers)
+
+
+async def test_unknown_model(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(status=404, message="The model `nope` does not exist", code="model_not_found")])
+    _, error = await failure(make("openai/nope"))
+    assert error.info.kind == "unknown_model" and "openai/nope" in str(error)
+
+
+async def test_a_name_without_provider_works_at_a_custom_address(server: OpenAIServer, make: MakeModel) -> None:
+    for name in ("qwen3", "Qwen/Qwen3-4B"):
+        assert text_of(await collect(make(name), "echo me")) == "echo me"
+    assert [body["model"] for body in server.chats()] == ["qwen3", "Qwen/Qwen3-4B"]
+
+
+async def test_rate_limit_honours_retry_after(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(status=429, headers={"Retry-After": "0.2"}), Step(text="at last")])
+    parts = await collect(make())
+    [retry] = retries(parts)
+    assert parts[0] is retry and retry.wait_seconds == 0.2 and (retry.attempt, retry.attempts) == (1, 4)
+    assert text_of(parts) == "at last"
+
+
+async def test_rate_limit_says_how_long_to_wait(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(status=429, headers={"Retry-After": "900"})])
+    parts, error = await failure(make())
+    assert parts == [] and error.info.kind == "rate_limit" and error.retry_after == 900
+    assert "Wait 15 min" in str(error)
+
+
+async def test_no_credit_is_not_retried(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(status=429, message="You exceeded your current quota", code="insufficient_quota")])
+    parts, error = await failure(make())
+    assert parts == [] and error.info.kind == "rate_limit" and "credit" in str(error)
+
+
+async def test_server_error_then_success(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(status=500), Step(status=503), Step(text="fine")])
+    parts = await collect(make())
+    assert [retry.attempt for retry in retries(parts)] == [1, 2]
+    assert text_of(parts) == "fine" and len(server.requests) == 3
+
+
+async def test_retries_end(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(status=500, message="overloaded") for _ in range(9)])
+    parts, error = await failure(make(retries=2))
+    assert len(retries(parts)) == 2 and len(server.requests) == 3
+    assert error.info.kind == "provider" and "500" in str(error) and "overloaded" in str(error)
+
+
+async def test_context_too_long(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(status=400, message="This model's maximum context length is 8192 tokens.")])
+    _, error = await failure(make())
+    assert error.info.kind == "context_too_long"
+
+
+async def test_bad_request_says_what_the_provider_said(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(status=400, message="temperature must be 1")])
+    _, error = await failure(make())
+    assert error.info.kind == "bad_request" and "temperature must be 1" in str(error)
+    assert "litellm" not in str(error).lower() and "OpenAIException" not in str(error)
+
+
+async def test_cut_connection_keeps_what_came_and_is_not_asked_again(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(text="Half of an ans", cut=True)])
+    parts, error = await failure(make())
+    assert text_of(parts) == "Half of an ans" and retries(parts) == []
+    assert error.info.kind == "no_network" and len(server.requests) == 1
+
+
+async def test_connection_dropped_before_anything_is_retried(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(drop=True), Step(text="back")])
+    parts = await collect(make())
+    assert len(retries(parts)) == 1 and text_of(parts) == "back"
+
+
+async def test_nobody_listens(server: OpenAIServer, make: MakeModel) -> None:
+    model = make(retries=0)
+    await server.stop()
+    _, error = await failure(model)
+    assert error.info.kind == "no_network" and "refused" in str(error)
+
+
+async def test_stall_between_tokens(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(text="And then", stall=True)])
+    parts, error = await failure(make(token_timeout=0.4))
+    assert text_of(parts) == "And then" and error.info.kind == "stall" and "0.4 s" in str(error)
+
+
+async def test_stall_before_the_first_token_is_retried(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(stall=True), Step(text="awake")])
+    parts = await collect(make(token_timeout=0.4))
+    assert "sent nothing" in retries(parts)[0].reason and text_of(parts) == "awake"
+
+
+async def test_cancelling_closes_the_connection(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(text="word " * 500, delay=0.05)])
+    started = asyncio.Event()
+
+    async def read() -> None:
+        async for part in make().stream([{"role": "user", "content": "x"}], tools=None):
+            if isinstance(part, TextPart):
+                started.set()
+
+    task = asyncio.create_task(read())
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.wait_for(server.client_left.wait(), 10)
+
+
+async def test_closing_the_stream_closes_the_connection(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(text="word " * 500, delay=0.05)])
+    stream = make().stream([{"role": "user", "content": "x"}], tools=None)
+    assert isinstance(await anext(stream), TextPart)
+    await stream.aclose()
+    await asyncio.wait_for(server.client_left.wait(), 10)
+
+
+async def test_the_wait_of_a_retry_can_be_cancelled(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(status=429, headers={"Retry-After": "100"})])
+    stream = make().stream([{"role": "user", "content": "x"}], tools=None)
+    assert retries([await anext(stream)])[0].wait_seconds == 100
+    task = asyncio.ensure_future(anext(stream))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(server.requests) == 1
+
+
+async def test_complete_is_whole_and_without_tools(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(status=500), Step(text="A title")])
+    text, usage = await make().complete([{"role": "user", "content": "title?"}], max_tokens=20)
+    assert text == "A title" and usage.output_tokens > 0
+    body = server.chats()[-1]
+    assert "tools" not in body and 20 in (body.get("max_tokens"), body.get("max_completion_tokens"))
+
+
+async def test_a_final_answer_without_tools_after_tool_calls(server: OpenAIServer, make: MakeModel) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "read"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "text of the file"},
+    ]
+    server.script([Step(text="It says text.")])
+    assert text_of([part async for part in make().stream(messages, tools=None)]) == "It says text."
+    assert server.chats()[0]["messages"] == messages
+
+
+async def test_the_stable_prefix_is_marked_for_anthropic_only(server: OpenAIServer, make: MakeModel) -> None:
+    messages = [{"role": "system", "content": "rules"}, {"role": "user", "content": "hi"}]
+    for name, marked in (("openai/claude-proxy", True), ("openai/other", False)):
+        async for _ in make(name).stream(messages, tools=None, cache_prefix=1):
+            pass
+        assert ("cache_control" in str(server.chats()[-1]["messages"][0])) is marked
+        assert server.chats()[-1]["messages"][1] == messages[1]
+    assert messages[0]["content"] == "rules"
+
+
+async def test_a_long_rule_is_not_taken_for_a_loop(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(text="-" * 300, chunk=1)])
+    assert text_of(await collect(make())) == "-" * 300
+
+
+async def test_the_settings_alone_lead_there(server: OpenAIServer) -> None:
+    settings = ModelSettings(name="openai/anything", api_base=server.base_url)
+    choice = await choose_model(settings, {})
+    assert choice.destination == "this machine" and not choice.offline
+    parts = [p async for p in make_model(choice, settings).stream([{"role": "user", "content": "ping"}], tools=None)]
+    assert text_of(parts) == "ping"
+
+
+QUIET = """
+import asyncio, sys
+from ragforge_tui.config import ModelSettings
+from ragforge_tui.errors import ModelError
+from ragforge_tui.llm import ModelChoice, LiteLLMModel, preload
+
+async def main():
+    await preload()
+    model = LiteLLMModel(
+        ModelChoice(name="openai/x", origin="", destination="here", api_base=sys.argv[1]),
+        ModelSettings(retries=0), backoff=0.01)
+    for _ in range(5):
+        try:
+            async for part in model.stream([{"role": "user", "content": "x"}], tools=None):
+                pass
+        except ModelError:
+            pass
+    stream = model.stream([{"role": "user", "content": "x"}], tools=None)
+    await anext(stream)
+    await stream.aclose()
+
+asyncio.run(main())
+"""
+
+
+async def test_nothing_is_printed_and_no_dotenv_is_read(server: OpenAIServer, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("LITELLM_LOG=DEBUG\nOPENAI_API_BASE=http://127.0.0.1:9/\n")
+    steps = [Step(text="ok"), Step(status=401), Step(status=500), Step(text="part", cut=True), Step(drop=True)]
+    server.script([*steps, Step(text="long " * 100, delay=0.05)])
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        QUIET,
+        server.base_url,
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    assert (out, err, process.returncode) == (b"", b"", 0)
+    assert len(server.requests) == 6
+
+
+def test_importing_the_room_imports_no_library() -> None:
+    code = (
+        "import sys, ragforge_tui.llm; "
+        "sys.exit(', '.join(m for m in ('litellm', 'openai', 'httpx', 'tiktoken') if m in sys.modules) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

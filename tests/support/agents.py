@@ -1,0 +1,53 @@
+"""Settings for tests that run a whole agent: on a given graph, against the scripted server, in a small workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ragforge_tui.config import (
+    AgentSettings,
+    EmbeddingSettings,
+    GraphSettings,
+    Loaded,
+    MemorySettings,
+    ModelSettings,
+    Paths,
+    Settings,
+    ToolSettings,
+    UserSettings,
+)
+from ragforge_tui.graph import GraphTarget
+from tests.conftest import DIMENSION, HEAP_MB, LINGER
+
+
+def settings_for(target: GraphTarget, *, api_base: str = "", model: str = "openai/scripted") -> Settings:
+    """Settings that reach a test's graph and model."""
+    return Settings(
+        model=ModelSettings(name=model, api_base=api_base, api_key="test", token_timeout=20.0, retries=1),
+        graph=GraphSettings(
+            uri=target.uri,
+            username=target.username,
+            password=target.password,
+            adopt=target.adopt,
+            heap_mb=HEAP_MB,
+            linger_seconds=LINGER,
+        ),
+        tools=ToolSettings(command_timeout=20.0),
+        user=UserSettings(name="Ada"),
+        agent=AgentSettings(memory=MemorySettings(embeddings=EmbeddingSettings(dimension=DIMENSION))),
+    )
+
+
+def loaded_for(settings: Settings, paths: Paths, workspace: Path) -> Loaded:
+    """The settings with their folders; the workspace gets a file to work on."""
+    workspace.mkdir(parents=True, exist_ok=True)
+    (workspace / "greeting.py").write_text('def greet():\n    return "hello"\n', encoding="utf-8")
+    return Loaded(settings=settings, paths=paths, workspace=str(workspace.resolve()))
+
+
+def with_model(loaded: Loaded, **changes: object) -> Loaded:
+    """The same with other model settings."""
+    model = msgspec.structs.replace(loaded.settings.model, **changes)
+    return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, model=model))
