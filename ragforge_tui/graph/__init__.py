@@ -16,14 +16,22 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.connect import GraphTarget as GraphTarget
     from ragforge_tui.graph.connect import resolve_target as resolve_target
     from ragforge_tui.graph.dialect import Dialect as Dialect
+    from ragforge_tui.graph.journal import Journal as Journal
+    from ragforge_tui.graph.store import Store as Store
+    from ragforge_tui.graph.writer import writer_alive as writer_alive
+    from ragforge_tui.graph.writer import writer_id as writer_id
 
 _EXPORTS = {
     "Dialect": "dialect",
     "Graph": "connect",
     "GraphTarget": "connect",
+    "Journal": "journal",
+    "Store": "store",
     "resolve_target": "connect",
     "server_status": "attach",
     "stop_server": "attach",
+    "writer_alive": "writer",
+    "writer_id": "writer",
 }
 
 

@@ -1,0 +1,25 @@
+"""The store: everything the program keeps, behind one object.
+
+The engine, the conversations and the command line use it; each subject stands in its own file and the store is
+their sum. Every write is idempotent: repeated by a retry or from the journal, it stores once.
+"""
+
+from __future__ import annotations
+
+from ragforge_tui.graph.connect import Graph
+from ragforge_tui.graph.messages import Messages
+from ragforge_tui.graph.search import Searching
+from ragforge_tui.graph.tool_calls import ToolCalls
+from ragforge_tui.graph.transfer import Transfer
+
+
+class Store(Transfer, Messages, ToolCalls, Searching):
+    """Reads and writes conversations in a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    @property
+    def graph(self) -> Graph:
+        """The graph underneath."""
+        return self._graph
