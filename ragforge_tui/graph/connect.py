@@ -406,4 +406,5 @@ class _Retries:
     async def wait(self) -> None:
         """Wait a little longer each time, never in step with other writers."""
         self._tries += 1
-        await asyncio.sleep(min(0.01 * 2**self._tries, 0.5) * random.uniform(0.3, 1.0))
+        longest = 0.5 if self._lost_since else 0.1
+        await asyncio.sleep(min(0.01 * 2**self._tries, longest) * random.uniform(0.3, 1.0))

@@ -1,0 +1,212 @@
+"""One embedded server for all chats of a user, and what a kill -9 of anybody leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+from neo4j import AsyncManagedTransaction
+
+from ragforge_tui.config import Paths
+from ragforge_tui.graph import Graph, GraphTarget, server_status, stop_server
+from ragforge_tui.graph.attach import ServerHold
+from ragforge_tui.graph.server_files import ServerAddress, ServerFiles
+from tests.conftest import open_graph, paths_under
+
+HOLDER = """
+import asyncio, sys
+from ragforge_tui.config import Paths
+from ragforge_tui.graph.attach import ServerHold
+hold = ServerHold(Paths(config="", data=sys.argv[1], state=sys.argv[2]), heap_mb=256, linger_seconds=0)
+address = asyncio.run(hold.ensure_server())
+sys.stdout.write(f"{address.pid}\\n")
+sys.stdout.flush()
+sys.stdin.read()
+"""
+KILL_POINTS = int(os.environ.get("RAGFORGE_TEST_KILLS", "3"))
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Paths]:
+    """Data shared by this module's tests; no server outlives it."""
+    paths = paths_under(tmp_path_factory.mktemp("supervised"))
+    yield paths
+    stop_server(paths)
+
+
+def hold_on(paths: Paths, linger: float = 0) -> ServerHold:
+    return ServerHold(paths, heap_mb=256, linger_seconds=linger)
+
+
+def readable_by_others(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if stat.S_IMODE(path.stat().st_mode) & 0o077]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for another process."""
+    async with asyncio.timeout(90):
+        while not condition():
+            await asyncio.sleep(0.05)
+
+
+async def gone(paths: Paths, address: ServerAddress) -> None:
+    """Wait until server and supervisor have ended."""
+    await until(lambda: not address.alive() and not ServerFiles.of(paths).supervised())
+
+
+def another_chat(paths: Paths) -> tuple[subprocess.Popen[str], int]:
+    """A process that holds the server; and the server's pid as it sees it."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, paths.data, paths.state],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    return process, int(process.stdout.readline())
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+async def test_the_server_lives_as_long_as_its_last_chat(paths: Paths) -> None:
+    hold = hold_on(paths)
+    address = await hold.ensure_server()
+    chat, seen = await asyncio.to_thread(another_chat, paths)
+    assert seen == address.pid
+    hold.release()
+    await asyncio.sleep(1)
+    assert address.alive()
+    chat.kill()
+    chat.wait()
+    await gone(paths, address)
+    assert server_status(paths) is None
+
+
+async def test_a_chat_that_comes_while_it_lingers_keeps_it(paths: Paths) -> None:
+    first = hold_on(paths, linger=30)
+    address = await first.ensure_server()
+    first.release()
+    second = hold_on(paths)
+    assert (await second.ensure_server()).pid == address.pid
+    second.release()
+    assert stop_server(paths)
+    assert not address.alive()
+
+
+async def test_the_password_is_in_no_command_line_and_files_are_private(paths: Paths) -> None:
+    hold = hold_on(paths)
+    address = await hold.ensure_server()
+    files = ServerFiles.of(paths)
+    assert files.read_password() not in " ".join(psutil.Process(address.pid).cmdline())
+    listening = {c.laddr.ip for c in psutil.Process(address.pid).net_connections("tcp") if c.status == "LISTEN"}
+    assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
+    assert readable_by_others(Path(paths.data)) == []
+    hold.release()
+    await gone(paths, address)
+
+
+async def test_a_killed_server_is_started_again(paths: Paths) -> None:
+    hold = hold_on(paths)
+    address = await hold.ensure_server()
+    kill(address.pid)
+    await until(lambda: not address.alive())
+    again = await hold.ensure_server()
+    assert again.pid != address.pid
+    assert again.supervisor == address.supervisor
+    hold.release()
+    await gone(paths, again)
+
+
+async def test_a_killed_supervisor_is_followed_by_one_that_adopts_the_server(paths: Paths) -> None:
+    hold = hold_on(paths)
+    address = await hold.ensure_server()
+    kill(address.supervisor)
+    await until(lambda: not ServerFiles.of(paths).supervised())
+    hold.keep_supervised()
+    await until(lambda: (server_status(paths) or address).supervisor != address.supervisor)
+    again = await hold.ensure_server()
+    assert again.pid == address.pid
+    hold.release()
+    await gone(paths, again)
+
+
+async def test_the_last_chat_does_not_leave_an_orphan(paths: Paths) -> None:
+    hold = hold_on(paths)
+    address = await hold.ensure_server()
+    kill(address.supervisor)
+    await until(lambda: not ServerFiles.of(paths).supervised())
+    hold.release()
+    await gone(paths, address)
+
+
+async def test_everything_killed_at_once(paths: Paths) -> None:
+    chat, _ = await asyncio.to_thread(another_chat, paths)
+    address = server_status(paths)
+    assert address
+    for pid in (chat.pid, address.supervisor, address.pid):
+        kill(pid)
+    chat.wait()
+    hold = hold_on(paths)
+    again = await hold.ensure_server()
+    assert again.pid != address.pid
+    hold.release()
+    await gone(paths, again)
+
+
+@pytest.mark.slow
+async def test_nothing_acknowledged_is_lost_to_kills(tmp_path: Path) -> None:
+    paths = paths_under(tmp_path)
+    chance = random.Random(20)
+    graph = await open_graph(GraphTarget(embedded=True), paths)
+    written: list[int] = []
+    done = asyncio.Event()
+
+    async def write() -> None:
+        while not done.is_set():
+            number = len(written)
+            await graph.write(partial(_merge, number=number), deadline=90)
+            written.append(number)
+
+    writer = asyncio.create_task(write())
+    for _ in range(KILL_POINTS):
+        await asyncio.sleep(chance.uniform(0.05, 0.4))
+        await until(lambda: server_status(paths) is not None)
+        address = server_status(paths)
+        assert address
+        victims = chance.choice([[address.pid], [address.supervisor], [address.supervisor, address.pid]])
+        for pid in victims:
+            kill(pid)
+        before = len(written)
+        await until(lambda before=before: len(written) > before or writer.done())  # type: ignore[misc]
+    done.set()
+    await writer
+    assert await _numbers(graph) == written
+    await graph.close()
+    # Another process finds the same.
+    await until(lambda: not ServerFiles.of(paths).supervised())
+    again = await open_graph(GraphTarget(embedded=True), paths)
+    assert await _numbers(again) == written
+    await again.close()
+    stop_server(paths)
+
+
+async def _merge(tx: AsyncManagedTransaction, number: int) -> None:
+    result = await tx.run("MERGE (c:Conversation {uuid: $uuid}) SET c.next_turn = $n", uuid=str(number), n=number)
+    await result.consume()
+
+
+async def _numbers(graph: Graph) -> list[int]:
+    rows = await graph.query_readonly("MATCH (c:Conversation) RETURN c.next_turn AS n ORDER BY n")
+    return [row["n"] for row in rows]
