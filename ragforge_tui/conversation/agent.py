@@ -1,0 +1,301 @@
+"""ConversationAgent: the public Python API. Creates, finds and keeps conversations that can be talked in.
+
+    async with ConversationAgent(load()) as agent:
+        conversation = await agent.create_conversation(title="Retries")
+        answer = await conversation.send_message("Why does the retry double turns?")
+
+Holds what conversations of one process share: graph, model, tools, approvals. The engine serves it to screens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from ragforge_tui import models
+from ragforge_tui.config import Loaded
+from ragforge_tui.conversation.approvals import Approvals
+from ragforge_tui.conversation.conversation import PAGE_TURNS, Conversation
+from ragforge_tui.conversation.graph_link import GraphLink
+from ragforge_tui.conversation.model_link import ModelLink
+from ragforge_tui.conversation.recall_keys import turn_keys
+from ragforge_tui.conversation.recorder import Recorder
+from ragforge_tui.conversation.trust import Trust
+from ragforge_tui.errors import GraphError, NotFoundError
+from ragforge_tui.events import Event, GraphChanged, ModelChanged
+from ragforge_tui.graph import Journal, Store
+from ragforge_tui.llm import ChatModel
+from ragforge_tui.models import ConversationFilter, Turn, now
+from ragforge_tui.personas import Persona, PersonaLibrary, user_name
+from ragforge_tui.tools import Toolbox
+
+log = logging.getLogger(__name__)
+
+
+class ConversationAgent:
+    """An agent with a memory.
+
+    Args:
+        loaded: Settings, folders and workspace.
+        approve_all: Tools run without asking.
+        interactive: Somebody answers questions; otherwise what would be asked is refused.
+    """
+
+    def __init__(self, loaded: Loaded, *, approve_all: bool = False, interactive: bool = False) -> None:
+        self.settings = loaded.settings
+        self.workspace = Path(loaded.workspace)
+        state, data = Path(loaded.paths.state), Path(loaded.paths.data)
+        self.closing = False
+        self._subscribers: list[asyncio.Queue[Event]] = []
+        self.recorder = Recorder(Journal(state / "journal"))
+        self._graph = GraphLink(loaded, self.emit, self._graph_came)
+        self.recorder.attach(self._graph)
+        self._model = ModelLink(loaded.settings.model, self.emit)
+        self.approvals = Approvals(approve_all=approve_all, interactive=interactive)
+        self.trust = Trust(self.workspace, state / "trust.json", self.emit, interactive=interactive)
+        self.toolbox = Toolbox(self.workspace, loaded.settings.tools, undo_dir=data / "undo", state_dir=state)
+        self._personas = PersonaLibrary(data / "personas")
+        self._open: dict[str, Conversation] = {}
+        self._user_name = ""
+        self._leftovers: asyncio.Task[int] | None = None
+        self._purge: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> ConversationAgent:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def start(self) -> None:
+        """Begin to open graph and model in the background; returns at once."""
+        self._graph.start()
+        self._model.start()
+        self._leftovers = asyncio.create_task(self.toolbox.end_leftovers())
+
+    async def close(self) -> None:
+        """Stop what runs, store it as interrupted, let go of graph and model."""
+        self.closing = True
+        self.approvals.close()
+        for conversation in self._open.values():
+            conversation.unqueue()
+            conversation.cancel()
+        for conversation in self._open.values():
+            await conversation.wait_idle()
+        if self._leftovers is not None:
+            await self._leftovers
+        if self._purge is not None:
+            self._purge.cancel()
+            await asyncio.gather(self._purge, return_exceptions=True)
+        await self.toolbox.close()
+        await self._model.close()
+        await self._graph.close()
+        self.recorder.close()
+
+    async def _graph_came(self, store: Store) -> int:
+        """The graph can be reached: write in what waited, then, without holding anyone up, purge what is due."""
+        left = await self.recorder.drain(store)
+        self._purge = asyncio.create_task(_purge_expired(store))
+        return left
+
+    async def finish_turns(self) -> None:
+        """Wait for the turns under way; what waits behind them is not begun."""
+        for conversation in list(self._open.values()):
+            conversation.unqueue()
+            await conversation.wait_idle()
+
+    # --- events --------------------------------------------------------------------------------------------------
+
+    def emit(self, event: Event) -> None:
+        """Hand an event to everyone who listens."""
+        for queue in self._subscribers:
+            queue.put_nowait(event)
+
+    @contextmanager
+    def subscribe(self) -> Iterator[asyncio.Queue[Event]]:
+        """A queue of all events from now on."""
+        queue: asyncio.Queue[Event] = asyncio.Queue()
+        self._subscribers.append(queue)
+        try:
+            yield queue
+        finally:
+            self._subscribers.remove(queue)
+
+    # --- what conversations share ----------------------------------------------------------------------------------
+
+    @property
+    def graph_state(self) -> GraphChanged:
+        """Where the graph is and how it does."""
+        return self._graph.state
+
+    @property
+    def model_state(self) -> ModelChanged:
+        """Which model answers and how it does."""
+        return self._model.state
+
+    @property
+    def user_name(self) -> str:
+        """How the agent may call the person."""
+        if not self._user_name:
+            self._user_name = user_name(self.settings.user.name)
+        return self._user_name
+
+    async def store(self) -> Store:
+        """The graph's store; waits while it starts.
+
+        Raises:
+            GraphError: When the graph is away or refused.
+        """
+        return await self._graph.store()
+
+    async def model(self) -> ChatModel:
+        """The model that answers now; waits while it is loaded."""
+        return await self._model.model()
+
+    async def set_model(self, name: str) -> ModelChanged:
+        """Use another model from the next turn on; empty: the one found by itself."""
+        return await self._model.change(name)
+
+    async def model_names(self) -> list[str]:
+        """Names of models that could answer."""
+        return await self._model.names()
+
+    def persona(self, name: str) -> Persona:
+        """A persona by name; the default one when it is gone, so that an old conversation still opens."""
+        try:
+            return self._personas.load(name or self.settings.personas.default)
+        except NotFoundError:
+            log.warning("persona %r not found", name)
+            return self._personas.load("Assistant")
+
+    async def workspace_instructions(self) -> list[tuple[str, str]]:
+        """The allowed AGENTS.md files, asked about before first use."""
+        return await self.trust.instructions() if self.settings.tools.agents_md else []
+
+    async def index_turn(self, record: models.Conversation, turn: Turn) -> None:
+        """Give a finished turn the keys it is found by. While the graph is away nothing can be found anyway."""
+        if not self._graph.ready or self.recorder.journaling:
+            return
+        try:
+            store = await self.store()
+            turn_text, lex_key = turn_keys(turn)
+            await store.index_turn(record.uuid, turn.turn_index, turn_text=turn_text, lex_key=lex_key)
+        except GraphError as error:
+            log.warning("turn not indexed: %s", error)
+
+    async def save_title(self, record: models.Conversation) -> None:
+        """Store a conversation's title."""
+        if self._graph.ready and not self.recorder.journaling:
+            try:
+                await (await self.store()).update_conversation(record.uuid, title=record.title)
+            except GraphError as error:
+                log.warning("title not stored: %s", error)
+
+    # --- conversations ---------------------------------------------------------------------------------------------
+
+    async def create_conversation(
+        self, *, title: str = "", tags: list[str] | None = None, persona: str = ""
+    ) -> Conversation:
+        """A new conversation of this workspace.
+
+        Raises:
+            NotFoundError: When there is no such persona.
+        """
+        chosen = self._personas.load(persona or self.settings.personas.default)
+        record = models.Conversation(
+            uuid=str(uuid.uuid4()),
+            title=title,
+            tags=tags or [],
+            created_at=(created := now()),
+            updated_at=created,
+            persona=chosen.name,
+            model=self.model_state.name,
+            workspace=str(self.workspace),
+            owner=getpass.getuser(),
+        )
+        await self.recorder.create_conversation(record)
+        conversation = Conversation(self, record, [])
+        self._open[record.uuid] = conversation
+        return conversation
+
+    async def load_conversation(self, ref: str = "") -> Conversation:
+        """A stored conversation by id or unique prefix; with neither, the newest of this workspace.
+
+        Raises:
+            NotFoundError: When nothing or more than one answers.
+        """
+        if ref in self._open:
+            return self._open[ref]
+        store = await self.store()
+        record = await store.resolve(ref) if ref else await store.latest(str(self.workspace))
+        if record is None:
+            raise NotFoundError(f"No conversation was held in {self.workspace} yet.", todo="Start one by writing.")
+        if record.uuid not in self._open:
+            first, last = await store.turn_range(record.uuid)
+            turns = await store.turns(record.uuid, start=max(first, last - PAGE_TURNS + 1), end=last + 1)
+            self._open[record.uuid] = Conversation(self, record, turns)
+        return self._open[record.uuid]
+
+    def opened(self, conversation_id: str) -> Conversation | None:
+        """The conversation when it is open here."""
+        return self._open.get(conversation_id)
+
+    async def list_conversations(self, filter: ConversationFilter | None = None) -> list[models.Conversation]:
+        """Stored conversations, newest first."""
+        return await (await self.store()).list_conversations(filter or ConversationFilter())
+
+    async def archive_conversation(self, ref: str, *, archived: bool = True) -> models.Conversation:
+        """Put a conversation away, or bring it back."""
+        return await self._set_status(ref, "archived" if archived else "active", None)
+
+    async def delete_conversation(self, ref: str, *, immediately: bool = False) -> None:
+        """Hide a conversation at once; purged after seven days, or now."""
+        store = await self.store()
+        record = await store.resolve(ref)
+        open_here = self._open.pop(record.uuid, None)
+        if open_here is not None:
+            open_here.unqueue()
+            open_here.cancel()
+            await open_here.wait_idle()
+        if immediately:
+            await store.purge(record.uuid)
+        else:
+            await store.update_conversation(record.uuid, status="deleted", deleted_at=now())
+
+    async def restore_conversation(self, conversation_id: str) -> models.Conversation:
+        """Undo a delete; takes the whole id, or the prefix of a deleted conversation."""
+        store = await self.store()
+        deleted = await store.list_conversations(ConversationFilter(status="deleted", limit=10_000))
+        found = [record for record in deleted if record.uuid.startswith(conversation_id)]
+        if len(found) != 1 or not conversation_id:
+            raise NotFoundError(f"No single deleted conversation begins with {conversation_id!r}.")
+        return await store.update_conversation(found[0].uuid, status="active", deleted_at=None)
+
+    async def _set_status(self, ref: str, status: models.ConversationStatus, deleted_at: None) -> models.Conversation:
+        store = await self.store()
+        record = await store.resolve(ref)
+        changed = await store.update_conversation(record.uuid, status=status, deleted_at=deleted_at)
+        if record.uuid in self._open:
+            self._open[record.uuid].record = msgspec.structs.replace(changed)
+        return changed
+
+
+async def _purge_expired(store: Store) -> None:
+    """Purge what was deleted longer ago than undo reaches; what is left is found again at the next start."""
+    try:
+        purged = await store.purge_expired()
+    except GraphError as error:
+        log.warning("purge not finished: %s", error)
+    else:
+        if purged:
+            log.info("purged %d deleted conversations", purged)

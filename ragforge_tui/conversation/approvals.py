@@ -1,0 +1,85 @@
+"""Approvals a turn waits for: asked as events, answered from elsewhere, remembered for the session."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+
+from ragforge_tui.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, Event
+from ragforge_tui.models import ToolCall
+from ragforge_tui.tools import ApprovalNeed, ApprovalPolicy
+
+Emit = Callable[[Event], None]
+
+
+class Approvals:
+    """What was allowed, and who waits.
+
+    Args:
+        approve_all: Every call runs without asking (`ask --yes`).
+        interactive: Somebody answers; otherwise what would be asked is shown and refused at once.
+    """
+
+    def __init__(self, *, approve_all: bool = False, interactive: bool = True) -> None:
+        self._policy = ApprovalPolicy()
+        self._interactive = interactive
+        self._mode: str = "yes" if approve_all else "ask"
+        self._granted: set[str] = set()
+        self._waiting: dict[str, asyncio.Future[tuple[ApprovalDecision, str]]] = {}
+        self._closed = False
+
+    async def ask(
+        self, need: ApprovalNeed, call: ToolCall, conversation_id: str, turn_index: int, emit: Emit
+    ) -> tuple[bool, str]:
+        """Whether the call may run, and what the person said when not."""
+        if self._policy.decide(need, self._granted, "yes" if self._mode == "yes" else "ask") == "run":
+            return True, ""
+        if self._closed:
+            return False, ""
+        approval_id = uuid.uuid4().hex
+        answer: asyncio.Future[tuple[ApprovalDecision, str]] = asyncio.get_running_loop().create_future()
+        self._waiting[approval_id] = answer
+        if not self._interactive:
+            answer.set_result(("no", "Nobody is there to be asked."))
+        emit(
+            ApprovalRequested(
+                conversation_id=conversation_id,
+                turn_index=turn_index,
+                approval_id=approval_id,
+                call=call,
+                kind=need.kind,
+                question=need.question,
+                detail=need.detail,
+                session_scope=need.session_scope,
+            )
+        )
+        decision: ApprovalDecision = "no"
+        feedback = ""
+        try:
+            decision, feedback = await answer
+        finally:
+            self._waiting.pop(approval_id, None)
+            emit(
+                ApprovalResolved(
+                    conversation_id=conversation_id, turn_index=turn_index, approval_id=approval_id, decision=decision
+                )
+            )
+        if decision == "session":
+            self._granted.add(need.session_key)
+        return decision != "no", feedback
+
+    def answer(self, approval_id: str, decision: ApprovalDecision, feedback: str = "") -> None:
+        """Give the person's answer; an answer to a question that is gone is ignored."""
+        future = self._waiting.get(approval_id)
+        if future is not None and not future.done():
+            future.set_result((decision, feedback))
+
+    def close(self) -> None:
+        """Refuse what waits and what will be asked: nobody is there to answer."""
+        self._closed = True
+        self._mode = "ask"
+        self._granted.clear()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_result(("no", "The screen is gone; nobody could be asked."))

@@ -1,0 +1,163 @@
+"""The way to the graph: opened in the background, said to be where it is, opened again when it was away.
+
+The screen is usable before this is done. Whoever needs the store waits here, with a limit. Used by the agent and
+the recorder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from ragforge_tui.config import Loaded
+from ragforge_tui.errors import ErrorInfo, GraphError, GraphUnavailableError
+from ragforge_tui.events import Event, GraphChanged, GraphPhase
+from ragforge_tui.graph import Graph, Store, resolve_target
+from ragforge_tui.models import ConversationFilter
+
+log = logging.getLogger(__name__)
+
+FIRST_WAIT_SECONDS = 30.0
+"""How long a request waits for a graph that is starting; the embedded one takes two to four."""
+RETRY_SECONDS = (2.0, 4.0, 8.0, 15.0, 30.0)
+"""Pauses between attempts to reach a graph that is away; the last one repeats."""
+
+
+class GraphLink:
+    """Holds the graph of one agent.
+
+    Args:
+        emit: Takes `GraphChanged` whenever the phase changes.
+        on_ready: Awaited each time the graph was reached, before anyone gets the store; drains the journal.
+    """
+
+    def __init__(self, loaded: Loaded, emit: Callable[[Event], None], on_ready: Callable[[Store], Awaitable[int]]):
+        self._loaded = loaded
+        self._emit = emit
+        self._on_ready = on_ready
+        self._target = resolve_target(loaded.settings.graph, loaded.origins)
+        self.state = GraphChanged(
+            phase="starting",
+            name="embedded" if self._target.embedded else self._target.uri,
+            chosen_by=self._target.chosen_by,
+        )
+        self._graph: Graph | None = None
+        self._store: Store | None = None
+        self._settled = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to open the graph; returns at once."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._keep_open(), name="graph-link")
+
+    @property
+    def ready(self) -> bool:
+        """Whether the store can be used right now."""
+        return self._store is not None and self.state.phase == "ready"
+
+    async def store(self, wait: float = FIRST_WAIT_SECONDS) -> Store:
+        """The store, once the graph is there.
+
+        Raises:
+            GraphError: When it is away, refused, or not there within `wait` seconds.
+        """
+        try:
+            async with asyncio.timeout(wait):
+                await self._settled.wait()
+        except TimeoutError:
+            raise GraphUnavailableError(
+                f"The graph ({self.state.name}) is still starting.", todo="Try again in a moment."
+            ) from None
+        if self._store is not None and self.state.phase == "ready":
+            return self._store
+        error = self.state.error
+        if error is None:
+            raise GraphUnavailableError(f"The graph ({self.state.name}) cannot be reached.")
+        raise GraphError(error.what, todo=error.todo, kept=error.kept, kind=error.kind)
+
+    async def graph(self) -> Graph:
+        """The open graph itself, for its facts (version, sizes)."""
+        await self.store()
+        assert self._graph is not None
+        return self._graph
+
+    def lost(self, error: ErrorInfo) -> None:
+        """A statement found the graph away: say so, and try to reach it again in the background."""
+        if self.state.phase == "ready":
+            self._say("unreachable", error)
+            if self._task is None or self._task.done():
+                self._task = asyncio.create_task(self._keep_open(), name="graph-link")
+
+    def _phase_changed(self, phase: GraphPhase, error: ErrorInfo | None) -> None:
+        """The driver noticed by itself that the server went away; its return is found by asking."""
+        if phase == "unreachable" and error is not None:
+            self.lost(error)
+
+    def set_journaled(self, count: int) -> None:
+        """How many records wait in the journal."""
+        if count != self.state.journaled:
+            self._say(self.state.phase, self.state.error, journaled=count)
+
+    async def close(self) -> None:
+        """Let go of the graph."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._graph is not None:
+            await self._graph.close()
+
+    async def _keep_open(self) -> None:
+        attempt = 0
+        while True:
+            try:
+                await self._open()
+                return
+            except GraphUnavailableError as error:
+                log.warning("graph away: %s", error)
+                self._say("unreachable", error.info)
+            except GraphError as error:
+                log.error("graph refused: %s", error)
+                self._say("refused", error.info)
+                return
+            except Exception:
+                log.exception("opening the graph failed")
+                self._say(
+                    "unreachable",
+                    ErrorInfo(
+                        kind="graph", what="The graph could not be opened.", todo="The log has the details: run doctor."
+                    ),
+                )
+            finally:
+                self._settled.set()
+            await asyncio.sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
+            attempt += 1
+
+    async def _open(self) -> None:
+        settings = self._loaded.settings
+        if self._graph is None:
+            self._graph = await Graph.open(
+                self._target,
+                self._loaded.paths,
+                heap_mb=settings.graph.heap_mb,
+                linger_seconds=settings.graph.linger_seconds,
+                embedding_dimension=settings.agent.memory.embeddings.dimension,
+                on_phase=self._phase_changed,
+            )
+        store = Store(self._graph)
+        # A graph that was open before may still be away: ask it something before saying that it is back.
+        await store.list_conversations(ConversationFilter(limit=1))
+        left = await self._on_ready(store)
+        self._store = store
+        self._say("ready", None, journaled=left)
+
+    def _say(self, phase: GraphPhase, error: ErrorInfo | None, *, journaled: int | None = None) -> None:
+        self.state = GraphChanged(
+            phase=phase,
+            name=self.state.name,
+            chosen_by=self.state.chosen_by,
+            error=error,
+            journaled=self.state.journaled if journaled is None else journaled,
+        )
+        self._emit(self.state)

@@ -1,0 +1,125 @@
+"""From stored turns to what a provider is sent: always a valid sequence of messages.
+
+Used by the turn loop. A tool call is sent only with a result; what was lost in a crash is said to be lost, because
+providers refuse a call without its answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from ragforge_tui.models import Message, ToolCall, Turn
+
+ChatMessage = dict[str, Any]
+
+UNKNOWN_OUTCOME = "The outcome of this call is unknown: the program ended before it finished. It was not run again."
+INTERRUPTED_MARK = "[this answer was interrupted here]"
+
+FALLBACK_WHOLE = 10
+"""Without the graph, conversations of at most this many messages are sent as they are (design section 5)."""
+FALLBACK_TAIL = 9
+
+
+class _StoredResult(msgspec.Struct):
+    text: str = ""
+
+
+def result_text(call: ToolCall) -> str:
+    """What the model was told by this call, or that its outcome is unknown."""
+    if call.result is None:
+        return UNKNOWN_OUTCOME
+    try:
+        return msgspec.json.decode(call.result.result, type=_StoredResult).text or (call.result.error or "")
+    except msgspec.MsgspecError:
+        return call.result.result
+
+
+def valid_arguments(arguments: str) -> str:
+    """Arguments as a JSON object; what is none is wrapped, since providers parse what they are sent back."""
+    try:
+        if isinstance(json.loads(arguments or "{}"), dict):
+            return arguments or "{}"
+    except ValueError:
+        pass
+    return json.dumps({"malformed_arguments": arguments})
+
+
+def assistant_message(message: Message) -> list[ChatMessage]:
+    """One stored reply with the results of its calls, empty when it says nothing."""
+    content = message.content
+    if message.state == "interrupted" and content:
+        content = f"{content}\n{INTERRUPTED_MARK}"
+    if not content and not message.tool_calls:
+        return []
+    sent: ChatMessage = {"role": "assistant", "content": content}
+    if message.tool_calls:
+        sent["tool_calls"] = [
+            {
+                "id": call.uuid,
+                "type": "function",
+                "function": {"name": call.tool_name, "arguments": valid_arguments(call.arguments)},
+            }
+            for call in message.tool_calls
+        ]
+    results = [{"role": "tool", "tool_call_id": call.uuid, "content": result_text(call)} for call in message.tool_calls]
+    return [sent, *results]
+
+
+def turn_messages(turn: Turn) -> list[ChatMessage]:
+    """A turn as it is sent; superseded attempts are left out."""
+    sent: list[ChatMessage] = []
+    for message in turn.messages:
+        if message.state == "superseded":
+            continue
+        if message.role == "assistant":
+            sent.extend(assistant_message(message))
+        elif message.content:
+            sent.append({"role": message.role, "content": message.content})
+    return sent
+
+
+def estimate_tokens(messages: Iterable[ChatMessage]) -> int:
+    """Tokens of a sequence at four characters each, the measure of `max_context_chars`."""
+    return sum(_characters(message) for message in messages) // 4 + 1
+
+
+def _characters(message: ChatMessage) -> int:
+    calls = message.get("tool_calls") or []
+    return len(message["content"]) + sum(
+        len(call["function"]["name"]) + len(call["function"]["arguments"]) for call in calls
+    )
+
+
+def newest_that_fit(turns: list[Turn], budget_tokens: int) -> list[ChatMessage]:
+    """The newest turns within the budget, oldest first; the last one always, whatever its size."""
+    chosen: list[list[ChatMessage]] = []
+    left = budget_tokens
+    for turn in reversed(turns):
+        sent = turn_messages(turn)
+        left -= estimate_tokens(sent)
+        if left < 0 and chosen:
+            break
+        chosen.append(sent)
+    return [message for sent in reversed(chosen) for message in sent]
+
+
+def without_graph(turns: list[Turn]) -> list[ChatMessage]:
+    """What is sent while the graph is away: everything when short, else the first and the last nine messages.
+
+    Tool traffic is left out, so that the cut can never part a call from its result.
+    """
+    messages = [
+        {"role": message["role"], "content": message["content"]}
+        for turn in turns
+        for message in turn_messages(turn)
+        if message["role"] != "tool" and message["content"]
+    ]
+    if len(messages) <= FALLBACK_WHOLE:
+        return messages
+    left_out = len(messages) - 1 - FALLBACK_TAIL
+    note = f"The {left_out} messages between the first and these last ones are left out: the memory is out of reach."
+    return [messages[0], {"role": "system", "content": note}, *messages[-FALLBACK_TAIL:]]

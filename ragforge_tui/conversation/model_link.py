@@ -1,0 +1,105 @@
+"""The way to the model: chosen and imported in the background, changeable between turns.
+
+LiteLLM takes seconds to import; a turn that comes earlier waits here. Used by the agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+
+import msgspec
+
+from ragforge_tui.config import ModelSettings
+from ragforge_tui.errors import ErrorInfo, RagforgeError
+from ragforge_tui.events import Event, ModelChanged
+from ragforge_tui.llm import ChatModel, choose_model, list_models, make_model, preload
+
+log = logging.getLogger(__name__)
+
+
+class ModelLink:
+    """Holds the model of one agent.
+
+    Args:
+        emit: Takes `ModelChanged`.
+    """
+
+    def __init__(self, settings: ModelSettings, emit: Callable[[Event], None]) -> None:
+        self._settings = settings
+        self._emit = emit
+        self._model: ChatModel | None = None
+        self._task: asyncio.Task[ChatModel] | None = None
+        self.state = ModelChanged(phase="loading", name=settings.name)
+
+    def start(self) -> None:
+        """Begin to choose and import; returns at once."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._choose(self._settings), name="model-link")
+
+    async def model(self) -> ChatModel:
+        """The model that answers now.
+
+        Raises:
+            RagforgeError: When none could be chosen.
+        """
+        self.start()
+        assert self._task is not None
+        return await asyncio.shield(self._task)
+
+    async def change(self, name: str) -> ModelChanged:
+        """Use another model from the next turn on; empty: the one that is found by itself."""
+        settings = msgspec.structs.replace(self._settings, name=name)
+        if name != self._settings.name and "/" in name:
+            # A base URL and key belong to the model they were configured with, not to another provider's.
+            same = name.split("/")[0] == self._settings.name.split("/")[0]
+            if not same:
+                settings = msgspec.structs.replace(settings, api_base="", api_key="")
+        self._task = asyncio.create_task(self._choose(settings), name="model-link")
+        await self.model()
+        return self.state
+
+    async def names(self) -> list[str]:
+        """Names of models that could answer."""
+        return await list_models(self._settings, os.environ)
+
+    async def close(self) -> None:
+        """Stop what is still being chosen."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _choose(self, settings: ModelSettings) -> ChatModel:
+        try:
+            choice = await choose_model(settings, os.environ)
+            if not choice.offline:
+                self._say(ModelChanged(phase="loading", name=choice.name, origin=choice.origin))
+                await preload()
+            model = make_model(choice, settings)
+        except RagforgeError as error:
+            self._say(ModelChanged(phase="failed", name=settings.name, error=error.info))
+            raise
+        except Exception as error:
+            log.exception("choosing a model failed")
+            info = ErrorInfo(
+                kind="model", what="The model client could not be loaded.", todo="The log has the details: run doctor."
+            )
+            self._say(ModelChanged(phase="failed", name=settings.name, error=info))
+            raise RagforgeError(info.what, todo=info.todo, kind=info.kind) from error
+        self._say(
+            ModelChanged(
+                phase="ready",
+                name=model.name,
+                origin=choice.origin,
+                destination=model.destination,
+                offline=model.offline,
+                context_window=model.context_window,
+            )
+        )
+        return model
+
+    def _say(self, state: ModelChanged) -> None:
+        self.state = state
+        self._emit(state)

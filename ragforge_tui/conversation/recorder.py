@@ -1,0 +1,157 @@
+"""Stores each record the moment it exists: in the graph, or in the journal while the graph is away.
+
+The turn loop writes through here and never learns which it was. Once a record went to the journal all later ones
+follow it there until the journal is written in, so that their order holds. Every operation may be applied twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+
+from ragforge_tui.conversation.graph_link import GraphLink
+from ragforge_tui.errors import GraphError
+from ragforge_tui.graph import Journal, Store
+from ragforge_tui.models import Conversation, Message, ToolCall
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Recorder:
+    """Writes records to the graph or the journal.
+
+    While the journal is used, turn indexes and positions are counted here; the drain gives records whose place was
+    taken meanwhile a new one.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._link: GraphLink | None = None
+        self._journaling = False
+        self._pending = 0
+        self._next_turn: dict[str, int] = {}
+        self._next_position: dict[tuple[str, int], int] = {}
+
+    def attach(self, link: GraphLink) -> None:
+        """Name the graph to write to; done once, since the link drains this recorder when it opens."""
+        self._link = link
+
+    @property
+    def journaling(self) -> bool:
+        """Whether records go to the journal now."""
+        return self._journaling
+
+    async def drain(self, store: Store) -> int:
+        """Write the journal into the graph; returns how many records are left (none, unless it raises)."""
+        await self._journal.drain(store)
+        self._journaling = False
+        self._pending = 0
+        return 0
+
+    async def _store(self) -> Store | None:
+        """The store, or None when records go to the journal."""
+        if self._link is None or self._journaling:
+            return None
+        try:
+            return await self._link.store()
+        except GraphError as error:
+            self._turn_to_journal(error)
+            return None
+
+    def _turn_to_journal(self, error: GraphError) -> None:
+        log.warning("writing to the journal: %s", error)
+        self._journaling = True
+        if self._link is not None:
+            self._link.lost(error.info)
+
+    def _append(self, op: str, record: object, **arguments: object) -> None:
+        self._journal.append(op, record, **arguments)
+        self._pending += 1
+        if self._link is not None:
+            self._link.set_journaled(self._pending)
+
+    async def _write(self, work: Callable[[Store], Awaitable[T]]) -> T | None:
+        """What the store gave back, or None when the record has to go to the journal."""
+        store = await self._store()
+        if store is None:
+            return None
+        try:
+            return await work(store)
+        except GraphError as error:
+            self._turn_to_journal(error)
+            return None
+
+    async def create_conversation(self, conversation: Conversation) -> Conversation:
+        """Store a new conversation."""
+        stored = await self._write(lambda store: store.create_conversation(conversation))
+        if stored is None:
+            self._append("create_conversation", conversation)
+        return stored or conversation
+
+    async def begin_turn(self, message: Message) -> Message:
+        """Store the person's message; its turn index is allocated here."""
+        stored = await self._write(lambda store: store.begin_turn(message))
+        if stored is None:
+            index = self._next_turn.get(message.conversation_id, 1)
+            stored = msgspec.structs.replace(message, turn_index=index, position=0)
+            self._append("begin_turn", stored)
+        self._next_turn[stored.conversation_id] = stored.turn_index + 1
+        self._next_position[(stored.conversation_id, stored.turn_index)] = 1
+        return stored
+
+    async def add_message(self, message: Message) -> Message:
+        """Store a further message of its turn; its position is allocated here."""
+        key = (message.conversation_id, message.turn_index)
+        stored = await self._write(lambda store: store.add_message(message))
+        if stored is None:
+            stored = msgspec.structs.replace(message, position=self._next_position.get(key, 1))
+            self._append("add_message", stored)
+        self._next_position[key] = stored.position + 1
+        return stored
+
+    async def checkpoint(self, message: Message, *, content: str, reasoning: str, lease_until: datetime) -> bool:
+        """Bring a streaming message up to date; False when somebody asked that its turn stop."""
+        go_on = await self._write(
+            lambda store: store.checkpoint(message.uuid, content=content, reasoning=reasoning, lease_until=lease_until)
+        )
+        if go_on is None:
+            so_far = msgspec.structs.replace(message, content=content, reasoning=reasoning, tool_calls=[])
+            self._append("finish_message", so_far)
+        return go_on is not False
+
+    async def finish_message(self, message: Message) -> None:
+        """Store the final state of a message."""
+        message = msgspec.structs.replace(message, tool_calls=[])
+        if not await self._write(lambda store: _done(store.finish_message(message))):
+            self._append("finish_message", message)
+
+    async def start_tool_call(self, call: ToolCall, message: Message) -> None:
+        """Store that a call begins."""
+        conversation_id = message.conversation_id
+        if not await self._write(lambda store: _done(store.start_tool_call(call, conversation_id))):
+            self._append("start_tool_call", call, conversation_id=conversation_id)
+
+    async def finish_tool_call(self, call: ToolCall, workspace: str) -> None:
+        """Store a call's result and the files it touched."""
+        if not await self._write(lambda store: _done(store.finish_tool_call(call, workspace))):
+            self._append("finish_tool_call", call, workspace=workspace)
+
+    def expect(self, conversation_id: str, next_turn: int) -> None:
+        """Tell where a conversation's turns go on, should the graph go away before the next one."""
+        self._next_turn.setdefault(conversation_id, next_turn)
+
+    def close(self) -> None:
+        """Close the journal's file; what waits in it is written in at the next start."""
+        self._journal.close()
+
+
+async def _done(work: Awaitable[None]) -> bool:
+    """True once `work` is done: tells "stored" from "not stored" for operations that give nothing back."""
+    await work
+    return True

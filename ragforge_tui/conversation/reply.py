@@ -1,0 +1,197 @@
+"""One reply of the model while it streams: shown as it comes, stored as it comes.
+
+The message is in the graph before its first word and is brought up to date at least once a second, with the lease
+that says its writer lives. Used by the turn loop, one instance a reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from ragforge_tui.conversation.history import ChatMessage
+from ragforge_tui.conversation.recorder import Recorder
+from ragforge_tui.events import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    ModelRetry,
+    ReasoningDelta,
+    TextDelta,
+)
+from ragforge_tui.graph import writer_id
+from ragforge_tui.llm import ChatModel, Finished, ReasoningPart, Retrying, TextPart, ToolRequest
+from ragforge_tui.models import Message, MessageState, now
+from ragforge_tui.text import mask_secrets, storable
+
+CHECKPOINT_SECONDS = 0.8
+"""Pause between checkpoints; with the write itself below the second that a crash may cost."""
+LEASE = timedelta(seconds=10)
+
+
+class Reply:
+    """Streams one assistant message into the record and the events.
+
+    Args:
+        on_stop: Called when somebody asked, through the graph, that this turn stop.
+    """
+
+    def __init__(
+        self,
+        *,
+        conversation_id: str,
+        turn_index: int,
+        persona: str,
+        model: ChatModel,
+        recorder: Recorder,
+        emit: Callable[[Event], None],
+        on_stop: Callable[[], None],
+    ) -> None:
+        self._model = model
+        self._recorder = recorder
+        self._emit = emit
+        self._on_stop = on_stop
+        self.requests: list[ToolRequest] = []
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._stored_length = -1
+        self.message = Message(
+            uuid=uuid.uuid4().hex,
+            conversation_id=conversation_id,
+            turn_index=turn_index,
+            role="assistant",
+            state="streaming",
+            writer=writer_id(),
+            lease_until=now() + LEASE,
+            timestamp=now(),
+            persona=persona,
+            model=model.name,
+        )
+
+    async def stream(
+        self, messages: list[ChatMessage], tools: list[dict[str, Any]] | None, cache_prefix: int
+    ) -> list[ToolRequest]:
+        """Ask the model and record its answer; returns the calls it wants.
+
+        Raises:
+            ModelError: When the provider failed; what had come is stored with the message.
+            asyncio.CancelledError: When stopped; what had come is stored as interrupted.
+        """
+        self.message = await self._recorder.add_message(self.message)
+        self._emit(
+            MessageStarted(
+                conversation_id=self.message.conversation_id,
+                turn_index=self.message.turn_index,
+                message_id=self.message.uuid,
+                persona=self.message.persona,
+                model=self.message.model,
+            )
+        )
+        keeper = asyncio.create_task(self._keep_checkpointing())
+        try:
+            async for part in self._model.stream(messages, tools=tools, cache_prefix=cache_prefix):
+                self._take(part)
+        except asyncio.CancelledError:
+            await _ended(keeper)
+            await self._finish("interrupted")
+            raise
+        except Exception as error:
+            await _ended(keeper)
+            await self._finish("failed", str(error))
+            raise
+        await _ended(keeper)
+        await self._finish("complete")
+        return self.requests
+
+    def _take(self, part: TextPart | ReasoningPart | ToolRequest | Retrying | Finished) -> None:
+        where: dict[str, Any] = {
+            "conversation_id": self.message.conversation_id,
+            "turn_index": self.message.turn_index,
+        }
+        match part:
+            case TextPart(text=text):
+                text = storable(text)
+                self._text.append(text)
+                self._emit(TextDelta(message_id=self.message.uuid, text=text, **where))
+            case ReasoningPart(text=text):
+                text = storable(text)
+                self._reasoning.append(text)
+                self._emit(ReasoningDelta(message_id=self.message.uuid, text=text, **where))
+            case ToolRequest():
+                self.requests.append(
+                    msgspec.structs.replace(part, name=storable(part.name), arguments=storable(part.arguments))
+                )
+            case Retrying():
+                self._emit(
+                    ModelRetry(
+                        attempt=part.attempt,
+                        attempts=part.attempts,
+                        wait_seconds=part.wait_seconds,
+                        reason=part.reason,
+                        **where,
+                    )
+                )
+            case Finished(usage=usage):
+                self.message.usage = usage
+                self.message.token_count = usage.output_tokens
+
+    async def _keep_checkpointing(self) -> None:
+        while True:
+            await asyncio.sleep(CHECKPOINT_SECONDS)
+            length = len(self._text) + len(self._reasoning)
+            if length != self._stored_length:
+                # One string from here on: joining the same pieces every second would grow with the answer's square.
+                self._text = ["".join(self._text)]
+                self._reasoning = ["".join(self._reasoning)]
+                self._stored_length = len(self._text) + len(self._reasoning)
+            self.message.lease_until = lease_until = now() + LEASE
+            go_on = await self._recorder.checkpoint(
+                self.message,
+                content=mask_secrets(self._text[0] if self._text else ""),
+                reasoning=mask_secrets(self._reasoning[0] if self._reasoning else ""),
+                lease_until=lease_until,
+            )
+            if not go_on:
+                self._on_stop()
+
+    async def _finish(self, state: MessageState, error: str = "") -> None:
+        self.message.state = state
+        self.message.content = mask_secrets("".join(self._text))
+        self.message.reasoning = mask_secrets("".join(self._reasoning)) or _given_reasons(self.requests)
+        self.message.char_count = len(self.message.content)
+        self.message.error = mask_secrets(storable(error))
+        self.message.lease_until = None
+        await self._recorder.finish_message(self.message)
+        self._emit(
+            MessageFinished(
+                conversation_id=self.message.conversation_id,
+                turn_index=self.message.turn_index,
+                message=msgspec.structs.replace(self.message),
+            )
+        )
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _given_reasons(requests: list[ToolRequest]) -> str:
+    """The `reason` arguments of the calls, which stand in for a reasoning stream."""
+    reasons = (given_reason(request.arguments) for request in requests)
+    return "\n".join(reason for reason in reasons if reason)
+
+
+def given_reason(arguments: str) -> str:
+    """The optional `reason` of a call, empty when there is none or the arguments are malformed."""
+    try:
+        value = json.loads(arguments).get("reason", "")
+    except (ValueError, AttributeError):
+        return ""
+    return value if isinstance(value, str) else ""

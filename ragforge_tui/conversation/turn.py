@@ -1,0 +1,175 @@
+"""The turn loop: the model answers, its calls run, until it has nothing more to call.
+
+Every step is stored before the next begins. A turn ends in exactly one of TurnCompleted, TurnCancelled and
+TurnFailed. Used by `Conversation`; knows nothing of screens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from ragforge_tui.conversation.history import ChatMessage
+from ragforge_tui.conversation.recorder import Recorder
+from ragforge_tui.conversation.reply import Reply
+from ragforge_tui.conversation.tool_runner import ToolRunner
+from ragforge_tui.errors import ErrorInfo, RagforgeError
+from ragforge_tui.events import Event, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
+from ragforge_tui.llm import ChatModel
+from ragforge_tui.models import Message, Turn, Usage
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_LAST_CALL = (
+    "You have used all the steps of this turn; no further tool call will run. "
+    "Answer now with what you have, and say what is left to do."
+)
+
+
+class TurnRunner:
+    """Runs one turn whose user message is stored.
+
+    Args:
+        turn: The turn so far; its replies are added to it as they come.
+        prefix: What is sent before the turn's own messages; the first `stable` of them do not change.
+        max_iterations: Replies with tools before a final answer without them is asked for.
+        stop: Set by whoever wants the turn to end; what came is kept.
+    """
+
+    def __init__(
+        self,
+        *,
+        turn: Turn,
+        prefix: list[ChatMessage],
+        stable: int,
+        persona: str,
+        model: ChatModel,
+        tools: ToolRunner,
+        schemas: list[dict[str, Any]],
+        recorder: Recorder,
+        emit: Callable[[Event], None],
+        max_iterations: int,
+        stop: asyncio.Event,
+    ) -> None:
+        self.turn = turn
+        self._messages = list(prefix)
+        self._stable = stable
+        self._persona = persona
+        self._model = model
+        self._tools = tools
+        self._schemas = schemas
+        self._recorder = recorder
+        self._emit = emit
+        self._max_iterations = max_iterations
+        self._stop = stop
+        self._usages: list[Usage] = []
+        self._text = ""
+
+    @property
+    def _conversation_id(self) -> str:
+        return self.turn.messages[0].conversation_id
+
+    async def run(self) -> TurnEnd:
+        """Run to the end; returns the turn's last event, which the caller emits when the turn is free again."""
+        conversation_id, turn_index = self._conversation_id, self.turn.turn_index
+        try:
+            await until_stopped(self._converse(), self._stop)
+        except Stopped:
+            return TurnCancelled(text=self._text, conversation_id=conversation_id, turn_index=turn_index)
+        except Exception as error:
+            info = error_info(error)
+            return TurnFailed(error=info, text=self._text, conversation_id=conversation_id, turn_index=turn_index)
+        usage = total_usage(self._usages)
+        return TurnCompleted(text=self._text, usage=usage, conversation_id=conversation_id, turn_index=turn_index)
+
+    async def _converse(self) -> None:
+        self._messages.append({"role": "user", "content": self.turn.messages[0].content})
+        for iteration in range(1, self._max_iterations + 1):
+            if not await self._step(iteration):
+                return
+        # Tools stay in the request, since providers refuse calls in the history of a request without them.
+        self._messages.append({"role": "user", "content": _LAST_CALL})
+        await self._step(self._max_iterations + 1, run_tools=False)
+
+    async def _step(self, iteration: int, *, run_tools: bool = True) -> bool:
+        """One reply and its calls; whether the model is to be asked again."""
+        reply = Reply(
+            conversation_id=self._conversation_id,
+            turn_index=self.turn.turn_index,
+            persona=self._persona,
+            model=self._model,
+            recorder=self._recorder,
+            emit=self._emit,
+            on_stop=self._stop.set,
+        )
+        self.turn.messages.append(reply.message)
+        try:
+            requests = await reply.stream(self._messages, self._schemas, self._stable)
+        finally:
+            self._adopt(reply.message)
+        if not requests or not run_tools:
+            return False
+        self._messages += await self._tools.run(reply.message, requests, iteration)
+        return True
+
+    def _adopt(self, message: Message) -> None:
+        self.turn.messages[-1] = message
+        if message.content:
+            self._text = message.content
+        if message.usage is not None:
+            self._usages.append(message.usage)
+
+
+def total_usage(usages: list[Usage]) -> Usage:
+    """The sum; the cost is None when any request with tokens has no known price."""
+    costs = [usage.cost_usd for usage in usages]
+    known = [cost for cost in costs if cost is not None]
+    return Usage(
+        input_tokens=sum(usage.input_tokens for usage in usages),
+        output_tokens=sum(usage.output_tokens for usage in usages),
+        cached_tokens=sum(usage.cached_tokens for usage in usages),
+        cost_usd=sum(known) if known and len(known) == len(costs) else None,
+    )
+
+
+class Stopped(Exception):
+    """The work was ended because somebody asked for it."""
+
+
+async def until_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) -> T:
+    """The result of `work`, which is cancelled, and has ended, when `stop` is set first.
+
+    Raises:
+        Stopped: When it was stopped.
+    """
+    task = asyncio.create_task(work)
+    stopper = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({task, stopper}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopper.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+    if task.cancelled():
+        raise Stopped
+    return task.result()
+
+
+def error_info(error: BaseException) -> ErrorInfo:
+    """An error as the person is told of it; what is not ours is logged whole and told in one sentence."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, RagforgeError):
+        return error.info
+    log.error("turn failed", exc_info=error)
+    return ErrorInfo(
+        kind="internal",
+        what=f"The turn failed unexpectedly ({type(error).__name__}).",
+        kept="What had come is stored.",
+        todo="The log has the details: run ragforge-chat doctor to see where it is.",
+    )

@@ -1,0 +1,156 @@
+"""The screen's side of the pipe: starts the child, sends requests, hands out answers and events.
+
+Imports the shared words only, since it runs in the screen's process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ragforge_tui.config import Loaded
+from ragforge_tui.errors import EngineGoneError, ErrorInfo, RagforgeError
+from ragforge_tui.events import Event
+from ragforge_tui.protocol import MAX_LINE_BYTES, R, ReplyLine, Request, RequestLine, Shutdown, response_type
+
+CLOSE_SECONDS = 10.0
+"""How long an orderly end may take before the screen leaves the child to itself."""
+
+
+class ChildEngine:
+    """See `protocol.Engine`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process = process
+        self._stdin = process.stdin
+        self._stdout = process.stdout
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, tuple[asyncio.Future[Any], Any]] = {}
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._encoder = msgspec.json.Encoder()
+        self._gone = False
+        self._reader = asyncio.create_task(self._read(), name="engine-reader")
+
+    @classmethod
+    async def start(cls, loaded: Loaded) -> ChildEngine:
+        """Start the child in a session of its own, so that it outlives this terminal.
+
+        Raises:
+            EngineGoneError: When the process cannot be started.
+        """
+        try:
+            stderr = _open_log(loaded)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-m",
+                    "ragforge_tui.engine.child",
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=stderr,
+                    start_new_session=True,
+                    limit=MAX_LINE_BYTES,
+                )
+            finally:
+                os.close(stderr)
+        except OSError as error:
+            raise EngineGoneError(f"The engine could not be started: {error.strerror or error}.") from error
+        engine = cls(process)
+        # By the pipe, not by argv: settings may hold passwords.
+        engine._stdin.write(engine._encoder.encode(loaded) + b"\n")
+        return engine
+
+    @property
+    def pid(self) -> int:
+        """Process id of the child."""
+        return self._process.pid
+
+    async def request(self, request: Request[R]) -> R:
+        """Ask and wait for the answer."""
+        if self._gone:
+            raise _gone()
+        id = next(self._ids)
+        future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        self._waiting[id] = (future, response_type(request))
+        line = RequestLine(id=id, request=request)  # type: ignore[arg-type]  # the union lists every Request
+        try:
+            self._stdin.write(self._encoder.encode(line) + b"\n")
+            await self._stdin.drain()
+            return await future
+        except (BrokenPipeError, ConnectionResetError):
+            raise _gone() from None
+        finally:
+            self._waiting.pop(id, None)
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Everything the engine says since it was started; ends when it does."""
+        while (event := await self._events.get()) is not None:
+            yield event
+
+    async def close(self) -> None:
+        """End the child in order; a turn under way is stored as interrupted."""
+        if not self._gone:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                self._stdin.write(self._encoder.encode(RequestLine(id=0, request=Shutdown())) + b"\n")
+                await self._stdin.drain()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self._process.wait()
+        self._stdin.close()
+        self._reader.cancel()
+        await asyncio.gather(self._reader, return_exceptions=True)
+
+    async def _read(self) -> None:
+        decoder = msgspec.json.Decoder(ReplyLine)
+        try:
+            while line := await self._stdout.readline():
+                self._take(decoder.decode(line))
+        finally:
+            self._gone = True
+            for future, _ in self._waiting.values():
+                if not future.done():
+                    future.set_exception(_gone())
+            self._events.put_nowait(None)
+
+    def _take(self, line: ReplyLine) -> None:
+        if line.event is not None:
+            self._events.put_nowait(line.event)
+        if line.id is None or line.id not in self._waiting:
+            return
+        future, type_ = self._waiting[line.id]
+        if future.done():
+            return
+        if line.error is not None:
+            future.set_exception(_error(line.error))
+        else:
+            future.set_result(msgspec.json.decode(line.result, type=type_))
+
+
+def _gone() -> EngineGoneError:
+    return EngineGoneError(
+        "The engine ended unexpectedly.", kept="What was said is stored.", todo="It is started again; /retry the turn."
+    )
+
+
+def _error(info: ErrorInfo) -> RagforgeError:
+    return RagforgeError(info.what, todo=info.todo, kept=info.kept, kind=info.kind)
+
+
+def _open_log(loaded: Loaded) -> int:
+    """Where the child's stray output goes; nowhere when the state folder cannot be written."""
+    folder = Path(loaded.paths.state) / "logs"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.open(folder / "engine-stderr.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY)

@@ -1,0 +1,59 @@
+"""The engine in this process: the protocol without a pipe. For scripts, the command line and pilot tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from typing import Any, cast
+
+from ragforge_tui.config import Loaded
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.engine.service import EngineService
+from ragforge_tui.errors import EngineGoneError
+from ragforge_tui.events import Event
+from ragforge_tui.protocol import Empty, R, Request, Shutdown
+
+
+class InProcessEngine:
+    """See `protocol.Engine`. Must be made inside a running event loop."""
+
+    def __init__(self, loaded: Loaded, *, approve_all: bool = False, interactive: bool = False) -> None:
+        self.agent = ConversationAgent(loaded, approve_all=approve_all, interactive=interactive)
+        self._service = EngineService(self.agent, loaded)
+        self._stack = ExitStack()
+        self._events = self._stack.enter_context(self.agent.subscribe())
+        self._closed = asyncio.Event()
+        self.agent.start()
+
+    async def request(self, request: Request[R]) -> R:
+        """Ask and wait for the answer."""
+        if self._closed.is_set():
+            raise EngineGoneError("The engine was closed.")
+        answer: Any = Empty()
+        if isinstance(request, Shutdown):
+            await self.close()
+        else:
+            answer = await self._service.handle(request)
+        return cast("R", answer)
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Everything the engine says since it was made; ends when it is closed."""
+        closed = asyncio.create_task(self._closed.wait())
+        try:
+            while not (self._closed.is_set() and self._events.empty()):
+                event = asyncio.create_task(self._events.get())
+                await asyncio.wait({event, closed}, return_when=asyncio.FIRST_COMPLETED)
+                if event.done():
+                    yield event.result()
+                else:
+                    event.cancel()
+        finally:
+            closed.cancel()
+
+    async def close(self) -> None:
+        """End in order; a turn under way is stored as interrupted."""
+        if not self._closed.is_set():
+            await self.agent.close()
+            self._stack.close()
+            self._closed.set()

@@ -1,0 +1,45 @@
+"""The log file: where it is and how it is written. Rotated, with keys masked, readable by its owner only."""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+import os
+from pathlib import Path
+
+from ragforge_tui.config import Paths
+from ragforge_tui.text import mask_secrets
+
+MAX_BYTES = 2 * 1024 * 1024
+KEPT = 3
+
+
+class _Masked(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return mask_secrets(super().format(record))
+
+
+def log_file(paths: Paths) -> Path:
+    """The log of all processes of this user."""
+    return Path(paths.state) / "logs" / "ragforge-chat.log"
+
+
+def log_to_file(paths: Paths) -> Path:
+    """Send all logging to the log file; nothing goes to the terminal. A full disk costs the log, not the chat."""
+    path = log_file(paths)
+    root = logging.getLogger()
+    root.setLevel(logging.INFO)
+    logging.raiseExceptions = False
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handler: logging.Handler = logging.handlers.RotatingFileHandler(
+            path, maxBytes=MAX_BYTES, backupCount=KEPT, encoding="utf-8", errors="replace"
+        )
+        path.chmod(0o600)
+    except OSError:
+        handler = logging.NullHandler()
+    handler.setFormatter(_Masked(f"%(asctime)s {os.getpid()} %(levelname)s %(name)s: %(message)s"))
+    root.handlers[:] = [handler]
+    for noisy in ("httpx", "httpcore", "neo4j", "LiteLLM", "asyncio"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    return path

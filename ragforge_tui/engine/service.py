@@ -1,0 +1,200 @@
+"""What the engine does with each request: one method a request, one `match` that finds it.
+
+Both forms of the engine serve this. It translates between the protocol and `ConversationAgent` and holds no state
+of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ragforge_tui import __version__, models, protocol
+from ragforge_tui.config import Loaded
+from ragforge_tui.conversation import Conversation, ConversationAgent
+from ragforge_tui.engine.logs import log_file
+from ragforge_tui.engine.turn_state import current_todos, foreign_active_turn, interrupted_turn
+from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.protocol import (
+    ConversationView,
+    Empty,
+    EngineState,
+    Request,
+    SendAccepted,
+    TurnPage,
+)
+from ragforge_tui.text import storable
+from ragforge_tui.tools import match_files
+
+
+class EngineService:
+    """Answers requests for one agent."""
+
+    def __init__(self, agent: ConversationAgent, loaded: Loaded) -> None:
+        self._agent = agent
+        self._loaded = loaded
+
+    async def handle(self, request: Request[Any]) -> Any:
+        """Answer one request.
+
+        Raises:
+            RagforgeError: In words for the person.
+        """
+        agent = self._agent
+        match request:
+            case protocol.Hello():
+                return self._state()
+            case protocol.CreateConversation(title=title, tags=tags, persona=persona):
+                conversation = await agent.create_conversation(title=title, tags=tags, persona=persona)
+                return await self._view(conversation, 0)
+            case protocol.OpenConversation(ref=ref, turns=turns):
+                return await self._view(await agent.load_conversation(ref), turns)
+            case protocol.FetchTurns():
+                return await self._page(request.conversation_id, request.start, request.end)
+            case protocol.SendMessage():
+                return await self._send(request)
+            case protocol.CancelTurn(conversation_id=conversation_id):
+                return await self._cancel(conversation_id)
+            case protocol.Unqueue(conversation_id=conversation_id):
+                self._conversation(conversation_id).unqueue()
+                return Empty()
+            case protocol.RetryTurn(conversation_id=conversation_id):
+                return SendAccepted(turn_index=await self._conversation(conversation_id).retry())
+            case protocol.AnswerApproval(approval_id=approval_id, decision=decision, feedback=feedback):
+                agent.approvals.answer(approval_id, decision, storable(feedback))
+                return Empty()
+            case protocol.AnswerTrust(root=root, allow=allow):
+                agent.trust.answer(root, allow)
+                return Empty()
+            case protocol.SetModel(name=name):
+                return await agent.set_model(name)
+            case protocol.ListModels():
+                return await agent.model_names()
+            case protocol.ListFiles(query=query, limit=limit):
+                ignore = self._loaded.settings.tools.ignore
+                return await match_files(Path(self._loaded.workspace), query, ignore, limit)
+            case _:
+                return await self._manage(request)
+
+    async def _manage(self, request: Request[Any]) -> Any:
+        """Requests about stored conversations as a whole."""
+        agent = self._agent
+        match request:
+            case protocol.ListConversations(filter=filter):
+                return await agent.list_conversations(filter)
+            case protocol.UpdateConversation():
+                return await self._update(request)
+            case protocol.ArchiveConversation(conversation_id=ref, archived=archived):
+                return await agent.archive_conversation(ref, archived=archived)
+            case protocol.DeleteConversation(conversation_id=ref, immediately=immediately):
+                await agent.delete_conversation(ref, immediately=immediately)
+                return Empty()
+            case protocol.RestoreConversation(conversation_id=ref):
+                return await agent.restore_conversation(ref)
+            case protocol.Search(query=query, limit=limit, conversation_id=conversation_id):
+                store = await agent.store()
+                return await store.search(query, limit=limit, conversation_id=conversation_id)
+            case protocol.ExportConversation(ref=ref):
+                store = await agent.store()
+                return await store.export((await store.resolve(ref)).uuid)
+            case protocol.ImportConversation(data=data):
+                return await (await agent.store()).import_(data)
+        raise RagforgeError(f"The engine does not know the request {type(request).__name__}.", kind="protocol")
+
+    def _state(self) -> EngineState:
+        return EngineState(
+            protocol=protocol.PROTOCOL_VERSION,
+            version=__version__,
+            pid=os.getpid(),
+            workspace=self._loaded.workspace,
+            model=self._agent.model_state,
+            graph=self._agent.graph_state,
+            log_file=str(log_file(self._loaded.paths)),
+        )
+
+    def _conversation(self, conversation_id: str) -> Conversation:
+        conversation = self._agent.opened(conversation_id)
+        if conversation is None:
+            raise NotFoundError(f"The conversation {conversation_id} is not open.", todo="Open it first.")
+        return conversation
+
+    async def _view(self, conversation: Conversation, turns: int) -> ConversationView:
+        record = conversation.record
+        if turns == 0:
+            page = TurnPage(turns=[], first=1, last=0)
+        else:
+            page = await self._page(record.uuid, -turns, 0)
+        active = conversation.active_turn if conversation.busy else foreign_active_turn(page.turns)
+        return ConversationView(
+            conversation=msgspec.structs.replace(record),
+            page=page,
+            todos=current_todos(page.turns),
+            active_turn=active,
+            interrupted_turn=None if active is not None else interrupted_turn(page.turns),
+        )
+
+    async def _page(self, conversation_id: str, start: int, end: int) -> TurnPage:
+        """Turns [start, end); a negative `start` counts from the newest."""
+        store = await self._agent.store()
+        first, last = await store.turn_range(conversation_id)
+        if start < 0:
+            start, end = max(first, last + 1 + start), last + 1
+        turns = await store.turns(conversation_id, start=start, end=end) if start < end else []
+        return TurnPage(turns=turns, first=first, last=last)
+
+    async def _send(self, request: protocol.SendMessage) -> SendAccepted:
+        conversation = self._conversation(request.conversation_id)
+        index = await conversation.submit(request.text, request.message_id)
+        return SendAccepted(turn_index=index, queued=index == 0)
+
+    async def _cancel(self, conversation_id: str) -> Empty:
+        conversation = self._conversation(conversation_id)
+        if conversation.busy:
+            conversation.cancel()
+            return Empty()
+        page = await self._page(conversation_id, -1, 0)
+        active = foreign_active_turn(page.turns)
+        if active is not None:
+            await (await self._agent.store()).request_stop(conversation_id, active)
+        return Empty()
+
+    async def _update(self, request: protocol.UpdateConversation) -> models.Conversation:
+        store = await self._agent.store()
+        changes = {
+            name: value for name in ("title", "tags", "private") if (value := getattr(request, name)) is not None
+        }
+        record = await store.update_conversation((await store.resolve(request.conversation_id)).uuid, **changes)
+        conversation = self._agent.opened(record.uuid)
+        if conversation is not None:
+            for name, value in changes.items():
+                setattr(conversation.record, name, value)
+        return record
+
+
+async def run_orphan(agent: ConversationAgent, *, turn_seconds: float = 600.0, command_seconds: float = 120.0) -> None:
+    """Finish the turn under way after the screen is gone, within limits, and start nothing new.
+
+    Args:
+        turn_seconds: How long the answer may still take.
+        command_seconds: How long a running command may still take.
+    """
+    agent.toolbox.writes_frozen = True
+    agent.approvals.close()
+    agent.trust.close()
+
+    async def end_commands() -> None:
+        await asyncio.sleep(command_seconds)
+        await agent.toolbox.close()
+
+    limit = asyncio.create_task(end_commands())
+    try:
+        async with asyncio.timeout(turn_seconds):
+            await agent.finish_turns()
+    except TimeoutError:
+        pass
+    finally:
+        limit.cancel()
