@@ -46,7 +46,17 @@ def _inline(node: Any, components: dict[str, Any]) -> Any:
         return node
     if "$ref" in node:
         return _inline(components[node["$ref"]], components)
-    return {key: _inline(value, components) for key, value in node.items() if key != "title" or isinstance(value, dict)}
+    inlined = {
+        key: _inline(value, components)
+        for key, value in node.items()
+        if (key != "title" or isinstance(value, dict)) and not (key == "default" and value is None)
+    }
+    # "May be null" is what leaving it out says already, and not every provider reads anyOf.
+    choices = [choice for choice in inlined.get("anyOf", []) if choice != {"type": "null"}]
+    if len(choices) == 1:
+        del inlined["anyOf"]
+        inlined.update(choices[0])
+    return inlined
 
 
 def parse(name: str, kind: type[ToolArguments], text: str) -> tuple[ToolArguments, list[str]]:

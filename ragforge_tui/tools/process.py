@@ -17,6 +17,7 @@ import signal
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -28,6 +29,7 @@ MARK = "RAGFORGE_COMMAND"
 """Environment variable that marks every process of a command."""
 
 _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")
+_LAST_OUTPUT = 1.0
 _GRACE = 2.0
 """Seconds between asking a group to end and ending it."""
 
@@ -82,23 +84,33 @@ def shell_arguments(command: str) -> list[str]:
     return [sys.executable, "-S", "-E", str(launcher), str(os.getpid()), *run]
 
 
+class RunningCommand(NamedTuple):
+    """A started command.
+
+    Attributes:
+        output: What it and its children write. A pipe of our own: asyncio's would make waiting for the process wait
+            for everything that inherited the pipe, background processes included.
+    """
+
+    mark: str
+    process: asyncio.subprocess.Process
+    output: asyncio.StreamReader
+    pipe: asyncio.ReadTransport
+
+
 class Commands:
     """The running commands of one toolbox."""
 
     def __init__(self, state_dir: Path) -> None:
         self._folder = state_dir / "commands"
-        self._running: dict[str, asyncio.subprocess.Process] = {}
+        self._running: dict[str, RunningCommand] = {}
 
-    async def start(self, command: str, folder: Path) -> tuple[str, asyncio.subprocess.Process]:
-        """Start a command in a session of its own, output and errors in one pipe.
-
-        Returns:
-            Its mark, to be given to `end`, and the process.
-        """
+    async def start(self, command: str, folder: Path) -> RunningCommand:
+        """Start a command in a session of its own, output and errors in one pipe; `end` must follow."""
         mark = secrets.token_hex(16)
         task = asyncio.ensure_future(self._spawn(mark, command, folder))
         try:
-            return mark, await asyncio.shield(task)
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
             # Cancelled while it came to life: it is awaited so that it can be ended.
             await asyncio.wait([task])
@@ -106,37 +118,36 @@ class Commands:
                 await self.end(mark)
             raise
 
-    async def _spawn(self, mark: str, command: str, folder: Path) -> asyncio.subprocess.Process:
+    async def _spawn(self, mark: str, command: str, folder: Path) -> RunningCommand:
         record = CommandRecord(mark=mark, owner=os.getpid(), owner_started=_started(os.getpid()))
         # Noted before it starts: a crash in between leaves a mark that finds nothing, not a process nobody knows.
         await asyncio.to_thread(self._note, record)
         try:
-            process = await asyncio.create_subprocess_exec(
-                *shell_arguments(command),
-                cwd=folder,
-                env=scrubbed_environment(os.environ, mark),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,
-            )
+            running = await _piped(mark, shell_arguments(command), folder)
         except BaseException:
             self._forget(mark)
             raise
-        self._running[mark] = process
-        record.group, record.group_started = process.pid, _started(process.pid)
+        self._running[mark] = running
+        record.group, record.group_started = running.process.pid, _started(running.process.pid)
         await asyncio.to_thread(self._note, record)
-        return process
+        return running
 
-    async def end(self, mark: str) -> bool:
-        """End what is left of a command; tells whether anything was."""
-        process = self._running.get(mark)
-        if process is None:
+    async def end(self, mark: str, *, last_output: asyncio.Task[None] | None = None) -> bool:
+        """End what is left of a command; tells whether anything was.
+
+        `last_output` reads the pipe: once everything is ended it is given a moment to take what is still in there.
+        """
+        running = self._running.get(mark)
+        if running is None:
             return False
+        process = running.process
         others = await asyncio.to_thread(_belonging, mark, process.pid)
         had_some = process.returncode is None or bool(others)
         if had_some:
             await _end_processes(mark, process, others)
+        if last_output is not None:
+            await asyncio.wait([last_output], timeout=_LAST_OUTPUT)
+        running.pipe.close()
         self._running.pop(mark, None)
         await asyncio.to_thread(self._forget, mark)
         return had_some
@@ -154,6 +165,31 @@ class Commands:
 
     def _forget(self, mark: str) -> None:
         (self._folder / f"{mark}.json").unlink(missing_ok=True)
+
+
+async def _piped(mark: str, arguments: list[str], folder: Path) -> RunningCommand:
+    """Start a program with its output in a pipe and nothing to read."""
+    read_end, write_end = os.pipe()
+    reader = asyncio.StreamReader()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *arguments,
+            cwd=folder,
+            env=scrubbed_environment(os.environ, mark),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=write_end,
+            stderr=write_end,
+            start_new_session=True,
+        )
+    except BaseException:
+        os.close(read_end)
+        raise
+    finally:
+        os.close(write_end)
+    pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_end, "rb", buffering=0)
+    )
+    return RunningCommand(mark, process, reader, pipe)
 
 
 async def _end_processes(mark: str, process: asyncio.subprocess.Process, others: list[psutil.Process]) -> None:

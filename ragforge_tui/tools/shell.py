@@ -22,8 +22,6 @@ from ragforge_tui.tools.textfile import visible
 from ragforge_tui.tools.workspace import Workspace
 
 _CHUNK = 65_536
-_LAST_OUTPUT = 0.5
-"""Seconds to wait for the end of the output after the shell ended; background processes may hold it open."""
 
 
 class RunCommandArguments(ToolArguments):
@@ -119,27 +117,24 @@ class RunCommand:
 
     async def _run(self, command: str, timeout: float) -> ToolOutcome:
         try:
-            mark, process = await self._commands.start(command, self._workspace.root)
+            running = await self._commands.start(command, self._workspace.root)
         except OSError as error:
             raise ToolError(f"The command could not be started: {error}.", kind="os_error") from error
         output = Output(self._settings.max_output_chars)
-        reader = asyncio.create_task(_collect(process, output))
+        reader = asyncio.create_task(_collect(running.output, output))
         timed_out = False
         try:
-            await asyncio.wait_for(process.wait(), timeout)
+            await asyncio.wait_for(running.process.wait(), timeout)
         except TimeoutError:
             timed_out = True
         finally:
-            if process.returncode is not None:
-                await asyncio.wait([reader], timeout=_LAST_OUTPUT)
-            left = await _finished(self._commands.end(mark))
+            left = await _finished(self._commands.end(running.mark, last_output=reader))
             reader.cancel()
-        return _outcome(process.returncode, output, timeout if timed_out else None, left)
+        return _outcome(running.process.returncode, output, timeout if timed_out else None, left)
 
 
-async def _collect(process: asyncio.subprocess.Process, output: Output) -> None:
-    assert process.stdout is not None
-    while chunk := await process.stdout.read(_CHUNK):
+async def _collect(pipe: asyncio.StreamReader, output: Output) -> None:
+    while chunk := await pipe.read(_CHUNK):
         output.add(chunk)
 
 
