@@ -16,6 +16,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+logger = logging.getLogger(__name__)
+
 _LOCK = threading.Lock()
 _loaded: Any = None
 
@@ -72,7 +74,32 @@ def _import() -> Any:
     # aiohttp complains about unclosed sessions when the process ends; httpx closes a cancelled stream at once.
     module.disable_aiohttp_transport = True
     _silence()
+    _warm_up(module)
     return module
+
+
+def _warm_up(module: Any) -> None:
+    """Answer a request without a network, so that the modules LiteLLM imports on the first one are there.
+
+    They are some 500 and would else stall the event loop for most of a second.
+    """
+    tool = {"type": "function", "function": {"name": "none", "parameters": {"type": "object", "properties": {}}}}
+    messages = [{"role": "user", "content": "none"}]
+    try:
+        answer = module.completion(
+            model="openai/none",
+            messages=messages,
+            tools=[tool],
+            stream=True,
+            mock_response="none",
+            api_key="none",
+            _skip_mcp_handler=True,
+        )
+        for _ in answer:
+            pass
+    except Exception as error:
+        # Then the first request pays, and says what is wrong if it is still wrong.
+        logger.info("LiteLLM could not be warmed up: %s", type(error).__name__)
 
 
 def _silence() -> None:
