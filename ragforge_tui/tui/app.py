@@ -36,6 +36,7 @@ from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.panel import Question, QuestionPanel
 from ragforge_tui.tui.prompt import Prompt
 from ragforge_tui.tui.transcript import Transcript
+from ragforge_tui.tui.transcript.document import Shown
 
 __all__ = ["ChatApp", "ChatOptions", "run_chat"]
 
@@ -90,7 +91,7 @@ class ChatApp(App[str]):
         self.actions = ChatActions(self)
         self.clock: Callable[[], float] = time.monotonic
         self.now: Callable[[], datetime] = lambda: datetime.now().astimezone()
-        self.transcript = Transcript()
+        self.transcript = Transcript(shown=Shown(unfold_reasoning=options.tui.show_reasoning, now=lambda: self.now()))
         self.questions = QuestionPanel()
         self._menu = SlashMenu()
         self.prompt = Prompt(History(options.state_dir, options.workspace), self.registry, self._menu)
@@ -275,10 +276,12 @@ class ChatApp(App[str]):
         self.controller.spawn(self.controller.take_back(), group="queue", exclusive=True)
 
     def on_prompt_answer(self, event: Prompt.Answer) -> None:
-        """Tab: to the question that waits."""
+        """Tab: to the question that waits, else to the chat (and from there back)."""
         event.stop()
         if self.questions.waiting:
             self.questions.focus()
+        else:
+            self.transcript.focus()
 
     def on_text_area_changed(self) -> None:
         """Keep the draft, a little later."""
@@ -307,9 +310,17 @@ class ChatApp(App[str]):
         event.stop()
         self.controller.spawn(self.controller.fetch_earlier(event.before_turn), group="earlier", exclusive=True)
 
+    def on_transcript_copy_requested(self, event: Transcript.CopyRequested) -> None:
+        """A block or its code is wanted on the clipboard."""
+        event.stop()
+        self.copy_to_clipboard(event.text)
+        self.hint(f"{event.what} sent to the clipboard")
+
     def on_key(self, event: events.Key) -> None:
         """A letter typed while the chat has the focus is meant for the prompt."""
-        if self.focused in (self.transcript, None) and event.is_printable and event.character and not self._covered:
+        if self._covered or self.focused not in (self.transcript, None) or event.key in self.active_bindings:
+            return
+        if event.is_printable and event.character:
             event.stop()
             self.prompt.focus()
             self.prompt.insert(event.character)

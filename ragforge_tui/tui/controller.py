@@ -321,7 +321,14 @@ class ChatController:
         if here:
             self.state.followed = None
             if self.state.stale:
-                self.spawn(self.open(event.conversation_id), group="open", exclusive=True)
+                self.state.stale = False
+                self.spawn(self._read_again(event.conversation_id, event.turn_index), group="reread")
+
+    async def _read_again(self, conversation_id: str, index: int) -> None:
+        """Show a turn from its records, since events of it were missed."""
+        page = await self.ask(FetchTurns(conversation_id=conversation_id, start=index, end=index + 1))
+        if page.turns and conversation_id == self.state.conversation_id:
+            self.view.transcript.replace_turn(page.turns[0])
 
     def approval_requested(self, event: ApprovalRequested) -> None:
         """A tool waits for the person; asked also for a conversation that is not on the screen."""

@@ -38,7 +38,7 @@ def _score_word(word: str, text: str) -> float | None:
     total = 0.0
     last = -2
     for letter in word:
-        position = text.find(letter, last + 1)
+        position = text.find(letter, max(last + 1, 0))
         if position < 0:
             return None
         if position == last + 1:

@@ -1,0 +1,136 @@
+"""A chat on a fake engine, run without a terminal, that records what the transcript was told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from ragforge_tui.config import TuiSettings
+from ragforge_tui.protocol import Engine
+from ragforge_tui.tui.app import ChatApp, ChatOptions
+from tests.support.fake_engine import FakeEngine
+
+Connect = Callable[[], Any]
+NOON = datetime(2026, 11, 3, 18, 0, tzinfo=UTC)
+
+
+class Chat:
+    """A running chat and what a test asks about it."""
+
+    def __init__(self, app: ChatApp, engine: FakeEngine) -> None:
+        self.app = app
+        self.engine = engine
+        self.pilot: Pilot[str]
+        self.notices: list[tuple[str, str]] = []
+        self.events: list[object] = []
+        self.loaded: list[list[Any]] = []
+        self.prepended: list[list[Any]] = []
+        self._record()
+
+    def _record(self) -> None:
+        transcript = self.app.transcript
+
+        def wrap(name: str, keep: Callable[..., None]) -> None:
+            real = getattr(transcript, name)
+
+            def recorded(*args: Any, **named: Any) -> Any:
+                keep(*args)
+                return real(*args, **named)
+
+            setattr(transcript, name, recorded)
+
+        wrap("notice", lambda text, level: self.notices.append((level, text)))
+        wrap("apply", self.events.append)
+        wrap("load", lambda turns: self.loaded.append(list(turns)))
+        wrap("prepend", lambda turns: self.prepended.append(list(turns)))
+
+    async def until(self, holds: Callable[[], object], what: str = "") -> None:
+        """Wait until something holds."""
+        for _ in range(600):
+            if holds():
+                return
+            await self.pilot.pause(0.01)
+        raise AssertionError(f"never happened: {what or holds}; notices {self.notices}")
+
+    async def press(self, *keys: str) -> None:
+        """Press keys."""
+        await self.pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        """Put text in the prompt as typing would leave it, and press Enter."""
+        self.app.prompt.insert(text)
+        await self.pilot.pause()
+        self.app.prompt.last_key = 0.0
+        await self.pilot.press("enter")
+        self.app.prompt.last_key = 0.0
+
+    async def ready(self) -> None:
+        """Wait for the engine."""
+        await self.until(lambda: self.app.controller.state.ready, "ready")
+
+    def said(self, word: str) -> bool:
+        """Whether a notice holds this."""
+        return any(word in text for _, text in self.notices)
+
+    def happened(self, kind: type[Any]) -> bool:
+        """Whether an event of this type reached the transcript."""
+        return any(isinstance(event, kind) for event in self.events)
+
+
+ChatRunner = Callable[..., AbstractAsyncContextManager[Chat]]
+
+
+@pytest.fixture(autouse=True)
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of the developer's own colours and multiplexers."""
+    for name in ("NO_COLOR", "COLORFGBG", "TEXTUAL_THEME", "TMUX", "TERM_PROGRAM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TZ", "UTC")
+
+
+def make_app(connect: Connect, state_dir: Path, **options: Any) -> ChatApp:
+    """A chat with everything fixed that would differ from run to run."""
+    options.setdefault("persona", "Ragnarök")
+    app = ChatApp(connect, ChatOptions(state_dir=state_dir, workspace="/w", version="0.1.0", **options))
+    app.now = lambda: NOON
+    app.clock = lambda: 0.0
+    app.prompt.cursor_blink = False
+    return app
+
+
+@pytest.fixture
+def run_chat(tmp_path: Path) -> ChatRunner:
+    """Run a chat; `engines` are given out one after the other, as after crashes."""
+
+    @asynccontextmanager
+    async def run(
+        engine: FakeEngine | None = None,
+        *later: FakeEngine,
+        size: tuple[int, int] = (80, 24),
+        gate: asyncio.Event | None = None,
+        tui: TuiSettings | None = None,
+        **options: Any,
+    ) -> AsyncIterator[Chat]:
+        engines = [engine or FakeEngine(), *later]
+        left = iter(engines)
+
+        async def connect() -> Engine:
+            if gate is not None:
+                await gate.wait()
+            return next(left)
+
+        app = make_app(connect, tmp_path, tui=tui or TuiSettings(reduced_motion=True), **options)
+        chat = Chat(app, engines[0])
+        async with app.run_test(size=size) as pilot:
+            chat.pilot = pilot
+            await pilot.pause()
+            yield chat
+
+    return run

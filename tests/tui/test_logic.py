@@ -1,0 +1,321 @@
+"""What the screen decides without widgets."""
+
+from __future__ import annotations
+
+import base64
+import multiprocessing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from ragforge_tui.events import (
+    MessageFinished,
+    MessageStarted,
+    TextDelta,
+    ToolCallFinished,
+    ToolCallStarted,
+    TurnCancelled,
+    TurnCompleted,
+)
+from ragforge_tui.models import ToolCall, ToolResult, Turn, Usage
+from ragforge_tui.tui import follow, fuzzy
+from ragforge_tui.tui.clipboard import copy_sequence
+from ragforge_tui.tui.commands import COMMANDS, Registry, key_name
+from ragforge_tui.tui.export import markdown
+from ragforge_tui.tui.history import MAX_ENTRIES, Draft, Entry, History
+from ragforge_tui.tui.outbox import Outbox
+from ragforge_tui.tui.paste import Pastes, is_large
+from ragforge_tui.tui.picking import date_group, model_rows, session_rows
+from ragforge_tui.tui.state import ChatState
+from ragforge_tui.tui.theme import choose
+from tests.support.fake_engine import CLOCK, conversation, message, turn
+
+
+class TestFuzzy:
+    def test_letters_in_order(self) -> None:
+        assert fuzzy.score("mdl", "model") is not None
+        assert fuzzy.score("ldm", "model") is None
+
+    def test_start_of_a_word_wins(self) -> None:
+        assert fuzzy.best("re", ["more", "retry", "undo-delete rename"], str)[0] == "retry"
+
+    def test_words_in_any_order_and_case(self) -> None:
+        assert fuzzy.best("TURNS retries", ["Retries double turns", "turns"], str) == ["Retries double turns"]
+
+    def test_no_query_keeps_the_order(self) -> None:
+        assert fuzzy.best("  ", ["b", "a"], str) == ["b", "a"]
+
+
+class TestPastes:
+    def test_small_ones_stay(self) -> None:
+        assert not is_large("a\n" * 7)
+        assert is_large("a\n" * 8)
+        assert is_large("a" * 2_001)
+
+    def test_label_and_back(self) -> None:
+        pastes = Pastes()
+        text = "line\n" * 1_233 + "end"
+        label = pastes.collapse(text)
+        assert label == "[pasted 1 234 lines]"
+        assert pastes.expand(f"see {label}!") == f"see {text}!"
+        assert pastes.label_before(f"see {label}") == label
+        assert pastes.label_before("see [pasted 2 lines]") == ""
+
+    def test_equal_sizes_get_own_labels(self) -> None:
+        pastes = Pastes()
+        first, second = pastes.collapse("a" * 3_000), pastes.collapse("b" * 3_000)
+        assert first != second
+        assert pastes.expand(first + second) == "a" * 3_000 + "b" * 3_000
+        assert pastes.collapse("a" * 3_000) == first
+
+    def test_a_pasted_label_is_not_expanded(self) -> None:
+        pastes = Pastes()
+        inner = pastes.collapse("x" * 3_000)
+        outer = pastes.collapse(f"{inner}\n" * 20)
+        assert pastes.expand(outer) == f"{inner}\n" * 20
+
+
+class TestOutbox:
+    def test_life_of_a_message(self) -> None:
+        box = Outbox()
+        item = box.add("one")
+        assert box.next_waiting() is item
+        item.place = "sending"
+        assert box.next_waiting() is None
+        box.accepted(item.message_id, queued=True)
+        assert box.queued
+        box.drop(item.message_id)
+        assert len(box) == 0
+
+    def test_taken_back_as_one_text(self) -> None:
+        box = Outbox()
+        stored = box.add("being stored")
+        stored.place = "sending"
+        box.add("a")
+        box.add("b")
+        assert box.take_back() == "a\n\nb"
+        assert [item.text for item in box.items] == ["being stored"]
+
+    def test_a_lost_engine_makes_all_wait_again(self) -> None:
+        box = Outbox()
+        item = box.add("a")
+        box.accepted(item.message_id, queued=True)
+        box.engine_lost()
+        assert box.next_waiting() is item
+
+
+def _append(folder: str, name: str, count: int) -> None:
+    history = History(Path(folder), "/w")
+    for number in range(count):
+        history.add(Entry(f"{name} {number}"))
+
+
+class TestHistory:
+    def test_walk(self, tmp_path: Path) -> None:
+        history = History(tmp_path, "/w")
+        for text in ("one", "two"):
+            history.add(Entry(text))
+        assert history.older(Entry("draft")) == Entry("two")
+        assert history.older(Entry("two")) == Entry("one")
+        assert history.older(Entry("one")) is None
+        assert history.newer() == Entry("two")
+        assert history.newer() == Entry("draft")
+        assert history.newer() is None
+
+    def test_kept_with_pastes_and_per_workspace(self, tmp_path: Path) -> None:
+        entry = Entry("see [pasted 9 lines]", {"[pasted 9 lines]": "a\n" * 8})
+        History(tmp_path, "/w").add(entry)
+        assert History(tmp_path, "/w").older(Entry("")) == entry
+        assert History(tmp_path, "/other").older(Entry("")) is None
+
+    def test_another_terminal_is_seen(self, tmp_path: Path) -> None:
+        mine, other = History(tmp_path, "/w"), History(tmp_path, "/w")
+        mine.add(Entry("mine"))
+        other.add(Entry("theirs"))
+        assert mine.older(Entry("")) == Entry("theirs")
+
+    def test_a_broken_line_is_skipped(self, tmp_path: Path) -> None:
+        History(tmp_path, "/w").add(Entry("good"))
+        (file,) = (tmp_path / "history").glob("*.jsonl")
+        file.write_bytes(file.read_bytes() + b'{"text": "ha')
+        assert History(tmp_path, "/w").older(Entry("")) == Entry("good")
+
+    def test_several_processes_lose_nothing(self, tmp_path: Path) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        writers = [spawn.Process(target=_append, args=(str(tmp_path), name, 50)) for name in "ab"]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join(60)
+        history = History(tmp_path, "/w")
+        seen = []
+        current = Entry("")
+        while (older := history.older(current)) is not None:
+            seen.append(older.text)
+            current = older
+        assert len(seen) == 100
+        assert [text for text in seen if text.startswith("a")] == [f"a {n}" for n in reversed(range(50))]
+
+    def test_it_does_not_grow_for_ever(self, tmp_path: Path) -> None:
+        _append(str(tmp_path), "x", MAX_ENTRIES * 2 + 1)
+        (file,) = (tmp_path / "history").glob("*.jsonl")
+        assert len(file.read_bytes().splitlines()) == MAX_ENTRIES
+
+    def test_an_unwritable_folder_is_no_error(self, tmp_path: Path) -> None:
+        (tmp_path / "history").write_text("a file where the folder should be")
+        history = History(tmp_path, "/w")
+        history.add(Entry("kept in memory"))
+        assert history.older(Entry("")) == Entry("kept in memory")
+
+
+class TestDraft:
+    def test_of_a_dead_process_is_given_once(self, tmp_path: Path) -> None:
+        gone = 4_194_304 + 1
+        Draft(tmp_path, "/w", gone).save(Entry("half a thought"))
+        assert Draft(tmp_path, "/other").restore() is None
+        assert Draft(tmp_path, "/w").restore() == Entry("half a thought")
+        assert Draft(tmp_path, "/w").restore() is None
+
+    def test_of_a_living_process_stays_there(self, tmp_path: Path) -> None:
+        Draft(tmp_path, "/w", 1).save(Entry("typed elsewhere"))
+        assert Draft(tmp_path, "/w").restore() is None
+
+    def test_an_empty_prompt_leaves_nothing(self, tmp_path: Path) -> None:
+        draft = Draft(tmp_path, "/w")
+        draft.save(Entry("x"))
+        draft.save(Entry(" "))
+        assert list((tmp_path / "drafts").iterdir()) == []
+
+
+class TestCommands:
+    registry = Registry()
+
+    def test_names_and_keys_are_unique(self) -> None:
+        names = [name for command in COMMANDS for name in (command.name, *command.aliases)]
+        keys = [command.key for command in COMMANDS if command.key]
+        assert len(names) == len(set(names))
+        assert len(keys) == len(set(keys))
+
+    def test_parse(self) -> None:
+        parsed = self.registry.parse("/resume  3f2a ")
+        assert parsed is not None and parsed.command is not None
+        assert (parsed.command.name, parsed.argument) == ("resume", "3f2a")
+        alias = self.registry.parse("/EXIT")
+        assert alias is not None and alias.command is not None and alias.command.name == "quit"
+
+    @pytest.mark.parametrize("text", ["hello", "/usr/bin/env is broken", "a /quit", "/help\nme", "// comment"])
+    def test_messages(self, text: str) -> None:
+        assert self.registry.parse(text) is None
+
+    def test_unknown(self) -> None:
+        parsed = self.registry.parse("/modle x")
+        assert parsed is not None and parsed.command is None
+        meant = self.registry.suggest("modle")
+        assert meant is not None and meant.name == "model"
+
+    def test_completion(self) -> None:
+        assert len(self.registry.complete("/")) == len(COMMANDS)
+        assert self.registry.complete("/ses")[0].name == "sessions"
+        assert self.registry.complete("/model x") == []
+        assert self.registry.complete("hello") == []
+
+    def test_key_names(self) -> None:
+        assert [key_name(key) for key in ("ctrl+o", "escape", "f1")] == ["^o", "esc", "F1"]
+
+
+class TestClipboard:
+    def test_plain_and_in_tmux(self) -> None:
+        payload = base64.b64encode("é".encode()).decode()
+        assert copy_sequence("é", {}) == f"\x1b]52;c;{payload}\x07"
+        assert copy_sequence("é", {"TMUX": "x"}).endswith(f"\x1bPtmux;\x1b\x1b]52;c;{payload}\x07\x1b\\")
+
+
+class TestPicking:
+    def test_groups(self) -> None:
+        today = datetime(2026, 11, 8, tzinfo=UTC).date()
+        days = [(8, "Today"), (7, "Yesterday"), (3, "This week"), (1, "November 2026")]
+        assert [date_group(today.replace(day=day), today) for day, _ in days] == [name for _, name in days]
+
+    def test_sessions(self) -> None:
+        rows = session_rows(
+            [conversation(1, "Title", message_count=3), conversation(2, message_count=1)],
+            CLOCK,
+            current=conversation(1).uuid,
+        )
+        assert rows[0].label == "Title (open now)"
+        assert rows[0].detail == "3 messages · 14:02"
+        assert rows[1].label == "untitled 00000002"
+
+    def test_the_model_in_use_comes_first(self) -> None:
+        assert [row.key for row in model_rows(["b", "c", "a"], "c")] == ["c", "a", "b"]
+
+
+class TestState:
+    def test_activity(self) -> None:
+        state = ChatState(conversation=conversation(1))
+        assert state.activity == "idle"
+        state.turn_begins(state.conversation_id, 1, 0.0)
+        assert state.activity == "thinking"
+        state.tools.add("t")
+        assert state.activity == "running"
+        state.questions = 1
+        assert state.activity == "waiting"
+        state.engine_lost()
+        assert state.activity == "idle" and not state.busy
+
+    def test_spent(self) -> None:
+        state = ChatState()
+        state.spent.add(Usage(input_tokens=10, output_tokens=5, cost_usd=0.5))
+        state.spent.add(None)
+        state.spent.add(Usage(input_tokens=1))
+        assert (state.spent.tokens, state.spent.cost) == (16, 0.5)
+
+
+class TestTheme:
+    def test_choice(self) -> None:
+        assert choose("nord", {}) == "nord"
+        assert choose("auto", {}) == "ragforge-dark"
+        assert choose("auto", {"COLORFGBG": "0;15"}) == "ragforge-light"
+        assert choose("auto", {"TEXTUAL_THEME": "nord"}) == "nord"
+
+
+def _call(done: bool) -> ToolCall:
+    result = ToolResult(uuid="r", tool_call_id="c", success=True, result="{}", timestamp=CLOCK) if done else None
+    return ToolCall(uuid="c", message_id="m", tool_name="grep", arguments="{}", timestamp=CLOCK, result=result)
+
+
+class TestFollow:
+    owner = conversation(1)
+
+    def _turn(self, text: str, state: str, calls: list[ToolCall]) -> Turn:
+        reply = message(self.owner, 1, "assistant", text, 1, state=state, tool_calls=calls)
+        return Turn(turn_index=1, messages=[message(self.owner, 1, "user", "q"), reply])
+
+    def test_growth_becomes_events(self) -> None:
+        empty = Turn(turn_index=1, messages=[message(self.owner, 1, "user", "q")])
+        some = self._turn("Hel", "streaming", [])
+        more = self._turn("Hello", "complete", [_call(False)])
+        done = self._turn("Hello", "complete", [_call(True)])
+        kinds = [type(event) for event in follow.changes(self.owner.uuid, empty, some)]
+        assert kinds == [MessageStarted, TextDelta]
+        events = list(follow.changes(self.owner.uuid, some, more))
+        assert [type(event) for event in events] == [TextDelta, MessageFinished, ToolCallStarted]
+        assert isinstance(events[0], TextDelta) and events[0].text == "lo"
+        assert [type(event) for event in follow.changes(self.owner.uuid, more, done)] == [ToolCallFinished]
+        assert list(follow.changes(self.owner.uuid, done, done)) == []
+
+    def test_how_it_ends(self) -> None:
+        done = follow.ending(self.owner.uuid, self._turn("Hello", "complete", []))
+        assert isinstance(done, TurnCompleted) and done.text == "Hello"
+        assert isinstance(follow.ending(self.owner.uuid, self._turn("H", "interrupted", [])), TurnCancelled)
+
+
+def test_markdown_export() -> None:
+    from ragforge_tui.models import ConversationExport
+
+    owner = conversation(1, "A title")
+    stored = turn(owner, 1, "why?", "because", tool_calls=[_call(True)])
+    text = markdown(ConversationExport(conversation=owner, turns=[stored]))
+    assert text.startswith("# A title\n")
+    assert "why?" in text and "because" in text and "**grep**" in text

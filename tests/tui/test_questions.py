@@ -1,0 +1,126 @@
+"""Approvals and trust: every choice, by key, by arrows, with words, several at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragforge_tui.events import ApprovalRequested, ApprovalResolved, TrustRequested
+from ragforge_tui.models import ToolCall
+from ragforge_tui.protocol import AnswerApproval, AnswerTrust
+from tests.support.fake_engine import CLOCK
+from tests.tui.conftest import Chat, ChatRunner
+
+DIFF = "--- a/app.py\n+++ b/app.py\n@@ -1,2 +1,2 @@\n-print('[/x]')\n+print('b')\n same"
+
+
+def approval(key: str, kind: str = "write", scope: str = "edit_file in this workspace") -> ApprovalRequested:
+    call = ToolCall(uuid=f"c-{key}", message_id="m", tool_name="edit_file", arguments="{}", timestamp=CLOCK)
+    return ApprovalRequested(
+        conversation_id="x",
+        turn_index=1,
+        approval_id=key,
+        call=call,
+        kind=kind,  # type: ignore[arg-type]  # a test's word
+        question="Edit app.py?" if kind == "write" else "Run this command? It is not confined to the workspace.",
+        detail=DIFF if kind == "write" else "rm -rf [build]",
+        session_scope=scope,
+    )
+
+
+async def asked(chat: Chat, *keys: str) -> None:
+    await chat.ready()
+    for key in keys:
+        chat.engine.emit(approval(key))
+    await chat.until(lambda: len(chat.app.questions.waiting) == len(keys))
+    await chat.until(lambda: chat.app.questions.has_focus)
+    await chat.pilot.pause()
+
+
+async def answers(chat: Chat, count: int = 1) -> list[tuple[str, str, str]]:
+    await chat.until(lambda: len(chat.engine.asked(AnswerApproval)) == count)
+    return [(one.approval_id, one.decision, one.feedback) for one in chat.engine.asked(AnswerApproval)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "decision"),
+    [
+        (["y"], "once"),
+        (["s"], "session"),
+        (["n"], "no"),
+        (["escape"], "no"),
+        (["enter"], "once"),
+        (["down", "enter"], "session"),
+        (["up", "enter"], "no"),
+    ],
+)
+async def test_each_choice(run_chat: ChatRunner, keys: list[str], decision: str) -> None:
+    async with run_chat() as chat:
+        await asked(chat, "a1")
+        assert chat.app.controller.state.activity == "waiting"
+        await chat.press(*keys)
+        assert await answers(chat) == [("a1", decision, "")]
+        await chat.until(lambda: chat.app.prompt.has_focus)
+        assert not chat.app.questions.display
+
+
+async def test_no_with_a_reason(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await asked(chat, "a1")
+        await chat.press("w")
+        await chat.pilot.pause()
+        await chat.press(*"yes", "escape")
+        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.press("w")
+        await chat.pilot.pause()
+        await chat.press(*"tabs", "enter")
+        assert await answers(chat) == [("a1", "no", "tabs")]
+
+
+async def test_several_wait_in_order(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await asked(chat, "a1", "a2", "a3")
+        chat.engine.emit(ApprovalResolved(conversation_id="x", turn_index=1, approval_id="a2", decision="no"))
+        await chat.until(lambda: len(chat.app.questions.waiting) == 2)
+        await chat.press("y", "n")
+        assert [one[:2] for one in await answers(chat, 2)] == [("a1", "once"), ("a3", "no")]
+
+
+async def test_without_a_session_scope_it_is_not_offered(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        chat.engine.emit(approval("a1", "command", scope=""))
+        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.press("s")
+        await chat.pilot.pause(0.05)
+        assert not chat.engine.asked(AnswerApproval)
+        await chat.press("y")
+        assert await answers(chat) == [("a1", "once", "")]
+
+
+async def test_someone_who_types_is_not_interrupted(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.press("m", "a")
+        chat.engine.emit(approval("a1"))
+        await chat.until(lambda: chat.app.questions.waiting)
+        await chat.press("y")
+        assert chat.app.prompt.text == "may"
+        assert not chat.engine.asked(AnswerApproval)
+        await chat.press("tab")
+        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.press("tab")
+        await chat.until(lambda: chat.app.prompt.has_focus)
+        assert chat.app.questions.waiting
+        await chat.press("tab", "y")
+        assert await answers(chat) == [("a1", "once", "")]
+
+
+@pytest.mark.parametrize(("key", "allow"), [("y", True), ("n", False), ("escape", False), ("enter", True)])
+async def test_trust(run_chat: ChatRunner, key: str, allow: bool) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        chat.engine.emit(TrustRequested(root="/w", files=["AGENTS.md"], text="Always use [tabs]."))
+        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.press(key)
+        await chat.until(lambda: chat.engine.asked(AnswerTrust))
+        assert chat.engine.asked(AnswerTrust)[0].allow is allow

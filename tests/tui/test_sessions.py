@@ -1,0 +1,181 @@
+"""Resume and the sessions picker: from the command line, by command, of a turn that another process answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.events import TextDelta, TurnCompleted
+from ragforge_tui.models import Turn
+from ragforge_tui.protocol import (
+    ArchiveConversation,
+    CreateConversation,
+    DeleteConversation,
+    FetchTurns,
+    ListConversations,
+    RestoreConversation,
+    UpdateConversation,
+)
+from ragforge_tui.tui import controller
+from ragforge_tui.tui.picker import Picker
+from ragforge_tui.tui.transcript import Transcript
+from tests.support.fake_engine import FakeEngine, conversation, message, sessions, turn
+from tests.tui.conftest import Chat, ChatRunner
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    """With three conversations."""
+    fake = FakeEngine()
+    list(sessions(fake))
+    return fake
+
+
+def title(chat: Chat) -> str:
+    """Of the open conversation."""
+    opened = chat.app.controller.state.conversation
+    return opened.title if opened else ""
+
+
+async def picker(chat: Chat) -> Picker:
+    await chat.until(lambda: isinstance(chat.app.screen, Picker))
+    assert isinstance(chat.app.screen, Picker)
+    screen = chat.app.screen
+    await chat.until(lambda: screen._list.rows)
+    return screen
+
+
+async def test_resume_by_prefix(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000002") as chat:
+        await chat.until(lambda: title(chat) == "Index allocation")
+        assert [[one.turn_index for one in page] for page in chat.loaded] == [[1]]
+        await chat.type("go on")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        assert not chat.engine.asked(CreateConversation)
+
+
+async def test_continue(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: title(chat) == "Retries double turns")
+
+
+async def test_nothing_to_continue(run_chat: ChatRunner) -> None:
+    async with run_chat(continue_last=True) as chat:
+        await chat.until(lambda: chat.said("There is no conversation in this folder yet."))
+        await chat.type("then a new one")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+
+
+async def test_resume_of_an_unknown_id(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="ffff") as chat:
+        await chat.until(lambda: chat.said("No conversation answers to 'ffff'."))
+
+
+async def test_resume_without_id_picks(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="") as chat:
+        screen = await picker(chat)
+        assert [row.heading for row in screen._list.rows] == ["Today", "Yesterday", "This week"]
+        await chat.press("down", "enter")
+        await chat.until(lambda: title(chat) == "Index allocation")
+
+
+async def test_picker_narrows_and_leaves(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine) as chat:
+        await chat.ready()
+        await chat.press("ctrl+o")
+        screen = await picker(chat)
+        await chat.press(*"caf")
+        await chat.until(lambda: [row.label for row in screen._list.rows] == ["Café menu, in French"])
+        await chat.press("escape")
+        assert title(chat) == ""
+        await chat.type("/sessions")
+        await picker(chat)
+        await chat.press(*"retries", "enter")
+        await chat.until(lambda: title(chat) == "Retries double turns")
+
+
+async def test_picker_shows_an_error(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    engine.failures[ListConversations] = RagforgeError("The [graph] is away.")
+    async with run_chat(engine) as chat:
+        await chat.ready()
+        await chat.type("/resume")
+        await chat.until(lambda: isinstance(chat.app.screen, Picker))
+        await chat.until(lambda: "The [graph] is away." in str(chat.app.screen.query_one("#picker-keys").render()))
+
+
+async def test_earlier_pages(run_chat: ChatRunner) -> None:
+    fake = FakeEngine()
+    owner = conversation(1, "Long")
+    fake.store(owner, *[turn(owner, index, f"question {index}", "answer") for index in range(1, 71)])
+    async with run_chat(fake, resume=owner.uuid) as chat:
+        await chat.until(lambda: chat.loaded)
+        assert chat.loaded[0][0].turn_index == 41
+        chat.app.transcript.post_message(Transcript.NeedEarlier(41))
+        await chat.until(lambda: chat.prepended)
+        assert [one.turn_index for one in chat.prepended[0]] == list(range(11, 41))
+        asked = chat.engine.asked(FetchTurns)[0]
+        assert (asked.start, asked.end) == (11, 41)
+
+
+async def test_an_interrupted_turn_is_offered_again(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    engine.interrupted[conversation(1).uuid] = 1
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.said("/retry asks for it again"))
+        await chat.type("/retry")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+
+
+async def test_a_turn_of_another_process_is_followed(
+    run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller, "POLL_SECONDS", 0.02)
+    owner = engine.conversations[conversation(1).uuid]
+
+    def stored(text: str, state: str) -> Turn:
+        reply = message(owner, 1, "assistant", text, 1, state=state)
+        return Turn(turn_index=1, messages=[message(owner, 1, "user", "q"), reply])
+
+    engine.turns[owner.uuid] = [stored("It", "streaming")]
+    engine.active[owner.uuid] = 1
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.app.controller.state.busy)
+        engine.turns[owner.uuid] = [stored("It grows", "streaming")]
+        await chat.until(lambda: [e.text for e in chat.events if isinstance(e, TextDelta)] == [" grows"])
+        engine.turns[owner.uuid] = [stored("It grows up", "complete")]
+        engine.active.clear()
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        assert not chat.app.controller.state.busy
+
+
+async def test_new_rename_archive_delete(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: title(chat))
+        await chat.type("/rename [b]Better[/x]")
+        await chat.until(lambda: title(chat) == "[b]Better[/x]")
+        assert chat.engine.asked(UpdateConversation)[0].title == "[b]Better[/x]"
+        await chat.type("/rename ")
+        await chat.until(lambda: chat.app.prompt.text == "/rename [b]Better[/x]")
+        chat.app.prompt.empty()
+        await chat.type("/delete")
+        await chat.until(lambda: chat.engine.asked(DeleteConversation) and not title(chat))
+        await chat.type("/undo-delete")
+        await chat.until(lambda: chat.engine.asked(RestoreConversation) and title(chat) == "[b]Better[/x]")
+        await chat.type("/archive")
+        await chat.until(lambda: chat.engine.asked(ArchiveConversation) and not title(chat))
+        await chat.type("/resume 00000003")
+        await chat.until(lambda: title(chat) == "Café menu, in French")
+        await chat.press("ctrl+n")
+        await chat.until(lambda: not title(chat))
+
+
+async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("exports")
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: title(chat))
+        for name, word in (("a.json", b'"format"'), ("a.md", b"# Retries double turns")):
+            await chat.type(f"/export {folder / name}")
+            await chat.until((folder / name).exists)
+            await chat.until(lambda name=name: chat.said(f"Written to {folder / name}"))
+            assert word in (folder / name).read_bytes()
+        await chat.type(f"/export {folder / 'a.md'}")
+        await chat.until(lambda: chat.said("exists and was left as it is"))
