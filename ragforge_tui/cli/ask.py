@@ -79,15 +79,9 @@ def ask(
     if not text.strip():
         raise typer.BadParameter("there is nothing to ask.", param_hint="TEXT")
     loaded = settings(ctx, config=config, workspace=workspace, graph=graph, model=model, persona=persona)
-    show = say_json_line if json else _notice
-    try:
-        end = with_engine(
-            loaded, lambda engine: _turn(engine, text, resume or "", persona or "", show, json=json), approve_all=yes
-        )
-    except RagforgeError as error:
-        if json:
-            say_json_line(TurnFailed(conversation_id=resume or "", turn_index=0, error=error.info))
-        raise
+    end = with_engine(
+        loaded, lambda engine: _turn(engine, text, resume or "", persona or "", json=json), approve_all=yes
+    )
     if isinstance(end, TurnFailed):
         complain(end.error.sentence())
         raise typer.Exit(FAILED)
@@ -95,27 +89,50 @@ def ask(
         raise typer.Exit(CANCELLED)
 
 
-async def _turn(engine: Engine, text: str, resume: str, persona: str, show: Show, *, json: bool) -> TurnEnd:
+async def _turn(engine: Engine, text: str, resume: str, persona: str, *, json: bool) -> TurnEnd:
+    """Hold the turn and print its end, whatever that is."""
+    try:
+        end = await _answer(engine, text, resume, persona, say_json_line if json else _notice)
+    except RagforgeError as error:
+        if json:
+            say_json_line(TurnFailed(conversation_id=resume, turn_index=0, error=error.info))
+        raise
+    except asyncio.CancelledError:
+        if json:
+            say_json_line(TurnCancelled(conversation_id=resume, turn_index=0))
+        raise
+    if json:
+        say_json_line(end)
+    elif end.text:
+        say(end.text)
+    sys.stdout.flush()
+    return end
+
+
+async def _answer(engine: Engine, text: str, resume: str, persona: str, show: Show) -> TurnEnd:
+    message_id = uuid.uuid4().hex
+    following = asyncio.create_task(_follow(engine, message_id, show))
+    try:
+        conversation_id = await _conversation(engine, resume, persona)
+        await engine.request(SendMessage(conversation_id=conversation_id, message_id=message_id, text=text))
+        try:
+            return await asyncio.shield(following)
+        except asyncio.CancelledError:
+            await engine.request(CancelTurn(conversation_id=conversation_id))
+            return await asyncio.wait_for(following, CANCEL_SECONDS)
+    except TimeoutError:
+        raise RagforgeError("The turn did not stop.", kept="What came is stored.", kind="cancel") from None
+    finally:
+        following.cancel()
+
+
+async def _conversation(engine: Engine, resume: str, persona: str) -> str:
     view: ConversationView
     if resume:
         view = await engine.request(OpenConversation(ref=resume, turns=1))
     else:
         view = await engine.request(CreateConversation(persona=persona))
-    conversation_id, message_id = view.conversation.uuid, uuid.uuid4().hex
-    following = asyncio.create_task(_follow(engine, message_id, show))
-    try:
-        await engine.request(SendMessage(conversation_id=conversation_id, message_id=message_id, text=text))
-        end = await asyncio.shield(following)
-    except asyncio.CancelledError:
-        await engine.request(CancelTurn(conversation_id=conversation_id))
-        end = await asyncio.wait_for(following, CANCEL_SECONDS)
-    finally:
-        following.cancel()
-    if json:
-        say_json_line(end)
-    elif end.text:
-        say(end.text)
-    return end
+    return view.conversation.uuid
 
 
 async def _follow(engine: Engine, message_id: str, show: Show) -> TurnEnd:

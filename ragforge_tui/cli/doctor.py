@@ -92,8 +92,9 @@ def doctor(
 def _print(shown: Facts) -> None:
     for section, facts in shown["sections"].items():
         say(section)
+        wide = max(map(len, facts))
         for name, value in facts.items():
-            say(f"  {name:16} {value}")
+            say(f"  {name:{wide}}  {value}")
     say("problems")
     for problem in shown["problems"] or ["none found"]:
         say(f"  {problem}")
