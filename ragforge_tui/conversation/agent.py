@@ -240,6 +240,10 @@ class ConversationAgent:
         record = await store.resolve(ref) if ref else await store.latest(str(self.workspace))
         if record is None:
             raise NotFoundError(f"No conversation was held in {self.workspace} yet.", todo="Start one by writing.")
+        if record.status == "deleted":
+            raise NotFoundError(
+                f"The conversation {record.uuid[:8]} was deleted.", todo=f"ragforge-chat restore {record.uuid[:8]}"
+            )
         if record.uuid not in self._open:
             first, last = await store.turn_range(record.uuid)
             turns = await store.turns(record.uuid, start=max(first, last - PAGE_TURNS + 1), end=last + 1)
