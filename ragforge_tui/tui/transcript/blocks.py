@@ -11,7 +11,7 @@ from typing import Literal
 from rich.cells import cell_len
 
 from ragforge_tui.models import ToolCall
-from ragforge_tui.tui.transcript.code import code_lines, diff_lines
+from ragforge_tui.tui.transcript.code import code_lines, diff_counts, diff_lines
 from ragforge_tui.tui.transcript.lines import BLANK, Line, Run, clean, clip, indent, line_of, one_line, wrap
 from ragforge_tui.tui.transcript.markdown import render
 from ragforge_tui.tui.transcript.palette import Palette
@@ -102,6 +102,9 @@ class Block:
             self._key = (self.version, width, palette)
         return self._lines
 
+    def _arrow(self, palette: Palette) -> Run:
+        return (" ▸" if self.folded else " ▾"), palette.arrow
+
     def draw(self, width: int, palette: Palette) -> list[Line]:
         """Its lines, made anew."""
         raise NotImplementedError
@@ -147,8 +150,8 @@ class UserBlock(Block):
         lines += wrap([(clean(self._shown()), palette.text)], width)
         if self.folded is not None:
             hidden = len(self.text) - len(self._shown())
-            more = f"{hidden:,} more characters ▸".replace(",", " ") if self.folded else "fold ▾"
-            lines.append(line_of([(more, palette.muted)], width))
+            more = f"{hidden:,} more characters".replace(",", " ") if self.folded else "fold"
+            lines.append(line_of([(more, palette.muted), self._arrow(palette)], width))
         return lines
 
     def estimate(self, width: int) -> int:
@@ -190,20 +193,20 @@ class HeadBlock(Block):
     def _fold_label(self) -> str:
         if self.folded is None:
             return ""
-        arrow = "▸" if self.folded else "▾"
         if self.thinking:
-            return f"thinking … {arrow}"
+            return "thinking …"
         words = len(self.source.split())
-        return f"thought, {words} word{'s' if words != 1 else ''} {arrow}"
+        return f"thought, {words} word{'s' if words != 1 else ''}"
 
     def draw(self, width: int, palette: Palette) -> list[Line]:
         runs: list[Run] = []
         if self.name:
             glyph = one_line(self.glyph)
-            runs.append((f"{glyph} {one_line(self.name)}" if glyph else one_line(self.name), palette.persona))
+            runs += [(f"{glyph} ", palette.glyph)] if glyph else []
+            runs.append((one_line(self.name), palette.persona))
         label = self._fold_label()
         if label:
-            runs.append((f"  {label}" if runs else label, palette.muted))
+            runs += [(f"  {label}" if runs else label, palette.muted), self._arrow(palette)]
         lines = [line_of(runs, width)]
         if self.folded is False:
             bar = [("▎ ", palette.faint)]
@@ -279,10 +282,10 @@ class TextBlock(Block):
         lines = render(text[:_MAX_MARKDOWN], width, palette)
         hidden = len(text) - _MAX_MARKDOWN
         if self.folded:
-            label = f"{hidden:,} more characters ▸".replace(",", " ")
-            return [*lines, line_of([(label, palette.muted)], width)]
+            label = f"{hidden:,} more characters".replace(",", " ")
+            return [*lines, line_of([(label, palette.muted), self._arrow(palette)], width)]
         rest = wrap([(clean(text[_MAX_MARKDOWN:]), palette.text)], width)
-        return [*lines, *rest, line_of([("fold ▾", palette.muted)], width)]
+        return [*lines, *rest, line_of([("fold", palette.muted), self._arrow(palette)], width)]
 
     def estimate(self, width: int) -> int:
         return self.gap + (_estimated_lines(self.source, width) if self.source else 0)
@@ -351,20 +354,26 @@ class ToolBlock(Block):
         return line_of([*left, (" " * max(1, width - used - right_cells), palette.text), *right], width)
 
     def _right(self, state: CallState, result: dict[str, object], palette: Palette) -> list[Run]:
-        arrow = " ▸" if self.folded else " ▾"
+        arrow = self._arrow(palette)
         time = duration_text(self.call.duration_ms) if self.call.duration_ms is not None else ""
         match state:
             case "running":
-                return [("…" + arrow, palette.muted)]
+                return [("…", palette.muted), arrow]
             case "waiting":
-                return [("waits for you", palette.running), (arrow, palette.muted)]
+                return [("waits for you", palette.running), arrow]
             case "unknown":
-                return [("outcome unknown" + arrow, palette.muted)]
+                return [("outcome unknown", palette.muted), arrow]
             case "failed":
-                return [("failed", palette.failed), ((f" · {time}" if time else "") + arrow, palette.muted)]
+                return [("failed", palette.failed), (f" · {time}" if time else "", palette.muted), arrow]
             case "ok":
-                parts = [part for part in (outcome_of(self.call, result), time) if part]
-                return [(" · ".join(parts) + arrow, palette.muted)]
+                return [*self._outcome(result, time, palette), arrow]
+
+    def _outcome(self, result: dict[str, object], time: str, palette: Palette) -> list[Run]:
+        if result.get("diff"):
+            added, removed = diff_counts(str(result["diff"]))
+            changed = [(f"+{added} ", palette.added), (f"−{removed}", palette.removed)]
+            return [*changed, (f" · {time}" if time else "", palette.muted)]
+        return [(" · ".join(part for part in (outcome_of(self.call, result), time) if part), palette.muted)]
 
     def _todo_lines(self, result: dict[str, object], width: int, palette: Palette) -> list[Line]:
         if self.call.tool_name != "update_todos" or self.state == "failed":

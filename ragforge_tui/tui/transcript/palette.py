@@ -22,6 +22,8 @@ class Palette:
     faint: Style
     you: Style
     persona: Style
+    glyph: Style
+    arrow: Style
     tool: Style
     ok: Style
     running: Style
@@ -77,6 +79,8 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         faint=faint,
         you=blue + bold,
         persona=violet + bold,
+        glyph=violet,
+        arrow=faint + bold,
         tool=text + bold,
         ok=green,
         running=amber,

@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ragforge_tui.models import Todo, ToolCall
-from ragforge_tui.tui.transcript.code import diff_counts
 from ragforge_tui.tui.transcript.lines import one_line
 
 CallState = Literal["running", "waiting", "ok", "failed", "unknown"]
@@ -103,9 +102,6 @@ def outcome_of(call: ToolCall, result: dict[str, Any]) -> str:
     """What came of a call that ended well: a count, an exit status, or nothing."""
     if call.result is None:
         return ""
-    if result.get("diff"):
-        added, removed = diff_counts(str(result["diff"]))
-        return f"+{added} −{removed}"
     status = result.get("exit_status")
     if isinstance(status, int) and status != 0:
         return f"exit {status}"

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MARGIN = 2
+_USUAL_WIDTH = 80
 _SHORTEST_PAUSE = 0.05
 _PAUSE_FACTOR = 3
 
@@ -227,7 +228,7 @@ class Transcript(ScrollView, can_focus=True):
         document, index = self.document, self._index
         if document.stable < len(index):
             index.truncate(document.stable)
-        width = self._text_width if self.is_mounted else 80
+        width = self._text_width if self.size else _USUAL_WIDTH
         for block in document.blocks[len(index) :]:
             index.append(block.height or block.estimate(width))
         document.settled()
@@ -336,6 +337,14 @@ class Transcript(ScrollView, can_focus=True):
     ) -> None:
         """Scroll at once: an animation would work against corrected heights."""
         super().scroll_to(x, y, animate=False, force=force, on_complete=on_complete, immediate=immediate)
+
+    def action_scroll_end(self) -> None:
+        """Go to the end and follow it."""
+        self.follow_end()
+
+    def action_scroll_home(self) -> None:
+        """Go to the top of what is loaded."""
+        self.scroll_to(y=0)
 
     # Streaming
 

@@ -1,0 +1,49 @@
+"""A small app that holds nothing but the transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import App, ComposeResult
+
+from ragforge_tui.models import Turn
+from ragforge_tui.tui.transcript import Transcript
+from tests.tui.transcript.samples import shown
+
+
+class TranscriptApp(App[None]):
+    """Shows turns; `asked` and `copied` are what the transcript said."""
+
+    CSS = "Transcript { height: 1fr; }"
+
+    def __init__(self, turns: Sequence[Turn] = (), *, first: int = 1, theme: str = "textual-dark") -> None:
+        super().__init__()
+        self.turns = turns
+        self.first = first
+        self.start_theme = theme
+        self.asked: list[int] = []
+        self.copied: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        yield Transcript(shown=shown())
+
+    def on_mount(self) -> None:
+        self.theme = self.start_theme
+        if self.turns:
+            self.transcript.load(self.turns, first=self.first, last=self.turns[-1].turn_index)
+        self.transcript.focus()
+
+    @property
+    def transcript(self) -> Transcript:
+        return self.query_one(Transcript)
+
+    def on_transcript_need_earlier(self, message: Transcript.NeedEarlier) -> None:
+        self.asked.append(message.before_turn)
+
+    def on_transcript_copy_requested(self, message: Transcript.CopyRequested) -> None:
+        self.copied.append(message.text)
+
+    def screen_text(self) -> list[str]:
+        """What the transcript shows, line by line."""
+        view = self.transcript
+        return [view.render_line(y).text.rstrip() for y in range(view.size.height)]

@@ -1,0 +1,255 @@
+"""From events and records to blocks: a live turn and the same turn resumed look the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import pytest
+
+from ragforge_tui.errors import ErrorInfo
+from ragforge_tui.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    MessageFinished,
+    MessageStarted,
+    ModelRetry,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallFinished,
+    ToolCallStarted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnEvent,
+    TurnFailed,
+    TurnStarted,
+)
+from ragforge_tui.models import Message, MessageState, ToolCall, Turn
+from ragforge_tui.tui.transcript.blocks import Block, ToolBlock
+from ragforge_tui.tui.transcript.document import Document
+from ragforge_tui.tui.transcript.lines import Line
+from tests.tui.transcript.samples import (
+    DARK,
+    called,
+    plain_turns,
+    reply,
+    said,
+    shown,
+    text_of,
+    working_turn,
+)
+
+WHERE = {"conversation_id": "c", "turn_index": 1}
+
+
+def chunks(text: str, size: int = 7) -> list[str]:
+    """A text in pieces."""
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def unfinished(call: ToolCall) -> ToolCall:
+    """A call as it is when it starts."""
+    return msgspec.structs.replace(call, result=None, success=None, duration_ms=None)
+
+
+def live(turn: Turn) -> Iterator[TurnEvent]:
+    """The events the engine sends while a turn happens."""
+    for message in turn.messages:
+        if message.role == "user":
+            yield TurnStarted(message=message, **WHERE)
+            continue
+        yield from live_reply(message)
+    yield TurnCompleted(text=turn.messages[-1].content, **WHERE)
+
+
+def live_reply(message: Message) -> Iterator[TurnEvent]:
+    """The events of one reply and its calls."""
+    yield MessageStarted(message_id=message.uuid, persona=message.persona, **WHERE)
+    for piece in chunks(message.reasoning):
+        yield ReasoningDelta(message_id=message.uuid, text=piece, **WHERE)
+    for piece in chunks(message.content):
+        yield TextDelta(message_id=message.uuid, text=piece, **WHERE)
+    yield MessageFinished(message=msgspec.structs.replace(message, tool_calls=[]), **WHERE)
+    for call in message.tool_calls:
+        yield ToolCallStarted(call=unfinished(call), **WHERE)
+        if call.result is not None:
+            yield ToolCallFinished(call=call, **WHERE)
+
+
+def drawn(document: Document, width: int = 80) -> list[Line]:
+    """All lines of a document."""
+    return [line for block in document.blocks for line in block.lines(width, DARK)]
+
+
+def after(events: Iterable[TurnEvent], *, look: bool = False) -> Document:
+    """A document that was told events; `look` draws it after each, as the screen does."""
+    document = Document(shown())
+    for event in events:
+        document.apply(event)
+        if look:
+            drawn(document)
+    return document
+
+
+def resumed(*turns: Turn) -> Document:
+    """A document loaded from records."""
+    document = Document(shown())
+    document.load(turns)
+    return document
+
+
+@pytest.mark.parametrize("look", [False, True])
+def test_live_equals_resumed(look: bool) -> None:
+    turn = working_turn()
+    assert drawn(after(live(turn), look=look)) == drawn(resumed(turn))
+
+
+@pytest.mark.parametrize("state", ["interrupted", "failed"])
+def test_a_turn_that_ended_badly_looks_the_same_resumed(state: MessageState) -> None:
+    error = "The key was refused. Nothing is lost. Set OPENAI_API_KEY."
+    message = reply("so far", state=state, error=error)
+    turn = Turn(turn_index=1, messages=[said("why?"), message])
+    *events, _ = live(turn)
+    end = (
+        TurnCancelled(**WHERE)
+        if state == "interrupted"
+        else TurnFailed(error=ErrorInfo(kind="bad_key", what=error), **WHERE)
+    )
+    document = after([*events, end])
+    assert drawn(document) == drawn(resumed(turn))
+    assert f"{state} · {error}"[:40] in "\n".join(text_of(drawn(document)))
+
+
+def test_what_a_turn_looks_like() -> None:
+    lines = text_of(drawn(resumed(working_turn())))
+    assert lines[:6] == [
+        "",
+        "you  1 · " + shown().when(said("").timestamp),
+        "The retry in store.py doubles turns. Why?",
+        "",
+        "✶ Ragnarök  thought, 6 words ▸",
+        "I will look at how the index is allocated.",
+    ]
+    tools = [" ".join(line.split()) for line in lines[7:18]]
+    assert tools == [
+        "● grep_files next_turn in graph 7 matches · 38 ms ▸",
+        "● read_file graph/store.py :112-114 3 lines · 12 ms ▸",
+        "● edit_file graph/schema.py failed · 12 ms ▸",
+        "old_string is not unique (2 places)",
+        "● edit_file graph/schema.py +2 −1 · 12 ms ▸",
+        "● update_todos 12 ms ▸",
+        "☑ find the cause",
+        "◐ mend it",
+        "☐ a test that retries twice",
+        "● run_command pytest tests/graph -k retry exit 1 · 12 ms ▸",
+        "",
+    ]
+
+
+def test_an_approval_is_seen_on_its_call() -> None:
+    call = unfinished(called("run_command", {"command": "make"}, {"text": ""}))
+    document = after([TurnStarted(message=said("go"), **WHERE), ToolCallStarted(call=call, **WHERE)])
+    document.apply(ApprovalRequested(approval_id="p", call=call, kind="command", question="Run make?", **WHERE))
+    assert "waits for you" in "\n".join(text_of(drawn(document)))
+    document.apply(ApprovalResolved(approval_id="p", decision="once", **WHERE))
+    assert "waits for you" not in "\n".join(text_of(drawn(document)))
+
+
+def test_a_call_without_a_result_has_an_unknown_outcome_when_its_turn_is_over() -> None:
+    turn = Turn(turn_index=1, messages=[said("go"), reply("", calls=[called("run_command", {"command": "make"})])])
+    assert "outcome unknown" in "\n".join(text_of(drawn(resumed(turn))))
+
+
+def test_a_retry_shows_until_something_comes() -> None:
+    started = [TurnStarted(message=said("go"), **WHERE), MessageStarted(message_id="a1", **WHERE)]
+    document = after([*started, ModelRetry(attempt=2, attempts=4, wait_seconds=3, reason="rate limit", **WHERE)])
+    assert "asked again in 3 s (2 of 4): rate limit" in "\n".join(text_of(drawn(document)))
+    document.apply(TextDelta(message_id="a1", text="hello", **WHERE))
+    assert "asked again" not in "\n".join(text_of(drawn(document)))
+
+
+def test_asking_again_replaces_the_earlier_attempt() -> None:
+    first = Turn(turn_index=1, messages=[said("why?"), reply("bad answer")])
+    second = Turn(turn_index=1, messages=[said("why?"), reply("good answer", uuid="a2")])
+    document = after([*live(first), *list(live(second))[1:]])
+    assert drawn(document) == drawn(resumed(second))
+    old = msgspec.structs.replace(first.messages[1], state="superseded")
+    stored = Turn(turn_index=1, messages=[second.messages[0], old, second.messages[1]])
+    assert drawn(resumed(stored)) == drawn(resumed(second))
+
+
+def test_a_turn_in_the_middle_can_be_replaced() -> None:
+    turns = plain_turns(3)
+    document = resumed(*turns)
+    changed = Turn(turn_index=2, messages=[said("question 2", 2), reply("another answer", 2)])
+    document.load([changed])
+    assert drawn(document) == drawn(resumed(turns[0], changed, turns[2]))
+    serials = [block.serial for block in document.blocks]
+    assert serials == sorted(set(serials))
+
+
+def test_earlier_turns_come_before() -> None:
+    document = resumed(*plain_turns(2, first=5))
+    document.prepend(plain_turns(4))
+    assert drawn(document) == drawn(resumed(*plain_turns(6)))
+    assert document.first_turn == 1
+
+
+def test_a_turn_under_way_goes_on_where_the_record_ends() -> None:
+    message = reply("so f", state="streaming")
+    document = resumed(Turn(turn_index=1, messages=[said("why?"), message]))
+    document.apply(TextDelta(message_id="a1", text="ar, so **good**", **WHERE))
+    whole = reply("so far, so **good**")
+    document.apply(MessageFinished(message=whole, **WHERE))
+    document.apply(TurnCompleted(text=whole.content, **WHERE))
+    assert drawn(document) == drawn(resumed(Turn(turn_index=1, messages=[said("why?"), whole])))
+
+
+HOSTILE = "a [/x] \x1b[31mred\x1b]0;t\x07 nul\x00 \u202eabc \x9b2J [@click=app.quit]z[/]"
+
+
+def test_hostile_text_stays_text_everywhere() -> None:
+    calls = [
+        called(HOSTILE, {"path": HOSTILE}, {"text": HOSTILE, "diff": "+" + HOSTILE}, uuid="h1"),
+        called("run_command", HOSTILE, error=HOSTILE, uuid="h2"),
+        called("update_todos", {"todos": [{"content": HOSTILE}]}, {"text": HOSTILE}, uuid="h3"),
+    ]
+    message = reply(HOSTILE, reasoning=HOSTILE, state="failed", error=HOSTILE, calls=calls)
+    message.persona = HOSTILE
+    document = resumed(Turn(turn_index=1, messages=[said(HOSTILE), message]))
+    document.notice(HOSTILE, "warning")
+    for folded in (True, False):
+        for block in document.blocks:
+            block.folded = folded if block.folded is not None else None
+            block.touch()
+        for line in drawn(document, 50):
+            assert line.strip.cell_length <= 50
+            assert not any(ord(char) < 32 or 0x7F <= ord(char) < 0xA0 or char == "\u202e" for char in line.strip.text)
+    assert "[/x]" in "\n".join(text_of(drawn(document)))
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 12, 200])
+def test_no_block_is_wider_than_the_window(width: int) -> None:
+    document = resumed(working_turn())
+    for block in document.blocks:
+        block.toggle()
+        assert all(line.strip.cell_length <= width for line in block.lines(width, DARK))
+
+
+def test_a_tool_unfolds_to_arguments_and_result() -> None:
+    block = ToolBlock(
+        1, called("edit_file", {"path": "a.py", "old_string": "x"}, {"diff": "@@ -1 +1 @@\n-x\n+y"}), gap=0
+    )
+    assert len(block.lines(80, DARK)) == 1
+    block.toggle()
+    text = text_of(block.lines(80, DARK))
+    assert text[1:] == ["    │ path: a.py", "    │ @@ -1 +1 @@", "    │ -x", "    │ +y"]
+    assert "+y" in block.source
+
+
+def test_a_long_paste_is_folded_and_opens() -> None:
+    document = resumed(Turn(turn_index=1, messages=[said("word " * 40_000)]))
+    block: Block = document.blocks[0]
+    assert len(block.lines(80, DARK)) < 40
+    block.toggle()
+    assert len(block.lines(80, DARK)) > 1_000

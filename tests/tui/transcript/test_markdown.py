@@ -1,0 +1,134 @@
+"""Markdown as lines: looks, safety, and that a streamed text ends up as the same text drawn at once."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from ragforge_tui.tui.transcript.lines import wrap_spans
+from ragforge_tui.tui.transcript.markdown import render
+from ragforge_tui.tui.transcript.stream import StreamedText
+from tests.tui.transcript.samples import ANSWER, DARK, text_of
+
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+_SIMPLE = r"""- item|1. first|2) other|* star|   - nested|    deep|text with words|# head|---|===|```python|```|~~~
+def f(): pass|> quote|>> deeper|a **b** `c` *d* ~~e~~|[l](http://x)|[ref]|[ref]: /url|宽字符宽字符|<b>html</b>
+\|&#27;[31m|&#x202e;|[/x]|![i](u)"""
+_TABLES = ["| a | b |", "|---|---|", "| 1 | 2 | 3 |"]
+_ODD = ["\tx", "e\u0301\u0301 ", "👩\u200d👩\u200d👧 family", "\x1b[31mred", "\x1b]0;title\x07", "a\rb", "x\u2028y"]
+_PIECES = st.sampled_from([*re.split(r"[|\n]", _SIMPLE), "", "", "", *_TABLES, *_ODD])
+_DOCUMENTS = st.lists(_PIECES | st.text(max_size=20), max_size=14).map("\n".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(_DOCUMENTS, st.integers(4, 60))
+def test_no_line_is_wider_than_asked_and_none_holds_controls(text: str, width: int) -> None:
+    for line in render(text, width, DARK):
+        assert line.strip.cell_length <= width
+        assert cell_len(line.strip.text) == line.strip.cell_length
+        assert not CONTROLS.search(line.strip.text)
+        assert 0 <= line.gutter <= len(line.strip.text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_DOCUMENTS, st.integers(8, 60), st.lists(st.integers(1, 9), min_size=1, max_size=8))
+def test_streaming_in_any_pieces_equals_drawing_at_once(text: str, width: int, sizes: list[int]) -> None:
+    stream = StreamedText(width, DARK)
+    at = step = 0
+    while at < len(text):
+        size = sizes[step % len(sizes)]
+        stream.add(text[at : at + size])
+        stream.advance()
+        at += size
+        step += 1
+    stream.finish()
+    assert stream.lines == render(text, width, DARK)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(alphabet="ab \u0301宽👩\u200d👧e\ufe0f", max_size=60), st.integers(2, 12))
+def test_wrapping_loses_nothing_but_blanks(text: str, width: int) -> None:
+    spans = wrap_spans(text, width)
+    assert "".join(text[start:end] for start, end, _ in spans).replace(" ", "") == text.replace(" ", "")
+    assert spans[-1][2] == "\n"
+
+
+def test_every_kind_of_block_is_drawn() -> None:
+    assert text_of(render(ANSWER, 60, DARK)) == [
+        "The managed transaction is retried inside append_turn, but",
+        "the turn's uuid is made in it:",
+        "",
+        "  │ async def work(tx):",
+        "  │     uuid = uuid4().hex          # a new one on every ret",
+        "  │ ry",
+        "  │     await tx.run(APPEND, uuid=uuid)",
+        "",
+        "Two ways to mend it:",
+        "",
+        "  1. make the uuid before the transaction (idempotent MERGE)",
+        "  2. look the turn up by its client id first",
+        "     ◦ costs a round trip",
+        "     ◦ see the manual (https://example.org/merge)",
+        "",
+        "way     │ round trips │ risk",
+        "────────┼─────────────┼───────────────────────────",
+        "before  │ 1           │ none",
+        "look up │ 2           │ a race between two writers",
+        "",
+        "▎ The first one is what the rest of the code does.",
+    ]
+
+
+def test_finished_blocks_are_not_drawn_again() -> None:
+    stream = StreamedText(60, DARK)
+    stream.add("one\n\ntwo\n\nthr")
+    stream.advance()
+    before = stream.lines
+    stream.add("ee and more\n")
+    stream.advance()
+    assert all(new is old for new, old in zip(stream.lines[:2], before[:2], strict=True))
+
+
+def test_items_of_an_open_list_are_not_drawn_again() -> None:
+    stream = StreamedText(60, DARK)
+    stream.add("- one\n- two\n- thr")
+    stream.advance()
+    before = stream.lines
+    stream.add("ee\n- four\n")
+    stream.advance()
+    assert stream.lines[0] is before[0]
+    assert text_of(stream.lines) == ["  • one", "  • two", "  • three", "  • four"]
+
+
+def test_an_escape_sequence_cut_in_two_does_not_show() -> None:
+    stream = StreamedText(60, DARK)
+    for piece in ("red \x1b", "[31mtext\x1b[", "0m done\n"):
+        stream.add(piece)
+        stream.advance()
+    assert text_of(stream.lines) == ["red text done"]
+
+
+@pytest.mark.parametrize("text", ["list[0] = [/x]", "[bold]no markup[/bold]", "[@click=app.quit]x[/]"])
+def test_what_looks_like_markup_is_text(text: str) -> None:
+    assert text_of(render(text, 60, DARK)) == [text]
+
+
+def test_deep_nesting_is_shown_as_written() -> None:
+    text = ">" * 200 + " bottom"
+    assert "bottom" in "".join(text_of(render(text, 80, DARK)))
+
+
+def test_a_table_too_wide_for_the_window_is_stacked() -> None:
+    lines = text_of(render("| a | b | c | d |\n|-|-|-|-|\n| one | two | three | four |", 16, DARK))
+    assert lines == ["a: one", "b: two", "c: three", "d: four"]
+
+
+def test_a_wide_table_wraps_in_its_cells() -> None:
+    lines = text_of(render("| a | b |\n|-|-|\n| x | " + "word " * 12 + "|", 30, DARK))
+    assert len(lines) > 3
+    assert all(len(line) <= 30 for line in lines)

@@ -1,0 +1,199 @@
+"""The transcript as a widget: scrolling, following, folding, paging, selecting, streaming."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from textual.geometry import Offset
+from textual.pilot import Pilot
+from textual.selection import SELECT_ALL, Selection
+
+from ragforge_tui.events import MessageFinished, MessageStarted, TextDelta, TurnCompleted, TurnStarted
+from ragforge_tui.models import Turn
+from ragforge_tui.tui.transcript.copying import LINES_PER_BLOCK, code_of
+from tests.tui.transcript.app import TranscriptApp
+from tests.tui.transcript.samples import ANSWER, plain_turns, reply, said, working_turn
+from tests.tui.transcript.test_document import WHERE, chunks
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    """Wait for a condition."""
+    for _ in range(200):
+        if holds():
+            return
+        await pilot.pause(0.02)
+    raise AssertionError("it never came true")
+
+
+async def test_a_loaded_conversation_shows_its_end_and_draws_only_that() -> None:
+    app = TranscriptApp(plain_turns(300))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert app.screen_text()[-1] == "    • two"
+        assert "answer 300" in "\n".join(app.screen_text())
+        drawn = [block for block in app.transcript.document.blocks if block.height]
+        assert len(drawn) < 40
+
+
+async def test_scrolling_up_reads_every_line_in_order_and_lets_go_of_the_end() -> None:
+    app = TranscriptApp(plain_turns(12))
+    async with app.run_test(size=(80, 10)) as pilot:
+        await pilot.pause()
+        view = app.transcript
+        assert view.follow
+        seen: list[str] = []
+        while view.scroll_y > 0:
+            before = app.screen_text()
+            await pilot.press("up")
+            await pilot.pause()
+            assert app.screen_text()[1:] == before[:-1]
+            seen.append(app.screen_text()[0])
+        assert not view.follow
+        assert [line for line in reversed(seen) if "question" in line][:2] == ["  question 1", "  question 2"]
+        await pilot.press("end")
+        await pilot.pause()
+        assert view.follow
+        await pilot.press("home")
+        await pilot.pause()
+        assert app.screen_text()[2] == "  question 1"
+
+
+async def test_earlier_turns_are_asked_for_once_and_keep_the_place() -> None:
+    app = TranscriptApp(plain_turns(10, first=31))
+    async with app.run_test(size=(80, 12)) as pilot:
+        await pilot.pause()
+        await pilot.press("home")
+        await pilot.pause()
+        before = app.screen_text()
+        assert app.asked == [31]
+        app.transcript.prepend(plain_turns(30))
+        await pilot.pause()
+        assert app.screen_text() == before
+        await pilot.press("up")
+        await pilot.pause()
+        assert app.screen_text()[1:] == before[:-1]
+        assert app.asked == [31]
+
+
+async def test_streaming_follows_the_end_and_ends_like_the_record() -> None:
+    app = TranscriptApp(plain_turns(20))
+    async with app.run_test(size=(80, 24)) as pilot:
+        view = app.transcript
+        where = {**WHERE, "turn_index": 21}
+        view.apply(TurnStarted(message=said("why?", 21), **where))
+        view.apply(MessageStarted(message_id="a21", persona="Ragnarök", **where))
+        for piece in chunks(ANSWER, 40):
+            view.apply(TextDelta(message_id="a21", text=piece, **where))
+            await pilot.pause(0.01)
+        await until(pilot, lambda: "the rest of the code" in app.screen_text()[-1])
+        view.apply(MessageFinished(message=reply(ANSWER, 21), **where))
+        view.apply(TurnCompleted(text=ANSWER, **where))
+        await pilot.pause()
+        live = app.screen_text()
+        assert view.follow
+        turns = [*plain_turns(20), Turn(turn_index=21, messages=[said("why?", 21), reply(ANSWER, 21)])]
+        view.load(turns, first=1, last=21)
+        await pilot.pause()
+        assert app.screen_text() == live
+
+
+async def test_what_is_read_stays_while_text_streams_below() -> None:
+    app = TranscriptApp(plain_turns(20))
+    async with app.run_test(size=(80, 24)) as pilot:
+        view = app.transcript
+        where = {**WHERE, "turn_index": 21}
+        view.apply(TurnStarted(message=said("why?", 21), **where))
+        await pilot.pause()
+        await pilot.press("pageup")
+        await pilot.pause()
+        before, total = app.screen_text(), view.virtual_size.height
+        for piece in chunks(ANSWER, 40):
+            view.apply(TextDelta(message_id="a21", text=piece, **where))
+        await until(pilot, lambda: view.virtual_size.height > total + 15)
+        assert app.screen_text() == before
+        assert not view.follow
+
+
+async def test_a_resize_keeps_the_line_that_is_read() -> None:
+    app = TranscriptApp([working_turn(), *plain_turns(20, first=2)])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("home", "down", "down")
+        await pilot.pause()
+        top = app.screen_text()[0]
+        assert top
+        await pilot.resize_terminal(60, 20)
+        await pilot.pause()
+        assert app.screen_text()[0] == top
+
+
+async def test_a_tool_opens_by_click_and_by_key() -> None:
+    app = TranscriptApp([working_turn()])
+    async with app.run_test(size=(80, 60)) as pilot:
+        await pilot.pause()
+        line = next(y for y, text in enumerate(app.screen_text()) if "grep_files" in text)
+        await pilot.click("Transcript", offset=(6, line))
+        await pilot.pause()
+        assert "│ pattern: next_turn" in app.screen_text()[line + 1]
+        await pilot.click("Transcript", offset=(6, line))
+        await pilot.pause()
+        assert "pattern" not in "\n".join(app.screen_text())
+        await pilot.press("home", "j", "j", "enter")
+        await pilot.pause()
+        assert "First the index, then the retry." in "\n".join(app.screen_text())
+
+
+async def test_copying_gives_the_text_without_decoration() -> None:
+    app = TranscriptApp([working_turn()])
+    async with app.run_test(size=(50, 24)) as pilot:
+        await pilot.pause()
+        view = app.transcript
+        text, _ = view.get_selection(SELECT_ALL) or ("", "")
+        assert "The managed transaction is retried inside append_turn, but the turn's uuid is made in it:" in text
+        assert "async def work(tx):\n    uuid = uuid4().hex          # a new one on every retry\n" in text
+        assert "│ async" not in text
+        block = view.document.blocks[1]
+        at = block.serial * LINES_PER_BLOCK + block.gap
+        app.screen.selections = {view: Selection(Offset(4, at), Offset(12, at))}
+        await pilot.pause()
+        assert view.selected_text == "Ragnarök"
+        assert app.screen.get_selected_text() == "Ragnarök"
+        await pilot.press("c")
+        await pilot.pause()
+        assert app.copied == [code_of(ANSWER)[0]]
+
+
+async def test_dragging_selects() -> None:
+    app = TranscriptApp(plain_turns(1))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        line = next(y for y, text in enumerate(app.screen_text()) if text == "  question 1")
+        await pilot.mouse_down("Transcript", offset=(2, line))
+        await pilot.hover("Transcript", offset=(11, line))
+        await pilot.mouse_up("Transcript", offset=(11, line))
+        await pilot.pause()
+        assert app.transcript.selected_text == "question 1"
+
+
+async def test_notices_and_clearing() -> None:
+    app = TranscriptApp(plain_turns(2))
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.transcript.notice("The graph is away: [/x]", "warning")
+        await pilot.pause()
+        assert "! The graph is away: [/x]" in "\n".join(app.screen_text())
+        app.transcript.clear()
+        await pilot.pause()
+        assert set(app.screen_text()) == {""}
+
+
+async def test_a_change_of_theme_draws_anew() -> None:
+    app = TranscriptApp(plain_turns(2))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        dark = app.transcript.render_line(1)
+        app.theme = "textual-light"
+        await pilot.pause()
+        await asyncio.sleep(0)
+        assert app.transcript.render_line(1).text == dark.text
+        assert app.transcript.render_line(1) != dark
