@@ -21,12 +21,12 @@ import ragforge_tui
 from ragforge_tui.config import Paths
 from ragforge_tui.errors import ErrorInfo, GraphUnavailableError
 from ragforge_tui.graph.embedded import STOP_TIMEOUT, find_running, require_installed, stop
-from ragforge_tui.graph.server_files import FileLock, ServerAddress, ServerFiles
+from ragforge_tui.graph.server_files import FileLock, ServerAddress, ServerFiles, open_private_log
 from ragforge_tui.models import now
 
 log = logging.getLogger(__name__)
 
-ATTACH_TIMEOUT = 90.0
+ATTACH_TIMEOUT = 150.0
 MAX_SPAWNS = 5
 _POLL = 0.05
 
@@ -82,7 +82,10 @@ class ServerHold:
 
     def release(self) -> None:
         """Let go; without any hold the server stops after its lingering time."""
-        self.keep_supervised()  # nobody else would stop the server
+        try:
+            self.keep_supervised()  # nobody else would stop the server
+        except (GraphUnavailableError, OSError) as error:
+            log.warning("the embedded server is left without a supervisor: %s", error)
         self._lock.release()
         self._held = False
 
@@ -104,7 +107,7 @@ class ServerHold:
         if attempt > MAX_SPAWNS:
             raise self._not_started("cannot be supervised")
         files = self.files
-        with files.supervisor_log.open("ab") as output:
+        with open_private_log(files.supervisor_log) as output:
             self._supervisor = subprocess.Popen(
                 [
                     sys.executable,

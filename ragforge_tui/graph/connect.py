@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import msgspec
 from neo4j import (
@@ -22,7 +21,7 @@ from neo4j import (
     AsyncManagedTransaction,
     unit_of_work,
 )
-from neo4j.exceptions import ConstraintError, DriverError, Neo4jError
+from neo4j.exceptions import DriverError, Neo4jError
 
 from ragforge_tui.config import GraphSettings, Paths
 from ragforge_tui.errors import ErrorInfo, GraphError, GraphUnavailableError
@@ -32,6 +31,7 @@ from ragforge_tui.graph.attach import ServerHold
 from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
 from ragforge_tui.graph.errors import explain, lost, refused, timed_out, too_old
 from ragforge_tui.graph.plain import plain
+from ragforge_tui.graph.retries import Retries
 from ragforge_tui.graph.server_files import DATABASE, USERNAME, ServerAddress
 
 log = logging.getLogger(__name__)
@@ -41,10 +41,9 @@ Work = Callable[[AsyncManagedTransaction], Awaitable[T]]
 OnPhase = Callable[[GraphPhase, ErrorInfo | None], None]
 
 CONNECT_TIMEOUT = 5.0
-LOST_PATIENCE = 3.0
-"""Seconds a broken connection to a server of somebody else's is tried again before it counts as away."""
-CONSTRAINT_ATTEMPTS = 25
 WATCH_SECONDS = 1.0
+SCHEMA_TIMEOUT = 300.0
+"""Seconds one schema statement may take: an index over existing data is not made in a moment."""
 
 
 class GraphTarget(msgspec.Struct, kw_only=True, frozen=True):
@@ -74,8 +73,8 @@ def resolve_target(settings: GraphSettings, origins: dict[str, str]) -> GraphTar
     username, _, password = credentials.partition(":")
     return GraphTarget(
         uri=urlunsplit(parts._replace(netloc=host)),
-        username=username or settings.username,
-        password=password or settings.password,
+        username=unquote(username) or settings.username,
+        password=unquote(password) or settings.password,
         database=settings.database,
         adopt=settings.adopt,
         chosen_by=chosen_by,
@@ -130,7 +129,7 @@ class Graph:
             await graph._open()
         except BaseException as error:
             if isinstance(error, GraphError):
-                graph._set_phase("refused" if refused(error.info) else "unreachable", error.info)
+                graph._away(error)
             await graph.close()
             raise
         return graph
@@ -162,7 +161,7 @@ class Graph:
         """
         if self.embedded:
             # Bolt lets a write through here, HTTP does not; the values come over Bolt, so that both backends agree.
-            await self._server_request("query", "opencypher", cypher, limit=1)
+            await self._server_request("query", "opencypher", cypher, limit=1, timeout=deadline)
 
         async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
             result = await tx.run(cypher)
@@ -177,11 +176,11 @@ class Graph:
         async def work(tx: AsyncManagedTransaction) -> None:
             await (await tx.run(statement)).consume()
 
-        await self.write(work, deadline=60.0)
+        await self.write(work, deadline=SCHEMA_TIMEOUT)
 
     async def server_sql(self, command: str) -> Any:
         """Run one SQL command on the embedded server, for the indexes Cypher cannot make."""
-        return await self._server_request("command", "sql", command)
+        return await self._server_request("command", "sql", command, timeout=SCHEMA_TIMEOUT)
 
     async def info(self) -> dict[str, Any]:
         """What doctor and status show: server, version, address, sizes, nodes by label."""
@@ -293,7 +292,7 @@ class Graph:
         try:
             async with asyncio.timeout(deadline):
                 await self._wait_back()
-                retries = _Retries()
+                retries = Retries()
                 while True:
                     driver = self._driver
                     assert driver
@@ -301,8 +300,9 @@ class Graph:
                         result = await self._attempt(driver, access, work, deadline)
                     except (DriverError, Neo4jError, OSError) as error:
                         last = error
-                        if not retries.worth(error, patient=self.embedded):
-                            raise self._failed(error) from error
+                        replaced = self._driver is not driver  # by a statement that ran beside this one
+                        if not replaced and not retries.worth(error, patient=self.embedded):
+                            raise self._explained(error) from error
                         if lost(error) and self.embedded:
                             await self._connect(driver)
                         await retries.wait()
@@ -311,8 +311,11 @@ class Graph:
                         return result
         except TimeoutError as error:
             failure = timed_out(self.name, deadline)
-            self._set_phase("unreachable", failure.info)
+            self._away(failure)
             raise failure from last or error
+        except GraphUnavailableError as error:
+            self._away(error)
+            raise
 
     async def _attempt(self, driver: AsyncDriver, access: str, work: Work[T], deadline: float) -> T:
         async with driver.session(
@@ -331,7 +334,7 @@ class Graph:
                 async with asyncio.timeout(WATCH_SECONDS):
                     await self._back.wait()
             except TimeoutError:
-                raise GraphUnavailableError(error.what, todo=error.todo, kind=error.kind) from None
+                raise GraphUnavailableError(error.what, todo=error.todo, kept=error.kept, kind=error.kind) from None
 
     async def _watch(self) -> None:
         """Keep the embedded server supervised; when the graph is away, look whether it is back."""
@@ -344,9 +347,11 @@ class Graph:
                     await self._connect(self._driver)
                     self._set_phase("ready")
             except GraphError as error:
-                self._set_phase("refused" if refused(error.info) else "unreachable", error.info)
+                self._away(error)
+            except OSError as error:
+                log.warning("could not look after the embedded server: %s", error)
 
-    async def _server_request(self, kind: str, language: str, command: str, limit: int = 20_000) -> Any:
+    async def _server_request(self, kind: str, language: str, command: str, *, limit: int = 1, timeout: float) -> Any:
         assert self._server
         for attempt in range(3):
             address = await self._server.ensure_server()
@@ -354,25 +359,31 @@ class Graph:
             payload = {"language": language, "command": command, "limit": limit}
             ask = (address.http_port, USERNAME, password, f"{kind}/{DATABASE}", payload)
             try:
-                return await asyncio.to_thread(http.request, *ask, timeout=60.0)
+                return await asyncio.to_thread(http.request, *ask, timeout=timeout)
             except http.HttpError as error:
                 if "NotIdempotent" in error.exception:
                     todo = "Only reading is allowed here."
                     raise GraphError("The statement writes.", todo=todo, kind="graph_statement") from error
-                raise GraphError(f"The graph refused a statement: {error}", kind="graph_statement") from error
+                raise self._concealed() from error
+            except TimeoutError as error:
+                raise timed_out(self.name, timeout) from error
             except OSError as error:
                 log.info("embedded server's HTTP endpoint did not answer (%s): %s", attempt, error)
                 await asyncio.sleep(0.5)
-        raise timed_out(self.name, 60)
+        raise timed_out(self.name, timeout)
 
     def _explained(self, error: BaseException) -> GraphError:
-        return explain(error, self.name, self.target.username, self.target.database)
+        explained = explain(error, self.name, self.target.username, self.target.database)
+        return self._concealed() if self._server and explained.info.kind == "graph_statement" else explained
 
-    def _failed(self, error: BaseException) -> GraphError:
-        explained = self._explained(error)
-        if isinstance(explained, GraphUnavailableError):
-            self._set_phase("refused" if refused(explained.info) else "unreachable", explained.info)
-        return explained
+    def _concealed(self) -> GraphError:
+        # In production mode, which durability needs, the embedded server tells reasons only to its log.
+        assert self._server
+        todo = f"The reason is at the end of {self._server.files.server_log}."
+        return GraphError("The graph refused a statement.", todo=todo, kind="graph_statement")
+
+    def _away(self, error: GraphError) -> None:
+        self._set_phase("refused" if refused(error.info) else "unreachable", error.info)
 
     def _set_phase(self, phase: GraphPhase, error: ErrorInfo | None = None) -> None:
         if phase == "ready":
@@ -382,29 +393,3 @@ class Graph:
         if self._phase != (phase, error):
             self._phase = (phase, error)
             self._on_phase(phase, error)
-
-
-class _Retries:
-    """When a failed transaction is worth another try, and how long to wait before it."""
-
-    def __init__(self) -> None:
-        self._constraints = 0
-        self._tries = 0
-        self._lost_since: float | None = None
-
-    def worth(self, error: BaseException, *, patient: bool) -> bool:
-        """Whether to try again; `patient` when a lost server is started again by us."""
-        if isinstance(error, ConstraintError):
-            self._constraints += 1
-            return self._constraints < CONSTRAINT_ATTEMPTS
-        if lost(error):
-            clock = asyncio.get_running_loop().time()
-            self._lost_since = self._lost_since or clock
-            return patient or clock - self._lost_since < LOST_PATIENCE
-        return isinstance(error, DriverError | Neo4jError) and error.is_retryable()
-
-    async def wait(self) -> None:
-        """Wait a little longer each time, never in step with other writers."""
-        self._tries += 1
-        longest = 0.5 if self._lost_since else 0.1
-        await asyncio.sleep(min(0.01 * 2**self._tries, longest) * random.uniform(0.3, 1.0))

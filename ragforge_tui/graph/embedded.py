@@ -24,12 +24,19 @@ import psutil
 
 from ragforge_tui.errors import GraphUnavailableError
 from ragforge_tui.graph import http
-from ragforge_tui.graph.server_files import DATABASE, USERNAME, ServerFiles, process_alive, write_private
+from ragforge_tui.graph.server_files import (
+    DATABASE,
+    USERNAME,
+    ServerFiles,
+    open_private_log,
+    process_alive,
+    write_private,
+)
 
 log = logging.getLogger(__name__)
 
 PACKAGE = "arcadedb-embedded"
-START_TIMEOUT = 60.0
+START_TIMEOUT = 120.0
 STOP_TIMEOUT = 15.0
 KEPT_BACKUPS = 2
 _LOG_LIMIT = 4 * 1024 * 1024
@@ -124,7 +131,7 @@ def start(files: ServerFiles, version: str, *, heap_mb: int, ports: tuple[int, i
         ports: Bolt and HTTP ports to use again when they are free, so that clients need not look them up.
     """
     bolt, web = (_usable(port) or _free_port() for port in ports)
-    with files.server_log.open("ab") as output:
+    with open_private_log(files.server_log) as output:
         process = subprocess.Popen(
             _command(files, version, heap_mb, bolt, web),
             stdin=subprocess.DEVNULL,

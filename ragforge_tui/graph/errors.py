@@ -60,7 +60,7 @@ def explain(error: BaseException, name: str, username: str, database: str) -> Gr
         return _unavailable(
             "graph_tls",
             f"No encrypted connection to the graph at {name}: {trouble}.",
-            "Use bolt:// or neo4j:// for a server without TLS, +ssc for a certificate of its own making.",
+            "Use bolt:// or neo4j:// for a server without TLS, +ssc for a self-signed certificate.",
         )
     return _unreachable(error, name)
 
@@ -122,7 +122,7 @@ def _unreachable(error: BaseException, name: str) -> GraphUnavailableError:
             f"What answers at {name} speaks HTTP, not Bolt.",
             "Use the Bolt port, usually 7687.",
         )
-    if "resolve" in text:
+    if "DNS resolve" in text:
         return _unavailable("graph_unreachable", f"The host of {name} is not known.", "Check the URI, or the network.")
     if "handshake" in text:
         return _unavailable(
@@ -140,13 +140,14 @@ def _unavailable(kind: str, what: str, todo: str) -> GraphUnavailableError:
 
 
 def _tls(error: BaseException) -> str:
-    for cause in _causes(error):
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"the server's certificate is not trusted ({cause.verify_message})"
-        if isinstance(cause, ssl.SSLError):
-            return "the server does not answer with TLS"
-        if type(cause).__name__ == "BoltSecurityError":
-            return "the TLS handshake failed"
+    causes = list(_causes(error))
+    text = " ".join(map(str, causes))
+    if "SSLCertVerificationError" in text or any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+        return "the server's certificate is not trusted"
+    if "[SSLError]" in text or any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return "the server does not answer with TLS"
+    if any(type(cause).__name__ == "BoltSecurityError" for cause in causes):
+        return "the handshake failed"
     return ""
 
 

@@ -66,7 +66,8 @@ class ServerFiles:
     @classmethod
     def of(cls, paths: Paths) -> ServerFiles:
         """The files under the program's data and state folders."""
-        return cls(Path(paths.data) / "graph", Path(paths.state) / "logs")
+        # Resolved, since a running server is recognised by the path in its command line.
+        return cls(Path(paths.data).resolve() / "graph", Path(paths.state).resolve() / "logs")
 
     def create_folders(self) -> None:
         """Make the folders, readable by their owner alone."""
@@ -128,6 +129,11 @@ class FileLock:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def open_private_log(path: Path) -> IO[bytes]:
+    """A log to append to, readable by its owner alone."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab")
 
 
 def write_private(path: Path, data: bytes) -> None:
