@@ -65,7 +65,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("retry", "Ask again for the last answer", lambda do, _: do.retry()),
     Command("rename", "Give this conversation a title", lambda do, title: do.rename(title), arguments="TITLE"),
     Command("archive", "Put this conversation away", lambda do, _: do.archive()),
-    Command("delete", "Delete this conversation; it can be undone for 7 days", lambda do, _: do.delete()),
+    Command("delete", "Delete it; /undo-delete brings it back for 7 days", lambda do, _: do.delete()),
     Command("undo-delete", "Bring back the conversation deleted last", lambda do, _: do.undo_delete()),
     Command(
         "export", "Write this conversation to a file (.json or .md)", lambda do, to: do.export(to), arguments="[FILE]"

@@ -16,11 +16,12 @@ from ragforge_tui.tui.commands import Registry, key_name
 KEYS = (
     ("enter", "send"),
     ("^j, alt+enter", "new line"),
-    ("↑ ↓", "earlier prompts; in an empty prompt ↑ takes queued messages back"),
-    ("tab", "complete a command; to a waiting question, else to the chat and back"),
-    ("j k, space, y, c", "in the chat: next and previous block, fold, copy the block, copy its code"),
+    ("↑ ↓", "earlier prompts; first, ↑ takes queued messages back"),
+    ("tab", "complete; to a waiting question, else to the chat"),
+    ("j k space", "in the chat: next and previous block, fold"),
+    ("y c", "in the chat: copy the block, copy its code"),
     ("esc", "close what is open; else stop the answer"),
-    ("^c", "copy the selection; else stop; twice when idle: quit"),
+    ("^c", "copy a selection; else stop; twice when idle: quit"),
     ("page up/down", "scroll the chat"),
     ("^p", "palette"),
 )
@@ -32,6 +33,7 @@ class HelpScreen(ModalScreen[None]):
     CSS = """
     HelpScreen { align: center middle; }
     HelpScreen > VerticalScroll {
+        scrollbar-size-vertical: 1;
         width: 90; max-width: 96%; height: auto; max-height: 90%; background: $surface; border: round $border;
         padding: 0 1;
     }
@@ -54,9 +56,7 @@ class HelpScreen(ModalScreen[None]):
         lines = [Content.styled(f"ragforge-chat {self._version}".strip(), "bold"), Content(), Content("Commands")]
         for command in commands:
             key = f"  {key_name(command.key)}" if command.key else ""
-            lines.append(
-                Content.assemble((f"  {command.usage:<{width}}", "$primary"), command.help, (key, "$text-muted"))
-            )
+            lines.append(Content.assemble((f"  {command.usage:<{width}}", "$primary"), command.help, (key, "dim")))
         lines += [Content(), Content("Keys")]
         lines += [Content.assemble((f"  {key:<{width}}", "$primary"), text) for key, text in KEYS]
         return Content("\n").join(lines)

@@ -43,5 +43,5 @@ class SlashMenu(Container):
 
 
 def _row(command: Command) -> Choice:
-    detail = f"{command.help}  {key_name(command.key)}" if command.key else command.help
+    detail = f"{command.help} · {key_name(command.key)}" if command.key else command.help
     return Choice(command.name, command.usage, detail)

@@ -9,6 +9,14 @@ from collections.abc import Mapping
 
 from textual.theme import Theme
 
+
+def _scrollbars(bar: str, background: str) -> dict[str, str]:
+    """Quiet ones, the same wherever the mouse is."""
+    bars = dict.fromkeys(("scrollbar", "scrollbar-hover", "scrollbar-active"), bar)
+    grounds = ("scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active")
+    return bars | dict.fromkeys(grounds, background) | {"scrollbar-corner-color": background}
+
+
 DARK = Theme(
     name="ragforge-dark",
     primary="#79c0ff",
@@ -22,7 +30,7 @@ DARK = Theme(
     warning="#e3b341",
     error="#ff7b72",
     dark=True,
-    variables={"border": "#30363d", "input-selection-background": "#79c0ff 30%", "footer-background": "#0d1117"},
+    variables={"border": "#30363d", "input-selection-background": "#79c0ff 30%"} | _scrollbars("#30363d", "#0d1117"),
 )
 
 LIGHT = Theme(
@@ -38,7 +46,7 @@ LIGHT = Theme(
     warning="#9a6700",
     error="#cf222e",
     dark=False,
-    variables={"border": "#d0d7de", "input-selection-background": "#0550ae 20%", "footer-background": "#ffffff"},
+    variables={"border": "#d0d7de", "input-selection-background": "#0550ae 20%"} | _scrollbars("#d0d7de", "#ffffff"),
 )
 
 

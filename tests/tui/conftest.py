@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,11 +89,15 @@ ChatRunner = Callable[..., AbstractAsyncContextManager[Chat]]
 
 
 @pytest.fixture(autouse=True)
-def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None of the developer's own colours and multiplexers."""
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """None of the developer's own colours, multiplexers and time zone."""
     for name in ("NO_COLOR", "COLORFGBG", "TEXTUAL_THEME", "TMUX", "TERM_PROGRAM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 def make_app(connect: Connect, state_dir: Path, **options: Any) -> ChatApp:
