@@ -200,7 +200,7 @@ class _Search:
             paths = [query.start]
         else:
             paths = [entry.path for entry in self._rules.walk(query.start) if entry.is_regular]
-        paths = [path for path in paths if not is_secret(path) and self._is_wanted(path)]
+        paths = [path for path in paths if path.isprintable() and self._is_wanted(path)]
         package = str(Path(__file__).resolve().parents[2])
         code = f"import sys; sys.path.insert(0, {package!r}); from ragforge_tui.tools.grep_worker import main; main()"
         work: dict[str, Any] = {
@@ -211,8 +211,7 @@ class _Search:
             "most_bytes": MAX_SEARCHED_BYTES,
             "most_matches": _MOST_COLLECTED,
         }
-        data = msgspec.json.encode({**work, "paths": [path for path in paths if path.isprintable()]})
-        for line in self._output([sys.executable, "-E", "-c", code], data):
+        for line in self._output([sys.executable, "-E", "-c", code], msgspec.json.encode(work)):
             yield msgspec.json.decode(line, type=Found)
 
     def _output(self, command: list[str], data: bytes) -> Iterator[bytes]:

@@ -30,13 +30,14 @@ _MOST_TODOS = 100
 
 
 class TodoEntry(msgspec.Struct, kw_only=True):
-    content: Annotated[str, Meta(description="What is to be done.")]
+    content: str
     status: str = "pending"
 
 
 class UpdateTodosArguments(ToolArguments):
     todos: Annotated[
-        list[TodoEntry | str],
+        # Read leniently: plain strings and other words for a status are common slips.
+        list[Any],
         Meta(
             description="The whole plan, in order, replacing the earlier one.",
             extra_json_schema={
@@ -44,7 +45,7 @@ class UpdateTodosArguments(ToolArguments):
                     "type": "object",
                     "properties": {
                         "content": {"type": "string", "description": "What is to be done."},
-                        "status": {"enum": ["pending", "in_progress", "completed"]},
+                        "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
                     },
                     "required": ["content", "status"],
                 }
@@ -67,9 +68,13 @@ async def _update_todos(arguments: Any) -> ToolOutcome:
     )
 
 
-def _todo(entry: TodoEntry | str) -> Todo:
-    if isinstance(entry, str):
-        entry = TodoEntry(content=entry)
+def _todo(given: Any) -> Todo:
+    try:
+        entry = TodoEntry(content=given) if isinstance(given, str) else msgspec.convert(given, TodoEntry)
+    except msgspec.ValidationError as error:
+        raise ToolError(
+            f"An entry of todos does not fit: {error}.", todo="Each is an object with content and status."
+        ) from error
     return Todo(content=plain_text(entry.content).strip(), status=_STATUS_WORDS.get(entry.status.lower(), "pending"))
 
 

@@ -15,6 +15,7 @@ import secrets
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -197,7 +198,7 @@ async def _end_processes(mark: str, process: asyncio.subprocess.Process, others:
     _signal_all(process, others, signal.SIGTERM)
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), _GRACE)
-    await asyncio.to_thread(psutil.wait_procs, others, _GRACE)
+    await asyncio.to_thread(_wait_ended, others)
     # Looked for once more: a child may have been born while its siblings were ended.
     others = await asyncio.to_thread(_belonging, mark, process.pid)
     _signal_all(process, others, signal.SIGKILL)
@@ -240,6 +241,21 @@ def _started(pid: int) -> float:
         return psutil.Process(pid).create_time()
     except psutil.Error:
         return 0.0
+
+
+def _wait_ended(processes: list[psutil.Process]) -> None:
+    """Wait a little for processes that are not our children; a zombie has ended, whoever is to reap it."""
+    deadline = time.monotonic() + _GRACE
+    while processes and time.monotonic() < deadline:
+        processes = [process for process in processes if _runs(process)]
+        time.sleep(0.02 if processes else 0)
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def _belonging(mark: str, group: int = 0) -> list[psutil.Process]:

@@ -145,8 +145,6 @@ def read_bytes(place: Place) -> bytes | None:
             return None
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(file.fileno())
-            if stat.S_ISDIR(status.st_mode):
-                raise ToolError(f"{place.shown} is a folder.", todo="Use list_directory.", kind="is_directory")
             if not stat.S_ISREG(status.st_mode):
                 raise ToolError(f"{place.shown} is not a regular file.", kind="not_regular")
             content = file.read(MAX_FILE_BYTES + 1)
@@ -272,6 +270,8 @@ def _told(place: Place) -> Iterator[None]:
         raise ToolError(
             f"{place.shown} already exists.", todo="Use edit_file or write_file to change it.", kind="exists"
         ) from error
+    except IsADirectoryError as error:
+        raise ToolError(f"{place.shown} is a folder.", todo="Use list_directory.", kind="is_directory") from error
     except NotADirectoryError as error:
         raise ToolError(
             f"{place.shown} cannot be reached: a name on the way is not a folder, or was replaced by a symlink.",

@@ -1,0 +1,215 @@
+"""Reading, writing, editing and creating files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ragforge_tui.config import ToolSettings
+from ragforge_tui.errors import ToolError
+from ragforge_tui.tools import Toolbox
+from tests.tools.conftest import Call
+
+
+async def test_lines_are_numbered_and_ranges_cut(folder: Path, call: Call) -> None:
+    (folder / "a.txt").write_text("one\ntwo\nthree\n")
+    assert (await call("read_file", path="a.txt")).text == "     1\tone\n     2\ttwo\n     3\tthree"
+    part = (await call("read_file", path="a.txt", start_line="2", end_line=2.0)).text
+    assert part == "     2\ttwo\n[Lines 2 to 2 of 3.]"
+    assert "has 3 lines" in (await call("read_file", path="a.txt", start_line=9)).text
+
+
+async def test_long_files_and_lines_are_cut_with_a_way_on(folder: Path, tmp_path: Path) -> None:
+    settings = ToolSettings(max_output_chars=3_000)
+    box = Toolbox(folder, settings, undo_dir=tmp_path / "undo", state_dir=tmp_path / "state")
+    (folder / "long.txt").write_text("x" * 5_000 + "\n" + "line\n" * 2_000)
+    outcome = await (await box.prepare("read_file", '{"path": "long.txt"}')).run()
+    assert len(outcome.text) < 3_200
+    assert "[line cut, 5000 characters]" in outcome.text
+    assert "read on with start_line=" in outcome.text
+    assert outcome.full_size == 15_001
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "héllo wörld\nsecond\n".encode(),
+        "héllo wörld\nsecond\n".encode("utf-8-sig"),
+        b"\xff\xfe" + "héllo wörld\nsecond\n".encode("utf-16-le"),
+        b"\xfe\xff" + "héllo wörld\nsecond\n".encode("utf-16-be"),
+        "héllo wörld\nsecond\n".encode("latin-1"),
+        "héllo wörld\r\nsecond\r\n".encode(),
+        "héllo wörld\r\nsecond\r\n".encode("latin-1"),
+    ],
+)
+async def test_encoding_and_line_ends_survive_an_edit(folder: Path, call: Call, content: bytes) -> None:
+    (folder / "a.txt").write_bytes(content)
+    assert "héllo wörld" in (await call("read_file", path="a.txt")).text
+    outcome = await call("edit_file", path="a.txt", old_string="second\n", new_string="2nd\nthird\n")
+    assert outcome.success, outcome.text
+    reverted = await call("edit_file", path="a.txt", old_string="2nd\nthird", new_string="second")
+    assert reverted.success, reverted.text
+    assert (folder / "a.txt").read_bytes() == content
+
+
+async def test_write_keeps_encoding_and_line_ends_of_what_was_there(folder: Path, call: Call) -> None:
+    (folder / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    await call("write_file", path="a.txt", content="three\n")
+    assert (folder / "a.txt").read_bytes() == b"\xef\xbb\xbfthree\r\n"
+
+
+async def test_binary_is_refused(folder: Path, call: Call) -> None:
+    (folder / "a.bin").write_bytes(b"\x7fELF\x00\x01\x02")
+    outcome = await call("read_file", path="a.bin")
+    assert not outcome.success
+    assert "binary" in outcome.text
+
+
+async def test_missing_file_and_folder(folder: Path, call: Call) -> None:
+    (folder / "sub").mkdir()
+    assert "does not exist" in (await call("read_file", path="nope.txt")).text
+    assert "list_directory" in (await call("read_file", path="sub")).text
+
+
+async def test_escape_sequences_in_a_file_are_shown_not_sent(folder: Path, box: Toolbox, call: Call) -> None:
+    (folder / "evil.txt").write_text("a\x1b]0;owned\x07b\u202ec\n")
+    text = (await call("read_file", path="evil.txt")).text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "a␛]0;owned␇b" in text
+    prepared = await box.prepare(
+        "write_file", json.dumps({"path": "x.sh", "content": "\x1b[8mrm -rf /\x1b[0m\r\x00\n"})
+    )
+    assert prepared.approval is not None
+    assert "\x1b" not in prepared.approval.detail
+    assert "␛[8mrm -rf /" in prepared.approval.detail
+
+
+async def test_edit_must_be_read_first_and_unchanged_since(folder: Path, box: Toolbox, call: Call) -> None:
+    (folder / "a.txt").write_text("one\n")
+    edit = json.dumps({"path": "a.txt", "old_string": "one", "new_string": "two"})
+    with pytest.raises(ToolError, match="not read in this session"):
+        await box.prepare("edit_file", edit)
+    await call("read_file", path="a.txt")
+    (folder / "a.txt").write_text("one \n")
+    for name, arguments in (("edit_file", edit), ("write_file", '{"path": "a.txt", "content": "x"}')):
+        with pytest.raises(ToolError, match="changed since it was read"):
+            await box.prepare(name, arguments)
+
+
+async def test_file_that_changes_while_the_approval_waits_is_left_alone(folder: Path, box: Toolbox, call: Call) -> None:
+    (folder / "a.txt").write_text("one\n")
+    await call("read_file", path="a.txt")
+    prepared = await box.prepare("edit_file", '{"path": "a.txt", "old_string": "one", "new_string": "two"}')
+    (folder / "a.txt").write_text("one, by somebody else\n")
+    outcome = await prepared.run()
+    assert not outcome.success
+    assert (folder / "a.txt").read_text() == "one, by somebody else\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "expected"),
+    [("x = 1", "not unique in a.py: it starts on lines 1, 3"), ("x = 2", "does not occur"), ("", "empty")],
+)
+async def test_edit_that_fits_nowhere_or_twice(folder: Path, box: Toolbox, call: Call, old: str, expected: str) -> None:
+    (folder / "a.py").write_text("x = 1\n\nx = 1\n")
+    await call("read_file", path="a.py")
+    with pytest.raises(ToolError, match=expected):
+        await box.prepare("edit_file", json.dumps({"path": "a.py", "old_string": old, "new_string": "y"}))
+
+
+async def test_edit_tells_where_only_white_space_differs(folder: Path, box: Toolbox, call: Call) -> None:
+    (folder / "a.py").write_text("def f():\n    return 1\n")
+    await call("read_file", path="a.py")
+    with pytest.raises(ToolError, match="on line 2"):
+        await box.prepare("edit_file", '{"path": "a.py", "old_string": "\\treturn 1", "new_string": "y"}')
+
+
+async def test_edit_shows_a_diff_and_may_follow_itself(folder: Path, box: Toolbox, call: Call) -> None:
+    (folder / "a.txt").write_text("".join(f"line {number}\n" for number in range(1, 41)))
+    await call("read_file", path="a.txt")
+    prepared = await box.prepare("edit_file", '{"path": "a.txt", "old_string": "line 20", "new_string": "twenty"}')
+    assert prepared.approval is not None
+    assert prepared.approval.kind == "write"
+    assert prepared.approval.detail.splitlines() == [
+        "--- a/a.txt",
+        "+++ b/a.txt",
+        "@@ -17,7 +17,7 @@",
+        " line 17",
+        " line 18",
+        " line 19",
+        "-line 20",
+        "+twenty",
+        " line 21",
+        " line 22",
+        " line 23",
+    ]
+    outcome = await prepared.run()
+    assert outcome.data["diff"] == prepared.approval.detail
+    assert (await call("edit_file", path="a.txt", old_string="twenty", new_string="20")).success
+
+
+async def test_create_fails_when_present_also_in_the_last_moment(folder: Path, box: Toolbox, call: Call) -> None:
+    prepared = await box.prepare("create_file", '{"path": "deep/er/a.txt", "content": "mine"}')
+    assert (await prepared.run()).success
+    with pytest.raises(ToolError, match="already exists"):
+        await box.prepare("create_file", '{"path": "deep/er/a.txt", "content": "x"}')
+    late = await box.prepare("create_file", '{"path": "b.txt", "content": "mine"}')
+    (folder / "b.txt").write_text("theirs")
+    assert not (await late.run()).success
+    assert (folder / "b.txt").read_text() == "theirs"
+
+
+async def test_undo_of_writes(folder: Path, box: Toolbox, call: Call) -> None:
+    (folder / "a.txt").write_bytes(b"old \xff")
+    data = (await call("write_file", path="a.txt", content="new")).data
+    box.undo.restore(box.workspace, "a.txt", data["before"], data["after"])
+    assert (folder / "a.txt").read_bytes() == b"old \xff"
+    box.undo.restore(box.workspace, "a.txt", data["after"], data["before"])
+    assert (folder / "a.txt").read_text() == "new"
+    created = (await call("create_file", path="b.txt", content="x")).data
+    assert created["before"] == ""
+    box.undo.restore(box.workspace, "b.txt", created["before"], created["after"])
+    assert not (folder / "b.txt").exists()
+
+
+async def test_undo_leaves_a_file_that_changed_since(folder: Path, box: Toolbox, call: Call) -> None:
+    (folder / "a.txt").write_text("old")
+    data = (await call("write_file", path="a.txt", content="new")).data
+    (folder / "a.txt").write_text("by hand")
+    with pytest.raises(ToolError, match="changed since"):
+        box.undo.restore(box.workspace, "a.txt", data["before"], data["after"])
+    assert (folder / "a.txt").read_text() == "by hand"
+
+
+async def test_undo_store_notices_damage_and_nonsense(box: Toolbox, tmp_path: Path) -> None:
+    digest = box.undo.keep(b"content")
+    assert box.undo.keep(b"content") == digest
+    assert box.undo.load(digest) == b"content"
+    stored = next(path for path in (tmp_path / "undo").rglob("*") if path.is_file())
+    assert stored.stat().st_mode & 0o077 == 0
+    stored.write_bytes(b"damaged")
+    for bad in (digest, "0" * 64, "../../etc/passwd", ""):
+        with pytest.raises(ToolError):
+            box.undo.load(bad)
+
+
+async def test_nothing_is_written_when_the_earlier_content_cannot_be_kept(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "undo").write_text("a file where the folder should be")
+    box = Toolbox(folder, ToolSettings(), undo_dir=tmp_path / "undo", state_dir=tmp_path / "state")
+    (folder / "a.txt").write_text("old")
+    outcome = await (await box.prepare("write_file", '{"path": "a.txt", "content": "new"}')).run()
+    assert not outcome.success
+    assert (folder / "a.txt").read_text() == "old"
+
+
+async def test_secrets_and_git_are_never_covered_by_a_session_grant(folder: Path, box: Toolbox, call: Call) -> None:
+    (folder / ".env").write_text("A=old-secret\n")
+    for path in (".env", ".git/hooks/pre-commit"):
+        prepared = await box.prepare("write_file", json.dumps({"path": path, "content": "x"}))
+        assert prepared.approval is not None
+        assert prepared.approval.session_scope == ""
+    outcome = await call("write_file", path=".env", content="A=new")
+    assert "old-secret" not in outcome.text + str(outcome.data)
