@@ -244,7 +244,8 @@ async def _has_data(tx: AsyncManagedTransaction) -> bool:
 
 
 async def _applied(tx: AsyncManagedTransaction) -> set[str]:
-    result = await tx.run("MATCH (m:RagforgeMigration) RETURN m.name AS name")
+    # Without the version node nothing counts as applied: both are written together, so somebody removed it.
+    result = await tx.run("MATCH (v:RagforgeSchema {name: 'schema'}), (m:RagforgeMigration) RETURN m.name AS name")
     return {record["name"] async for record in result}
 
 

@@ -1,0 +1,182 @@
+"""The journal: nothing acknowledged is lost, nothing is written in twice, and it needs no luck with processes."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ragforge_tui.errors import GraphError, GraphUnavailableError
+from ragforge_tui.graph import Graph, Journal, Store
+from ragforge_tui.models import FileAccess, ToolResult, now
+from tests.support.records import call_of, conversation, message, one_turn
+
+
+@pytest.fixture
+def store(graph: Graph) -> Store:
+    return Store(graph)
+
+
+def files_in(folder: Path) -> list[Path]:
+    """What lies in a folder."""
+    return list(folder.iterdir())
+
+
+class AwayStore:
+    """A store whose graph goes away after a number of operations."""
+
+    def __init__(self, store: Store, after: int) -> None:
+        self._store = store
+        self._left = after
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            if self._left == 0:
+                raise GraphUnavailableError("away")
+            self._left -= 1
+            return await getattr(self._store, name)(*args, **kwargs)
+
+        return call
+
+
+def a_turn_in(journal: Journal, conversation_id: str, guessed: int) -> None:
+    """Journal a turn as the engine does while the graph is away: the index is a guess."""
+    journal.append("begin_turn", message(conversation_id, content="q \ud83d", turn_index=guessed))
+    answer = message(conversation_id, role="assistant", turn_index=guessed, state="streaming")
+    journal.append("add_message", answer)
+    call = call_of(answer.uuid)
+    journal.append("start_tool_call", call, conversation_id=conversation_id)
+    call.result = ToolResult(uuid=call.uuid + "r", tool_call_id=call.uuid, success=True, result="{}", timestamp=now())
+    call.files = [FileAccess(path="a.py", access="read")]
+    journal.append("finish_tool_call", call, workspace="/w")
+    journal.append("finish_message", msgspec.structs.replace(answer, content="a", state="complete"))
+    journal.append("index_turn", conversation_id=conversation_id, turn_index=guessed, turn_text="needle", lex_key="k")
+
+
+async def test_a_turn_is_written_in_once(store: Store, tmp_path: Path) -> None:
+    c = conversation()
+    journal = Journal(tmp_path / "journal")
+    assert journal.pending() == 0
+    journal.append("create_conversation", c)
+    a_turn_in(journal, c.uuid, 1)
+    journal.append("update_conversation", uuid=c.uuid, status="deleted", deleted_at=now())
+    journal.append("update_conversation", uuid=c.uuid, status="active", deleted_at=None, title="T")
+    assert journal.pending() == 9
+    assert await journal.drain(store) == 9
+    assert await journal.drain(store) == journal.pending() == 0
+    assert files_in(tmp_path / "journal") == []
+    [turn] = await store.turns(c.uuid, start=1, end=9)
+    assert [(m.content, m.state) for m in turn.messages] == [("q �", "complete"), ("a", "complete")]
+    assert turn.messages[1].tool_calls[0].files == [FileAccess(path="a.py", access="read")]
+    assert [hit.turn_index for hit in await store.search("needle")] == [1]
+    assert (await store.get_conversation(c.uuid)).title == "T"
+
+
+async def test_guessed_turn_indexes_move_to_where_there_is_room(store: Store, tmp_path: Path) -> None:
+    c = await store.create_conversation(conversation())
+    journal = Journal(tmp_path)
+    a_turn_in(journal, c.uuid, 1)
+    a_turn_in(journal, c.uuid, 2)
+    await one_turn(store, c.uuid, "somebody else was first")
+    await journal.drain(store)
+    turns = await store.turns(c.uuid, start=1, end=9)
+    assert [(t.turn_index, [m.position for m in t.messages]) for t in turns] == [(1, [0, 1]), (2, [0, 1]), (3, [0, 1])]
+    assert [h.turn_index for h in await store.search("needle")] == [2, 3]
+
+
+async def test_cut_short_anywhere_it_still_stores_once(store: Store, tmp_path: Path) -> None:
+    c = await store.create_conversation(conversation())
+    journal = Journal(tmp_path)
+    a_turn_in(journal, c.uuid, 5)
+    for after in range(6):
+        with pytest.raises(GraphUnavailableError):
+            await journal.drain(AwayStore(store, after))  # type: ignore[arg-type]
+        assert journal.pending() == 6
+    assert await journal.drain(store) == 6
+    counted = await store.get_conversation(c.uuid)
+    assert (counted.message_count, counted.next_turn) == (2, 2)
+
+
+async def test_a_torn_last_line_is_left_out_and_a_refused_record_kept_aside(store: Store, tmp_path: Path) -> None:
+    c = await store.create_conversation(conversation())
+    journal = Journal(tmp_path)
+    journal.append("begin_turn", message(c.uuid, content="whole"))
+    journal.append("begin_turn", message("no such conversation", content="lost home"))
+    journal.append("begin_turn", message(c.uuid, content="whole too"))
+    journal.close()
+    [path] = files_in(tmp_path)
+    with path.open("ab") as file:
+        file.write(b'{"op":"begin_turn","rec')
+    assert await journal.drain(store) == 2
+    turns = await store.turns(c.uuid, start=1, end=9)
+    assert [t.messages[0].content for t in turns] == ["whole", "whole too"]
+    [rejected] = files_in(tmp_path)
+    assert b"lost home" in rejected.read_bytes()
+
+
+async def test_two_drain_side_by_side(store: Store, tmp_path: Path) -> None:
+    c = await store.create_conversation(conversation())
+    for n in range(4):
+        one = Journal(tmp_path)
+        a_turn_in(one, c.uuid, n + 1)
+        one.close()
+    written = await asyncio.gather(Journal(tmp_path).drain(store), Journal(tmp_path).drain(store))
+    assert sum(written) == 24
+    counted = await store.get_conversation(c.uuid)
+    assert (counted.message_count, counted.next_turn) == (8, 5)
+
+
+_OTHER = """
+import sys, time
+from pathlib import Path
+from ragforge_tui.graph import Journal
+from tests.support.records import message
+journal = Journal(Path(sys.argv[1]))
+journal.append("begin_turn", message(sys.argv[2], content="from another process"))
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+async def test_the_file_of_a_living_process_is_its_own_and_of_a_dead_one_is_taken_over(
+    store: Store, tmp_path: Path
+) -> None:
+    c = await store.create_conversation(conversation())
+    command = [sys.executable, "-c", _OTHER, str(tmp_path), c.uuid]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:  # noqa: ASYNC220 - a test may wait
+        assert other.stdout and other.stdout.readline() == b"ready\n"
+        journal = Journal(tmp_path)
+        assert await journal.drain(store) == 0
+        assert journal.pending() == 1
+        other.kill()
+        other.wait()
+    assert await journal.drain(store) == 1
+    assert (await store.turns(c.uuid, start=1, end=2))[0].messages[0].content == "from another process"
+
+
+def test_what_cannot_be_kept_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    with pytest.raises(GraphError, match="journal"):
+        Journal(blocker).append("create_conversation", conversation())
+    with pytest.raises(ValueError, match="purge"):
+        Journal(tmp_path).append("purge", uuid="x")
+
+    journal = Journal(tmp_path / "j")
+    journal.append("create_conversation", conversation())
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(GraphError, match="No space left"):
+        journal.append("create_conversation", conversation())
+    monkeypatch.undo()
+    assert journal.pending() == 1, "half a record must not stand before the next"
+    journal.append("create_conversation", conversation())
+    assert journal.pending() == 2

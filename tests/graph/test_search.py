@@ -1,0 +1,111 @@
+"""Search: what is found, what never is, and that no input is query syntax."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragforge_tui.graph import Graph, Store
+from ragforge_tui.graph.search import MAX_TERMS, terms
+from ragforge_tui.graph.snippets import SNIPPET_CHARS, excerpt, matcher
+from ragforge_tui.models import now
+from tests.support.records import conversation, message, one_turn
+
+
+@pytest.fixture
+def store(graph: Graph) -> Store:
+    return Store(graph)
+
+
+async def test_finds_says_where_and_highlights(store: Store) -> None:
+    c = await store.create_conversation(conversation(title="Dogs"))
+    other = await store.create_conversation(conversation(title="Cats"))
+    await one_turn(store, other.uuid, "nothing here")
+    await one_turn(store, c.uuid, "first")
+    asked = await one_turn(store, c.uuid, "the dogs\nwere running in src/app.py")
+    [hit] = await store.search("dog run")
+    assert (hit.conversation_id, hit.title, hit.turn_index) == (c.uuid, "Dogs", 2)
+    assert (hit.message_uuid, hit.role, hit.timestamp) == (asked.uuid, "user", asked.timestamp)
+    assert [hit.snippet[a:b] for a, b in hit.highlights] == ["dogs", "running"]
+    assert [h.turn_index for h in await store.search("src/app.py")] == [2]
+
+
+async def test_indexed_turn_is_found_by_its_answer(store: Store) -> None:
+    c = await store.create_conversation(conversation())
+    await one_turn(store, c.uuid, "question", answer="a long talk about xylophones")
+    assert await store.search("xylophone") == []
+    await store.index_turn(c.uuid, 1, turn_text="question\nxylophones", lex_key="window", language="en")
+    [hit] = await store.search("xylophone")
+    assert hit.role == "assistant"
+    assert [hit.snippet[a:b] for a, b in hit.highlights] == ["xylophones"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['"', "dog AND (", "dog\\", "+dog -dog", "tit*le:dog~2^", "[a TO", "dog/", "&& || !", "{", "conversation_id:dog"],
+)
+async def test_nothing_typed_is_syntax(store: Store, query: str) -> None:
+    c = await store.create_conversation(conversation())
+    await one_turn(store, c.uuid, "a dog")
+    hits = await store.search(query)
+    assert len(hits) == (1 if "dog" in query else 0)
+
+
+async def test_scope(store: Store) -> None:
+    here = await store.create_conversation(conversation(workspace="/here"))
+    there = await store.create_conversation(conversation(workspace="/there"))
+    secret = await store.create_conversation(conversation(workspace="/here", private=True))
+    gone = await store.create_conversation(conversation(workspace="/here"))
+    for c in (here, there, secret, gone):
+        await one_turn(store, c.uuid, "the needle")
+    await store.update_conversation(gone.uuid, status="deleted", deleted_at=now())
+
+    async def found(**scope: str) -> set[str]:
+        return {hit.conversation_id for hit in await store.search("needle", **scope)}  # type: ignore[arg-type]
+
+    assert await found() == {here.uuid, there.uuid}
+    assert await found(workspace="/here") == {here.uuid}
+    assert await found(workspace="/nowhere") == set()
+    assert await found(conversation_id=secret.uuid) == {secret.uuid}
+    assert await found(conversation_id=gone.uuid) == set()
+    assert await found(conversation_id=there.uuid) == {there.uuid}
+    await store.update_conversation(gone.uuid, status="archived", deleted_at=None)
+    assert await found(workspace="/here") == {here.uuid, gone.uuid}
+
+
+async def test_one_match_among_many_private_ones(store: Store) -> None:
+    hidden = await store.create_conversation(conversation(private=True))
+    for _ in range(30):
+        await store.begin_turn(message(hidden.uuid, content="needle needle needle"))
+    shown = await store.create_conversation(conversation())
+    await one_turn(store, shown.uuid, "hay hay hay needle hay hay hay")
+    assert [hit.conversation_id for hit in await store.search("needle", limit=3)] == [shown.uuid]
+
+
+async def test_limits(store: Store) -> None:
+    c = await store.create_conversation(conversation())
+    for n in range(6):
+        await one_turn(store, c.uuid, f"needle {n}")
+    assert len(await store.search("needle", limit=4)) == 4
+    assert await store.search("needle", limit=0) == []
+    assert await store.search("  ") == []
+    assert len(await store.search("needle " + " ".join(f"w{n}" for n in range(5000)), limit=2)) == 2
+
+
+def test_terms() -> None:
+    found = terms("Dog dog, src/app.py it's a_b résumé 漢字!")
+    assert found == ["dog", "src", "app.py", "it's", "a_b", "résumé", "漢字"]
+    assert len(terms(" ".join(f"w{n}" for n in range(500)))) == MAX_TERMS
+
+
+def test_excerpt_of_a_long_text_is_around_the_matches() -> None:
+    text = "fox " + "filler " * 500 + "the quick\x1b[31m brown\nfoxes jumping " + "filler " * 500
+    snippet, highlights = excerpt(text, matcher(["fox", "quick", "jump"]))
+    assert len(snippet) <= SNIPPET_CHARS
+    assert [snippet[a:b] for a, b in highlights] == ["quick", "foxes", "jumping"]
+    assert "\x1b" not in snippet and "\n" not in snippet
+    assert snippet.startswith("…") and snippet.endswith("…")
+
+
+def test_excerpt_without_a_match_is_the_beginning() -> None:
+    assert excerpt("short text", matcher(["zebra"])) == ("short text", [])
+    assert excerpt("", matcher(["zebra"])) == ("", [])

@@ -1,0 +1,153 @@
+"""Export, import and purge: lossless, once, and without leftovers."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from ragforge_tui.errors import GraphError, NotFoundError
+from ragforge_tui.graph import Graph, Store
+from ragforge_tui.models import ConversationExport, FileAccess, ToolCall, ToolResult, Usage, now
+from tests.support.records import call_of, conversation, message, one_turn, rows_of
+
+_NODES = "MATCH (n) WHERE NOT n:RagforgeSchema AND NOT n:RagforgeMigration RETURN n.uuid"
+
+
+@pytest.fixture
+def store(graph: Graph) -> Store:
+    return Store(graph)
+
+
+def with_result(call: ToolCall, text: str, *paths: str) -> ToolCall:
+    """The call, finished."""
+    result = ToolResult(
+        uuid=str(uuid.uuid4()),
+        tool_call_id=call.uuid,
+        success=False,
+        result=msgspec.json.encode({"text": text}).decode(),
+        error="failed",
+        timestamp=now(),
+        result_size_bytes=len(text) + 100,
+    )
+    files = [FileAccess(path=path, access="read") for path in paths]
+    return msgspec.structs.replace(call, success=False, duration_ms=3, result=result, files=files)
+
+
+async def filled(store: Store, **fields: object) -> str:
+    """A conversation with a bit of everything."""
+    c = await store.create_conversation(conversation(title="T", tags=["é"], workspace="/w", **fields))
+    for n in range(3):
+        asked = await store.begin_turn(message(c.uuid, content=f"question {n}"))
+        answer = message(
+            c.uuid, role="assistant", turn_index=asked.turn_index, reasoning="r", usage=Usage(input_tokens=n)
+        )
+        answer = await store.add_message(answer)
+        for ordinal in range(2):
+            call = call_of(answer.uuid, ordinal=ordinal, reasoning="why")
+            await store.start_tool_call(call, c.uuid)
+            await store.finish_tool_call(with_result(call, f"result {n}", "shared.py", f"{c.uuid}-{n}.py"), "/w")
+        await store.finish_message(msgspec.structs.replace(answer, content=f"answer {n}", state="complete"))
+        await store.store_persona(answer.uuid, "Ada", "digest", "text")
+        await store.store_context(answer.uuid, "[]", 1, f"d{n}")
+    await store.supersede(c.uuid, 3)
+    await store.add_message(message(c.uuid, role="assistant", turn_index=3, content="y" * 1_200_000))
+    return c.uuid
+
+
+def through_json(e: ConversationExport) -> ConversationExport:
+    """As it comes back from a file."""
+    return msgspec.json.decode(msgspec.json.encode(e), type=ConversationExport)
+
+
+async def test_export_import_export_is_equal_and_twice_is_once(store: Store, graph: Graph) -> None:
+    uuid = await filled(store)
+    first = await store.export(uuid)
+    assert [t.turn_index for t in first.turns] == [1, 2, 3]
+    await store.purge(uuid)
+    for _ in range(2):
+        await store.import_(through_json(first))
+        assert await store.export(uuid) == first
+    nodes = await rows_of(graph, _NODES)
+    relationships = await rows_of(graph, "MATCH ()-[r]->() RETURN 1 AS one")
+    await store.import_(first)
+    assert await rows_of(graph, _NODES) == nodes
+    assert await rows_of(graph, "MATCH ()-[r]->() RETURN 1 AS one") == relationships
+    assert [hit.turn_index for hit in await store.search("answer 1", limit=1)] == [2]
+    more = await store.begin_turn(message(uuid, content="and on"))
+    assert more.turn_index == 4
+
+
+async def test_import_brings_back_what_was_deleted(store: Store) -> None:
+    c = await store.create_conversation(conversation())
+    await one_turn(store, c.uuid, "q")
+    kept = await store.export(c.uuid)
+    await store.update_conversation(c.uuid, status="deleted", deleted_at=now())
+    assert (await store.import_(kept)).status == "active"
+    assert (await store.get_conversation(c.uuid)).deleted_at is None
+
+
+async def test_import_refuses_another_conversation_in_the_same_places(store: Store) -> None:
+    c = await store.create_conversation(conversation())
+    await one_turn(store, c.uuid, "q")
+    kept = await store.export(c.uuid)
+    kept.turns[0].messages[0].uuid = "another"
+    with pytest.raises(GraphError, match="already"):
+        await store.import_(kept)
+    assert (await store.turns(c.uuid, start=1, end=2))[0].messages[0].content == "q"
+
+
+async def test_a_branch_travels_with_the_turns_it_shares(store: Store) -> None:
+    root = await store.create_conversation(conversation(title="root"))
+    for n in range(1, 4):
+        await one_turn(store, root.uuid, f"root {n}")
+    child = await store.create_conversation(conversation(branch_of=root.uuid, branch_turn=2))
+    await one_turn(store, child.uuid, "child 3")
+    whole_root, whole_child = await store.export(root.uuid), await store.export(child.uuid)
+    await store.purge(child.uuid)
+    await store.purge(root.uuid)
+    await store.import_(through_json(whole_child))
+    assert await store.export(child.uuid) == whole_child
+    await store.import_(through_json(whole_root))
+    assert await store.export(root.uuid) == whole_root
+    assert await store.export(child.uuid) == whole_child
+
+
+async def test_purge_leaves_no_orphans_and_keeps_what_others_use(store: Store, graph: Graph) -> None:
+    one, two = await filled(store), await filled(store)
+    await store.purge(one)
+    with pytest.raises(NotFoundError):
+        await store.get_conversation(one)
+    left = await store.export(two)
+    assert len(left.turns) == 3
+    assert left.turns[0].messages[1].tool_calls[0].files[0].path == "shared.py"
+    assert await rows_of(graph, _NODES.replace("WHERE", "WHERE NOT (n)--() AND")) == 0
+    assert await rows_of(graph, "MATCH (f:File) RETURN f.path") == 4
+    await store.purge(two)
+    assert await rows_of(graph, _NODES) == 0
+
+
+async def test_purge_of_a_parent_with_branches_archives_it(store: Store) -> None:
+    root = await store.create_conversation(conversation())
+    await one_turn(store, root.uuid, "root 1")
+    child = await store.create_conversation(conversation(branch_of=root.uuid, branch_turn=1))
+    await store.update_conversation(root.uuid, status="deleted", deleted_at=now())
+    await store.purge(root.uuid)
+    kept = await store.get_conversation(root.uuid)
+    assert (kept.status, kept.deleted_at) == ("archived", None)
+    assert len(await store.turns(child.uuid, start=1, end=2)) == 1
+
+
+async def test_what_was_deleted_long_ago_is_purged(store: Store) -> None:
+    old, fresh, active = [await store.create_conversation(conversation()) for _ in range(3)]
+    await one_turn(store, old.uuid, "x")
+    await store.update_conversation(old.uuid, status="deleted", deleted_at=now() - timedelta(days=8))
+    await store.update_conversation(fresh.uuid, status="deleted", deleted_at=now() - timedelta(days=6))
+    assert await store.purge_expired() == 1
+    assert await store.purge_expired() == 0
+    assert (await store.get_conversation(fresh.uuid)).status == "deleted"
+    assert (await store.get_conversation(active.uuid)).status == "active"
+    with pytest.raises(NotFoundError):
+        await store.get_conversation(old.uuid)
