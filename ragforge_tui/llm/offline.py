@@ -1,34 +1,126 @@
-"""The built-in assistant: answers without any language model, from the files and the memory. Leans on `base`."""
+"""The built-in assistant: answers without any language model, from the files and the memory.
+
+It runs the same loop as a model: it asks for tools, sees their results in the next request and quotes what it found
+with path and line. Everything follows from the messages alone, so the same conversation gets the same answer. Used
+by the conversation room through `ChatModel`; understanding and wording are in `offline_intents` and `offline_answers`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from ragforge_tui.llm.base import OFFLINE_NAME, Messages
-from ragforge_tui.llm.parts import Finished, ModelPart, TextPart
+from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, OFFLINE_NAME, Messages
+from ragforge_tui.llm.offline_answers import Done, Evidence, answer
+from ragforge_tui.llm.offline_intents import Intent, key_terms, understand
+from ragforge_tui.llm.offline_plan import Wish, next_calls
+from ragforge_tui.llm.parts import Finished, ModelPart, TextPart, ToolRequest
 from ragforge_tui.models import Usage
+
+_MOST_ROUNDS = 4
+_PIECE = re.compile(r"\s*\S+\s*")
 
 
 class OfflineAssistant:
     """A deterministic `ChatModel` that says plainly that it is not a language model."""
 
     name = OFFLINE_NAME
-    context_window = 32_768
+    context_window = DEFAULT_CONTEXT_WINDOW
     offline = True
     destination = "this machine"
 
     async def stream(
         self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_prefix: int = 0
     ) -> AsyncGenerator[ModelPart, None]:
-        """Answer in small pieces."""
-        for piece in re.findall(r"\S+\s*", "I am the offline assistant, not a language model."):
+        """Ask for the next tools, or answer from what they gave, in small pieces."""
+        start = _last_question(messages)
+        intent = understand(_text(messages[start])) if messages else Intent(kind="help")
+        done = _done(messages[start + 1 :])
+        rounds = sum(1 for message in messages[start + 1 :] if message.get("tool_calls"))
+        offered = {str(tool["function"]["name"]) for tool in tools or []}
+        wishes = next_calls(intent, done, offered) if rounds < _MOST_ROUNDS else []
+        if wishes:
+            for number, wish in enumerate(wishes):
+                yield _request(wish, f"offline_{start}_{rounds}_{number}")
+            yield Finished(reason="tool_calls", usage=_usage(messages, ""))
+            return
+        evidence = Evidence(
+            intent=intent,
+            done=done,
+            past=_past(messages[:start], intent.terms),
+            first=not any(message.get("role") == "assistant" for message in messages[:start]),
+        )
+        text = answer(evidence)
+        for piece in _PIECE.findall(text):
             yield TextPart(piece)
             await asyncio.sleep(0)
-        yield Finished(reason="stop", usage=Usage(cost_usd=0.0))
+        yield Finished(reason="stop", usage=_usage(messages, text))
 
     async def complete(self, messages: Messages, *, max_tokens: int | None = None) -> tuple[str, Usage]:
-        """The first words of the last message."""
-        return str(messages[-1].get("content", ""))[:200], Usage(cost_usd=0.0)
+        """The beginning of the last message: no summary, but never wrong."""
+        question = _text(messages[_last_question(messages)]) if messages else ""
+        words = " ".join(question.split())[: (max_tokens or 50) * 4]
+        return words, _usage(messages, words)
+
+
+def _last_question(messages: Messages) -> int:
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].get("role") == "user":
+            return index
+    return max(0, len(messages) - 1)
+
+
+def _text(message: dict[str, Any]) -> str:
+    content = message.get("content") or ""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return str(content)
+
+
+def _done(messages: Messages) -> list[Done]:
+    """The tool calls of this turn that have a result, in order."""
+    results = {str(m.get("tool_call_id")): _text(m) for m in messages if m.get("role") == "tool"}
+    done: list[Done] = []
+    for message in messages:
+        for call in message.get("tool_calls") or []:
+            if (result := results.get(str(call["id"]))) is not None:
+                function = call["function"]
+                done.append(Done(name=function["name"], arguments=_arguments(function["arguments"]), text=result))
+    return done
+
+
+def _arguments(written: str) -> dict[str, Any]:
+    try:
+        arguments = json.loads(written)
+    except ValueError:
+        return {}
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _request(wish: Wish, call_id: str) -> ToolRequest:
+    arguments = {**wish.arguments, "reason": wish.reason}
+    return ToolRequest(id=call_id, name=wish.name, arguments=json.dumps(arguments, ensure_ascii=False))
+
+
+def _past(messages: Messages, terms: list[str]) -> list[tuple[str, str]]:
+    """What was said before about the terms: (who, line), the newest last."""
+    if not terms:
+        return []
+    wanted = [term.lower() for term in terms]
+    found: list[tuple[str, str]] = []
+    for message in messages:
+        if message.get("role") not in ("user", "assistant"):
+            continue
+        for line in _text(message).splitlines():
+            if any(term in line.lower() for term in wanted) and key_terms(line):
+                found.append((str(message["role"]), line.strip()))
+    return found[-5:]
+
+
+def _usage(messages: Messages, text: str) -> Usage:
+    """Rough counts; there is no tokenizer behind it and nothing to pay."""
+    read = sum(len(_text(message)) for message in messages)
+    return Usage(input_tokens=read // 4, output_tokens=len(text) // 4, cost_usd=0.0)

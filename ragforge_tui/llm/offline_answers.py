@@ -1,0 +1,235 @@
+"""Words the offline assistant's answers: lines quoted from what the tools gave, with path and line.
+
+Used by `offline` and `offline_plan`; pure functions over tool results. Nothing here invents: every fact in an answer
+is a line of a result.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from ragforge_tui.llm.offline_intents import Intent
+
+_HIT = re.compile(r"^(?P<path>[^\n]+?):(?P<line>\d+): ?(?P<text>.*)$")
+_NUMBERED = re.compile(r"^\s*(\d+)\t(.*)$")
+_DEFINITION = re.compile(
+    r"^\s*(?:async\s+)?(?:def|class|function|func|fn|struct|interface|type|const|export|#+)\b", re.I
+)
+_MOST_FILES = 2
+_MOST_QUOTED = 60
+_MOST_HITS = 6
+
+_INTRODUCTION = {
+    False: "I am the offline assistant, not a language model: I look things up in the files and in this memory and "
+    "quote them, but I do not reason about them.",
+    True: "Je suis l'assistant hors ligne, pas un modèle de langage : je cherche dans les fichiers et dans la mémoire "
+    "et je cite ce que je trouve, sans raisonner.",
+}
+_HELP = {
+    False: "You can ask me to:\n"
+    "- show a file: `what is in README.md`, `read src/app.py lines 10-40`\n"
+    "- find something: `where is load_config`, `find files named *.py`\n"
+    "- list a folder: `list the files in src`\n"
+    '- change a file: `replace "a" with "b" in notes.txt`, `create todo.txt with …`\n'
+    "- run a command: ``run `make test` ``\n"
+    "- answer a question from the files: its words are searched for and the best lines quoted.\n\n"
+    "For a real conversation choose a model with /model.",
+    True: "Vous pouvez me demander :\n"
+    "- de montrer un fichier : `montre README.md`, `lis src/app.py lignes 10 à 40`\n"
+    "- de chercher : `où est load_config`, `trouve les fichiers *.py`\n"
+    "- de lister un dossier : `liste les fichiers dans src`\n"
+    '- de changer un fichier : `remplace "a" par "b" dans notes.txt`, `crée todo.txt avec …`\n'
+    "- de lancer une commande : ``lance `make test` ``\n"
+    "- de répondre à partir des fichiers : les mots de la question sont cherchés et les meilleures lignes citées.\n\n"
+    "Pour une vraie conversation, choisissez un modèle avec /model.",
+}
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call of this turn and what it gave."""
+
+    name: str
+    arguments: dict[str, Any]
+    text: str
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that matched."""
+
+    path: str
+    line: int
+    text: str
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """All an answer is made of.
+
+    Attributes:
+        past: What was said in this conversation about the terms: (who, line).
+        first: Whether it is the conversation's first answer.
+    """
+
+    intent: Intent
+    done: list[Done]
+    past: list[tuple[str, str]] = []
+    first: bool = False
+
+
+def is_listing(text: str) -> bool:
+    """Whether a result of read_file is lines, not the word that it failed."""
+    return any(_NUMBERED.match(line) for line in text.splitlines()[:1])
+
+
+def grep_hits(text: str) -> list[Hit]:
+    """The lines of a result of grep_files."""
+    matches = [_HIT.match(line) for line in text.splitlines()]
+    return [Hit(path=m["path"], line=int(m["line"]), text=m["text"]) for m in matches if m]
+
+
+def best_hits(hits: list[Hit], terms: list[str]) -> list[Hit]:
+    """The best line of each of the best files.
+
+    A term counts the more the fewer lines it is in; a line that defines something counts double.
+    """
+    low = [term.lower() for term in terms]
+    # The stem of a plain word was searched for, so its beginning is what counts here.
+    low = [term[: max(4, len(term) - 2)] if term.isalpha() and len(term) > 5 else term for term in low]
+    lines = [hit.text.lower() for hit in hits]
+    weight = {term: 1.0 / (1 + sum(term in line for line in lines)) for term in low}
+    best: dict[str, tuple[float, Hit]] = {}
+    seen: dict[str, set[str]] = {}
+    for hit, line in zip(hits, lines, strict=True):
+        found = {term for term in low if term in line}
+        seen.setdefault(hit.path, set()).update(found)
+        score = sum(weight[term] for term in found) * (2.0 if _DEFINITION.match(hit.text) else 1.0)
+        if hit.path not in best or score > best[hit.path][0]:
+            best[hit.path] = (score, hit)
+    order = sorted(best, key=lambda path: (-sum(weight[t] for t in seen[path]) - best[path][0], path))
+    return [best[path][1] for path in order[:_MOST_FILES]]
+
+
+def answer(evidence: Evidence) -> str:
+    """The answer to what was asked, from what was found."""
+    french = evidence.intent.french
+    if evidence.intent.kind in ("greet", "help"):
+        body = _HELP[french]
+        return f"{_INTRODUCTION[french]}\n\n{body}"
+    body = _lookup(evidence) if evidence.intent.kind == "lookup" else _outcome(evidence)
+    return f"{_INTRODUCTION[french]}\n\n{body}" if evidence.first else body
+
+
+def _outcome(evidence: Evidence) -> str:
+    intent, done = evidence.intent, evidence.done
+    if not done:
+        return (
+            "Je ne dispose pas de l'outil qu'il faudrait pour cela."
+            if intent.french
+            else "I was not given the tool that would need."
+        )
+    last = done[-1]
+    if last.name == "read_file" and is_listing(last.text):
+        return _file(intent, last)
+    if last.name == "run_command":
+        return f"`{intent.command}`\n\n{_fenced(last.text)}"
+    if last.name in ("create_file", "edit_file"):
+        return last.text
+    if last.name in ("list_directory", "glob_files", "search_files") and intent.kind != "read":
+        return _fenced(last.text)
+    return "\n\n".join(dict.fromkeys(call.text for call in done))
+
+
+def _file(intent: Intent, read: Done) -> str:
+    """A file: the lines asked about when they are in it, else its beginning."""
+    path = str(read.arguments.get("path", intent.path))
+    lines = read.text.splitlines()
+    matching = _matching(lines, intent.terms) if not intent.lines else []
+    if matching:
+        quoted = [f"`{path}:{number}` {text.strip()}" for number, text in matching[:12]]
+        return "\n".join(f"- {line}" for line in quoted)
+    kept = lines[:_MOST_QUOTED]
+    numbers = [int(match[1]) for line in kept if (match := _NUMBERED.match(line))]
+    more = len(lines) - len(kept)
+    note = ""
+    if more > 0:
+        note = f"\n\n… encore {more} lignes." if intent.french else f"\n\n… {more} more lines."
+    return f"`{path}:{numbers[0]}-{numbers[-1]}`\n\n{_fenced(chr(10).join(kept))}{note}"
+
+
+def _matching(lines: list[str], terms: list[str]) -> list[tuple[int, str]]:
+    wanted = [term.lower() for term in terms]
+    numbered = [(int(m[1]), m[2]) for line in lines if (m := _NUMBERED.match(line))]
+    return [(number, text) for number, text in numbered if any(term in text.lower() for term in wanted)]
+
+
+def _lookup(evidence: Evidence) -> str:
+    intent = evidence.intent
+    parts = [*_quotes(evidence), *_files(evidence), *_memory(evidence)]
+    if parts:
+        return "\n\n".join(parts)
+    words = ", ".join(f"`{term}`" for term in intent.terms)
+    if intent.french:
+        missing = f"Je n'ai rien trouvé sur {words}." if words else "Je n'ai pas compris ce qu'il faut chercher."
+    else:
+        missing = f"I found nothing about {words}." if words else "I did not see what to look for."
+    return f"{missing}\n\n{_HELP[intent.french]}"
+
+
+def _quotes(evidence: Evidence) -> list[str]:
+    """The lines around the best matches, then further matches."""
+    parts: list[str] = []
+    read: set[str] = set()
+    for call in evidence.done:
+        if call.name == "read_file" and is_listing(call.text):
+            path = str(call.arguments.get("path", ""))
+            lines = {int(match[1]): line for line in call.text.splitlines() if (match := _NUMBERED.match(line))}
+            read.add(path)
+            parts.append(f"`{path}:{min(lines)}-{max(lines)}`\n\n{_fenced(chr(10).join(lines.values()))}")
+    hits = [hit for call in evidence.done if call.name == "grep_files" for hit in grep_hits(call.text)]
+    others = [hit for hit in hits if hit.path not in read]
+    if others:
+        heading = "Aussi :" if evidence.intent.french else "Also:"
+        listed = "\n".join(f"- `{hit.path}:{hit.line}` {_short(hit.text)}" for hit in others[:_MOST_HITS])
+        parts.append(f"{heading}\n{listed}" if parts else listed)
+    return parts
+
+
+def _files(evidence: Evidence) -> list[str]:
+    """Files that are named like what was asked, when the name really holds it."""
+    term = evidence.intent.terms[0].lower() if evidence.intent.terms else ""
+    found = [line.strip() for call in evidence.done if call.name == "search_files" for line in call.text.splitlines()]
+    named = [path for path in found if term and term in path.lower() and " " not in path]
+    if not named:
+        return []
+    heading = "Fichiers de ce nom :" if evidence.intent.french else "Files of that name:"
+    return [heading + "\n" + "\n".join(f"- `{path}`" for path in named)]
+
+
+def _memory(evidence: Evidence) -> list[str]:
+    """What was said before, here and in other conversations."""
+    french = evidence.intent.french
+    parts: list[str] = []
+    if evidence.past:
+        who = {"user": "vous" if french else "you", "assistant": "moi" if french else "me"}
+        lines = "\n".join(f"- {who[role]}: {_short(line)}" for role, line in evidence.past)
+        parts.append(("Dit plus tôt ici :\n" if french else "Said earlier here:\n") + lines)
+    for call in evidence.done:
+        wanted = [term.lower() for term in evidence.intent.terms]
+        if call.name == "search_history" and any(term in call.text.lower() for term in wanted):
+            heading = "Dans la mémoire :" if french else "From the memory:"
+            parts.append(f"{heading}\n\n{_fenced(call.text[:2000])}")
+    return parts
+
+
+def _short(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= 160 else f"{text[:159]}…"
+
+
+def _fenced(text: str) -> str:
+    """A code block whose fence is longer than any in the text."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text}\n{fence}"
