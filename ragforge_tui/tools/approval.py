@@ -16,7 +16,8 @@ Verdict = Literal["run", "ask"]
 
 
 class ApprovalPolicy:
-    """
+    """Decides from the need, the session's grants and the mode alone.
+
     | need                              | mode | granted    | verdict |
     |-----------------------------------|------|------------|---------|
     | none                              | any  | any        | run     |

@@ -7,6 +7,7 @@ is kept first; and a file that changed since it was read, or since its diff was 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Annotated, TypeVar
@@ -19,10 +20,12 @@ from ragforge_tui.errors import ToolError
 from ragforge_tui.models import FileAccess
 from ragforge_tui.tools.base import Access, ApprovalNeed, Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.diff import counts, unified_diff
+from ragforge_tui.tools.replacement import replace_once
 from ragforge_tui.tools.textfile import UTF8, decode, line_end_of, lines_of, visible, with_line_ends
 from ragforge_tui.tools.undo import UndoStore, digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
 
+_log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _LONGEST_LINE = 2_000
@@ -283,57 +286,6 @@ class EditFile(_WriteTool):
         return _Change(place=place, before=before, after=after, diff=diff)
 
 
-def replace_once(text: str, old: str, new: str, path: str) -> str:
-    """Replace the only occurrence of a piece; line ends of the file are kept.
-
-    Raises:
-        ToolError: When the piece is empty, equal to the new one, absent, or there more than once.
-    """
-    if not old:
-        raise ToolError("old_string is empty.", todo="Give the text to replace, or use write_file.", kind="no_match")
-    if old == new:
-        raise ToolError("old_string and new_string are equal: nothing to do.", kind="no_change")
-    line_end = line_end_of(text)
-    if line_end == "\r\n":
-        new = with_line_ends(new, line_end)
-    if old not in text and "\r\n" in text:
-        old = with_line_ends(old, "\r\n")
-    position = text.find(old)
-    if position < 0:
-        raise ToolError(
-            f"old_string does not occur in {path}.{_near_miss(text, old)}",
-            todo="Copy it exactly from the file, without line numbers and with its indentation.",
-            kind="no_match",
-        )
-    if text.find(old, position + 1) >= 0:
-        lines = [str(text.count("\n", 0, at) + 1) for at in _occurrences(text, old)]
-        raise ToolError(
-            f"old_string is not unique in {path}: it starts on lines {', '.join(lines)}.",
-            todo="Give more of the lines around it.",
-            kind="not_unique",
-        )
-    return text[:position] + new + text[position + len(old) :]
-
-
-def _occurrences(text: str, piece: str, most: int = 10) -> list[int]:
-    found: list[int] = []
-    at = text.find(piece)
-    while at >= 0 and len(found) < most:
-        found.append(at)
-        at = text.find(piece, at + 1)
-    return found
-
-
-def _near_miss(text: str, old: str) -> str:
-    """Where the piece would be if only white space counted for nothing."""
-    wanted = [line.strip() for line in old.strip().split("\n")]
-    lines = [line.strip() for line in text.split("\n")]
-    for index in range(len(lines) - len(wanted) + 1):
-        if lines[index] == wanted[0] and lines[index : index + len(wanted)] == wanted:
-            return f" With other white space it is on line {index + 1}."
-    return ""
-
-
 def secret_need(workspace: Workspace, place: Place) -> ApprovalNeed:
     """The approval for reading a file that may hold keys or passwords."""
     return ApprovalNeed(
@@ -408,4 +360,6 @@ async def finished_in_thread(work: Callable[[], _T]) -> _T:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
+        if not task.cancelled() and task.exception() is not None:
+            _log.warning("A write failed while its call was cancelled: %s", task.exception())
         raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec
@@ -31,8 +31,8 @@ class IgnoreRules:
 
     def __init__(self, root: Path, patterns: Sequence[str]) -> None:
         self._root = root
-        self._own = GitIgnoreSpec.from_lines(patterns)
-        self._specs: dict[str, GitIgnoreSpec | None] = {}
+        self._own = GitIgnoreSpec.from_lines(patterns) if patterns else None
+        self._chains: dict[str, list[tuple[GitIgnoreSpec, int]]] = {}
         self._above = self._outer_specs()
 
     def ignored(self, path: str, *, is_folder: bool) -> bool:
@@ -44,16 +44,9 @@ class IgnoreRules:
             return True
         subject = path + "/" if is_folder else path
         # The nearest file of rules that says anything decides.
-        folder = str(PurePosixPath(path).parent)
-        while True:
-            folder = "" if folder == "." else folder
-            spec = self._spec(folder)
-            below = subject[len(folder) + 1 :] if folder else subject
-            if spec is not None and (verdict := spec.check_file(below).include) is not None:
+        for spec, length in self._chain(path.rpartition("/")[0]):
+            if (verdict := spec.check_file(subject[length:]).include) is not None:
                 return verdict
-            if not folder:
-                break
-            folder = str(PurePosixPath(folder).parent)
         for spec, prefix in self._above:
             if (verdict := spec.check_file(prefix + subject).include) is not None:
                 return verdict
@@ -61,7 +54,7 @@ class IgnoreRules:
 
     def ignored_by_person(self, path: str, *, is_folder: bool) -> bool:
         """Whether the person's own patterns leave a path out."""
-        return bool(self._own.check_file(path + "/" if is_folder else path).include)
+        return self._own is not None and bool(self._own.check_file(path + "/" if is_folder else path).include)
 
     def ignored_anywhere(self, path: str, *, is_folder: bool = False, below: str = "") -> bool:
         """Whether a path, or any folder above it up to the folder `below`, is left out."""
@@ -104,10 +97,16 @@ class IgnoreRules:
         except OSError:
             return []
 
-    def _spec(self, folder: str) -> GitIgnoreSpec | None:
-        if folder not in self._specs:
-            self._specs[folder] = _read_spec(self._root / folder / ".gitignore")
-        return self._specs[folder]
+    def _chain(self, folder: str) -> list[tuple[GitIgnoreSpec, int]]:
+        """Rules that hold in a folder, nearest first, each with the length of the path its own patterns start after."""
+        chain = self._chains.get(folder)
+        if chain is None:
+            chain = list(self._chain(folder.rpartition("/")[0])) if folder else []
+            spec = _read_spec(self._root / folder / ".gitignore")
+            if spec is not None:
+                chain.insert(0, (spec, len(folder) + 1 if folder else 0))
+            self._chains[folder] = chain
+        return chain
 
     def _outer_specs(self) -> list[tuple[GitIgnoreSpec, str]]:
         """Rules of the repository above the root, nearest first, with the root's path below each."""

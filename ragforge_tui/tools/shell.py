@@ -7,6 +7,7 @@ is seeing the exact command. Their processes are `process.py`'s matter.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from collections.abc import Coroutine
 from typing import Annotated, Any
@@ -20,6 +21,8 @@ from ragforge_tui.tools.base import Access, ApprovalNeed, Plan, ToolArguments, T
 from ragforge_tui.tools.process import Commands
 from ragforge_tui.tools.textfile import visible
 from ragforge_tui.tools.workspace import Workspace
+
+_log = logging.getLogger(__name__)
 
 _CHUNK = 65_536
 
@@ -145,6 +148,8 @@ async def _finished(work: Coroutine[Any, Any, bool]) -> bool:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
+        if not task.cancelled() and task.exception() is not None:
+            _log.warning("Ending a cancelled command failed: %s", task.exception())
         raise
 
 
