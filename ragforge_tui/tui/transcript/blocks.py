@@ -373,7 +373,9 @@ class ToolBlock(Block):
             added, removed = diff_counts(str(result["diff"]))
             changed = [(f"+{added} ", palette.added), (f"−{removed}", palette.removed)]
             return [*changed, (f" · {time}" if time else "", palette.muted)]
-        return [(" · ".join(part for part in (outcome_of(self.call, result), time) if part), palette.muted)]
+        outcome = outcome_of(self.call, result)
+        style = palette.running if outcome.startswith("exit ") else palette.muted
+        return [(outcome, style), (f" · {time}" if outcome and time else time, palette.muted)]
 
     def _todo_lines(self, result: dict[str, object], width: int, palette: Palette) -> list[Line]:
         if self.call.tool_name != "update_todos" or self.state == "failed":

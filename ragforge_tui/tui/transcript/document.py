@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, tzinfo
 
 from ragforge_tui.events import (
     ApprovalRequested,
@@ -42,17 +42,19 @@ class Shown:
         glyphs: Signs of personas, by name.
         unfold_reasoning: Show what was thought at once.
         now: The clock; a message of another day shows its date.
+        zone: The time zone of the times shown; None is the machine's.
     """
 
     user_name: str = "you"
     glyphs: dict[str, str] = field(default_factory=dict)
     unfold_reasoning: bool = False
     now: Callable[[], datetime] = datetime.now
+    zone: tzinfo | None = None
 
     def when(self, moment: datetime) -> str:
         """A time as shown beside a message, in local time."""
-        local = moment.astimezone()
-        today = self.now().astimezone().date()
+        local = moment.astimezone(self.zone)
+        today = self.now().astimezone(self.zone).date()
         if local.date() == today:
             return f"{local:%H:%M}"
         year = f" {local.year}" if local.year != today.year else ""
@@ -228,6 +230,8 @@ class Document:
     def prepend(self, turns: Iterable[Turn]) -> int:
         """Show earlier turns before what is there; gives the number of new blocks."""
         views = [self._stored(turn) for turn in turns if turn.turn_index not in self._views]
+        if not views:
+            return 0
         fresh = [block for view in views for block in view.blocks]
         serial = self.blocks[0].serial if self.blocks else 0
         for offset, block in enumerate(fresh):

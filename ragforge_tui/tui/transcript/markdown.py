@@ -163,6 +163,13 @@ def render_unit(unit: Unit, width: int, palette: Palette, *, first: bool = False
     return lines if first or not unit.gap or not lines else [BLANK, *lines]
 
 
+def table_rows(unit: Unit, palette: Palette) -> list[list[list[Run]]] | None:
+    """The cells of a table, the head first; None when the unit is something else."""
+    if unit.ordinal is not None or not unit.tokens or unit.tokens[0].type != "table_open":
+        return None
+    return _Painter(unit.source, palette).cells(unit.tokens)
+
+
 class _Painter:
     """Draws parser tokens; one for each unit."""
 

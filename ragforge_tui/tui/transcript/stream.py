@@ -1,36 +1,18 @@
 """A text that is still being written: what is finished is drawn once, only the open end again and again.
 
 `add` is called for every piece that comes and only keeps it; `advance` does the work and may run in a thread.
-A long fence, which would make the open end long, is drawn in pieces as it comes and once more as a whole when it
-closes. Pure; held by the text block of a reply under way.
+A long fence or table, which would make the open end long, is drawn in pieces as it comes and once more as a whole
+when it closes. Pure; held by the text block of a reply under way.
 """
 
 from __future__ import annotations
 
-import re
 import threading
-from dataclasses import dataclass, field
 
-from ragforge_tui.tui.transcript.code import code_lines
 from ragforge_tui.tui.transcript.lines import BLANK, Line
 from ragforge_tui.tui.transcript.markdown import OpenList, Unit, clean_source, parse, render_unit
+from ragforge_tui.tui.transcript.open_blocks import OpenBlock, open_block
 from ragforge_tui.tui.transcript.palette import Palette
-
-_FENCE = re.compile(r" {0,3}(`{3,})([^`\n]*)\n| {0,3}(~{3,})([^\n]*)\n")
-_CHUNK = 40
-"""Lines of an open fence that are highlighted together: enough for context, few enough to be cheap."""
-
-
-@dataclass(slots=True)
-class _OpenFence:
-    """A fence that has not closed: which lines of it are drawn already."""
-
-    closing: re.Pattern[str]
-    language: str
-    drawn: list[Line] = field(default_factory=list)
-    code: list[str] = field(default_factory=list)
-    taken: int = 0
-    """Characters of the open text that are in `drawn` or `code`."""
 
 
 class StreamedText:
@@ -43,7 +25,7 @@ class StreamedText:
         self._raw = ""
         self._tail = ""
         self._list: OpenList | None = None
-        self._fence: _OpenFence | None = None
+        self._block: OpenBlock | None = None
         self._closed: list[Line] = []
         self._lock = threading.Lock()
         self.lines: list[Line] = []
@@ -57,15 +39,8 @@ class StreamedText:
         """Draw what came since the last call."""
         with self._lock:
             self._take()
-            if not self._in_fence():
-                self._commit()
-            if self._fence is None:
-                self._fence = self._fence_at_start()
             partial = clean_source(self._raw.removesuffix("\r"))
-            if self._in_fence() and self._fence is not None:
-                opened = self._fence_lines(self._fence, partial)
-            else:
-                opened = self._draw(parse(self._tail + partial, self._list).units)
+            opened = self._open_end(partial)
             self.lines = [*self._closed, *opened]
 
     def finish(self) -> None:
@@ -91,46 +66,30 @@ class StreamedText:
             lines.extend(render_unit(unit, self.width, self.palette, first=not self._closed and not lines))
         return lines
 
-    def _commit(self) -> None:
-        """Draw all units of the complete lines but the last, which may go on, and cut them off."""
+    def _commit(self, *, last: bool = False) -> None:
+        """Draw all units of the complete lines and cut them off; the last one, which may go on, only when told."""
         units, starts, lists = parse(self._tail, self._list)
-        if len(units) < 2:
-            return
-        self._closed.extend(self._draw(units[:-1]))
-        offset = 0
-        for _ in range(starts[-1]):
-            offset = self._tail.index("\n", offset) + 1
-        self._tail = self._tail[offset:]
-        self._list = lists[-1]
+        if last and len(units) == 1:
+            self._closed.extend(self._draw(units))
+            self._tail, self._list = "", None
+        elif len(units) > 1:
+            self._closed.extend(self._draw(units[:-1]))
+            offset = 0
+            for _ in range(starts[-1]):
+                offset = self._tail.index("\n", offset) + 1
+            self._tail, self._list = self._tail[offset:], lists[-1]
 
-    def _fence_at_start(self) -> _OpenFence | None:
-        match = _FENCE.match(self._tail)
-        if match is None:
-            return None
-        mark = match[1] or match[3]
-        info = (match[2] if match[1] else match[4]).strip()
-        closing = re.compile(rf"^ {{0,3}}{re.escape(mark[0])}{{{len(mark)},}}[ \t]*$", re.MULTILINE)
-        return _OpenFence(closing, info.split(maxsplit=1)[0] if info else "", taken=match.end())
-
-    def _in_fence(self) -> bool:
-        """Whether the open end is a fence that goes on; forgets the fence when it has closed."""
-        if self._fence is None:
-            return False
-        if self._fence.closing.search(self._tail, self._fence.taken):
-            self._fence = None
-            return False
-        return True
-
-    def _fence_lines(self, fence: _OpenFence, partial: str) -> list[Line]:
-        fresh = self._tail[fence.taken :]
-        fence.taken = len(self._tail)
-        fence.code.extend(fresh.split("\n")[:-1])
-        while len(fence.code) >= _CHUNK:
-            chunk, fence.code = fence.code[:_CHUNK], fence.code[_CHUNK:]
-            fence.drawn.extend(self._code(fence, chunk))
-        rest = [*fence.code, *([partial] if partial else [])]
-        lines = [*fence.drawn, *(self._code(fence, rest) if rest else [])]
+    def _open_end(self, partial: str) -> list[Line]:
+        """Commit what is complete, and draw what may go on."""
+        block = self._block
+        lines = block.extend(self._tail, partial) if block is not None else None
+        if lines is None:
+            self._commit(last=block is not None and block.closed)
+            block = self._block = open_block(self._tail, self.width, self.palette)
+            lines = block.extend(self._tail, partial) if block is not None else None
+        if lines is None:
+            if block is not None and block.closed:
+                self._commit(last=True)
+            self._block = None
+            return self._draw(parse(self._tail + partial, self._list).units)
         return [BLANK, *lines] if self._closed and lines else lines
-
-    def _code(self, fence: _OpenFence, lines: list[str]) -> list[Line]:
-        return code_lines("\n".join(lines) + "\n", fence.language, self.width, self.palette)

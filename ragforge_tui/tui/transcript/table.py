@@ -22,16 +22,24 @@ def _cells(cell: Sequence[Run]) -> int:
     return cell_len("".join(text for text, _ in cell))
 
 
-def column_widths(rows: Sequence[Row], width: int) -> list[int] | None:
-    """Cells for each column; None when the columns cannot stand side by side."""
+def wanted_widths(rows: Sequence[Row], before: Sequence[int] = ()) -> list[int]:
+    """Cells each column would like to have; `before` is what earlier rows wanted."""
     count = max((len(row) for row in rows), default=0)
+    wanted = [*before, *([1] * (count - len(before)))]
+    for row in rows:
+        for at, cell in enumerate(row):
+            wanted[at] = max(wanted[at], _cells(cell))
+    return wanted
+
+
+def fitted_widths(wanted: Sequence[int], width: int) -> list[int] | None:
+    """Cells for each column; None when the columns cannot stand side by side."""
+    count = len(wanted)
     if not count:
         return None
-    wanted = [max((_cells(row[at]) for row in rows if at < len(row)), default=0) for at in range(count)]
-    wanted = [max(1, cells) for cells in wanted]
     room = width - _GAP * (count - 1)
     if sum(wanted) <= room:
-        return wanted
+        return list(wanted)
     if room < _NARROWEST * count:
         return None
     # The widest columns give way first, down to one common width.
@@ -60,7 +68,7 @@ def table_lines(
         widths: Column widths to use instead of those the rows ask for.
         head: Whether the first row is the head, followed by a rule.
     """
-    columns = widths if widths is not None else column_widths(rows, width)
+    columns = widths if widths is not None else fitted_widths(wanted_widths(rows), width)
     if columns is None:
         return _stacked(rows, width, palette)
     lines: list[Line] = []

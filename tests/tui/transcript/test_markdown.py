@@ -105,6 +105,27 @@ def test_items_of_an_open_list_are_not_drawn_again() -> None:
     assert text_of(stream.lines) == ["  • one", "  • two", "  • three", "  • four"]
 
 
+def test_rows_of_an_open_table_are_not_drawn_again() -> None:
+    stream = StreamedText(60, DARK)
+    stream.add("| name | size |\n|---|---|\n| one | 1 |\n| two ")
+    stream.advance()
+    before = stream.lines
+    stream.add("| 2 |\n")
+    stream.advance()
+    assert all(new is old for new, old in zip(stream.lines[:3], before[:3], strict=True))
+    stream.add("| a longer name | 3 |\n\nand so on")
+    stream.advance()
+    assert text_of(stream.lines)[0] == "name          │ size"
+    assert text_of(stream.lines)[-1] == "and so on"
+
+
+def test_lines_of_an_open_fence_show_at_once() -> None:
+    stream = StreamedText(60, DARK)
+    stream.add("see:\n\n```python\nx = 1\ny")
+    stream.advance()
+    assert text_of(stream.lines) == ["see:", "", "  │ x = 1", "  │ y"]
+
+
 def test_an_escape_sequence_cut_in_two_does_not_show() -> None:
     stream = StreamedText(60, DARK)
     for piece in ("red \x1b", "[31mtext\x1b[", "0m done\n"):

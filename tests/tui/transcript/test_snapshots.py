@@ -15,6 +15,7 @@ async def _open_the_diff(pilot: Pilot[None]) -> None:
     app = pilot.app
     assert isinstance(app, TranscriptApp)
     view = app.transcript
+    await pilot.pause()
     view.toggle_fold(view.document.blocks[1])
     view.toggle_fold(
         next(block for block in view.document.blocks if "schema.py" in block.source and "@@" in block.source)
