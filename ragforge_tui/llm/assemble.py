@@ -88,11 +88,6 @@ class Assembler:
             if call.name
         ]
 
-    @property
-    def begun(self) -> bool:
-        """Whether a tool call has begun to arrive."""
-        return bool(self._calls)
-
 
 def _reasoning(delta: Any) -> str:
     for name in ("reasoning_content", "reasoning", "thinking"):

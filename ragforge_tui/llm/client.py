@@ -199,7 +199,9 @@ class LiteLLMModel:
         if litellm is None:
             return {}
         table: dict[str, dict[str, Any]] = litellm.model_cost
-        return table.get(self.name) or table.get(self.name.partition("/")[2]) or {}
+        # A model is known by its full name, without its provider, or (at a reseller) by its last part.
+        names = (self.name, self.name.partition("/")[2], self.name.rpartition("/")[2])
+        return next((table[name] for name in names if name in table), {})
 
     def _usage(self, litellm: Any, usage: Any) -> Usage:
         if usage is None:

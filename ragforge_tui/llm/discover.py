@@ -51,12 +51,12 @@ class LocalServer(msgspec.Struct, frozen=True):
     """``ollama`` or ``openai``: how it lists its models."""
 
 
-# In the order they are tried.
+# In the order they are tried. The models are ones that LiteLLM's table names without a date of withdrawal.
 PROVIDERS: tuple[Provider, ...] = (
     Provider(
         "ANTHROPIC_API_KEY",
         "anthropic",
-        "anthropic/claude-sonnet-4-5",
+        "anthropic/claude-sonnet-5",
         "api.anthropic.com",
         ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
     ),
@@ -66,12 +66,12 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         "OPENROUTER_API_KEY",
         "openrouter",
-        "openrouter/anthropic/claude-sonnet-4.5",
+        "openrouter/openai/gpt-5",
         "openrouter.ai",
         ("OPENROUTER_API_BASE",),
     ),
     Provider("GROQ_API_KEY", "groq", "groq/openai/gpt-oss-120b", "api.groq.com", ("GROQ_API_BASE",)),
-    Provider("DEEPSEEK_API_KEY", "deepseek", "deepseek/deepseek-chat", "api.deepseek.com", ("DEEPSEEK_API_BASE",)),
+    Provider("DEEPSEEK_API_KEY", "deepseek", "deepseek/deepseek-v4-flash", "api.deepseek.com", ("DEEPSEEK_API_BASE",)),
     Provider("XAI_API_KEY", "xai", "xai/grok-4.3", "api.x.ai", ("XAI_API_BASE",)),
 )
 LOCAL_SERVERS: tuple[LocalServer, ...] = (

@@ -6,6 +6,7 @@ is a line of a result.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -92,23 +93,34 @@ def grep_hits(text: str) -> list[Hit]:
 def best_hits(hits: list[Hit], terms: list[str]) -> list[Hit]:
     """The best line of each of the best files.
 
-    A term counts the more the fewer lines it is in; a line that defines something counts double.
+    A term counts the more the fewer lines it is in, several terms together count more than each alone, a line that
+    defines something counts double, and so does a file that is named like a term.
     """
-    low = [term.lower() for term in terms]
     # The stem of a plain word was searched for, so its beginning is what counts here.
-    low = [term[: max(4, len(term) - 2)] if term.isalpha() and len(term) > 5 else term for term in low]
+    low = [term.lower() for term in terms]
+    low = list(
+        dict.fromkeys(term[: max(4, len(term) - 2)] if term.isalpha() and len(term) > 5 else term for term in low)
+    )
     lines = [hit.text.lower() for hit in hits]
-    weight = {term: 1.0 / (1 + sum(term in line for line in lines)) for term in low}
+    weight = {term: 1.0 / (2 + math.log2(1 + sum(term in line for line in lines))) for term in low}
+
+    def score(found: set[str]) -> float:
+        return sum(weight[term] for term in found) * len(found)
+
     best: dict[str, tuple[float, Hit]] = {}
     seen: dict[str, set[str]] = {}
     for hit, line in zip(hits, lines, strict=True):
         found = {term for term in low if term in line}
         seen.setdefault(hit.path, set()).update(found)
-        score = sum(weight[term] for term in found) * (2.0 if _DEFINITION.match(hit.text) else 1.0)
-        if hit.path not in best or score > best[hit.path][0]:
-            best[hit.path] = (score, hit)
-    order = sorted(best, key=lambda path: (-sum(weight[t] for t in seen[path]) - best[path][0], path))
-    return [best[path][1] for path in order[:_MOST_FILES]]
+        value = score(found) * (2.0 if _DEFINITION.match(hit.text) else 1.0)
+        if hit.path not in best or value > best[hit.path][0]:
+            best[hit.path] = (value, hit)
+
+    def rank(path: str) -> tuple[float, str]:
+        named = 2.0 if any(term in path.lower() for term in low) else 1.0
+        return -(score(seen[path]) + best[path][0]) * named, path
+
+    return [best[path][1] for path in sorted(best, key=rank)[:_MOST_FILES]]
 
 
 def answer(evidence: Evidence) -> str:

@@ -34,6 +34,7 @@ class Intent(msgspec.Struct, kw_only=True, frozen=True):
 
 
 _STOP_WORDS_TEXT = (
+    "handle handles handled happen happens implement implemented implements default "
     "a about after all also am an and any anything are as at be because been but by can code could describe did "
     "do does done each else explain file files find folder for from function functions get give go had has have "
     "he her here him his how i if in into is it its just know let like look make many may me mean means might "
@@ -64,7 +65,9 @@ _Q = r"[`\"'“”«»]\s?"
 
 _GREETING = re.compile(r"(?:hi|hello|hey|good (?:morning|evening)|bonjour|salut|bonsoir|coucou|thanks?|merci)\b", re.I)
 _HELP = re.compile(
-    r"(?:/?help|aide)[\s?!.]*$|what can you do|who are you|what are you|que (?:peux|sais)[- ]tu|qui es[- ]tu", re.I
+    r"(?:/?help|aide)[\s?!.]*$|what can you do|who are you|what are you"
+    r"|que (?:peux|sais)[- ]tu(?: faire)?\s*[?!.]*$|qui es[- ]tu",
+    re.I,
 )
 _RUN = re.compile(r"\b(?:run|execute|launch|lance[rz]?|exécute[rz]?)\b[^`]*`([^`]+)`", re.I)
 _REPLACE = re.compile(

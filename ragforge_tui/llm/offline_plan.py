@@ -5,6 +5,7 @@ Used by `offline` only; pure functions. Tool names and arguments are those every
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -14,6 +15,7 @@ from ragforge_tui.llm.offline_answers import Done, Hit, best_hits, grep_hits, is
 from ragforge_tui.llm.offline_intents import Intent
 
 _BEFORE, _AFTER = 3, 14
+_CUT = re.compile(r"^\[\d+ matches in \d+ files", re.M)
 _ENDINGS = re.compile(r"(?:ies|ing|es|ed|s)$")
 
 
@@ -102,8 +104,18 @@ def _lookup(intent: Intent, done: list[Done]) -> list[Wish]:
         ]
     if any(call.name == "read_file" for call in done):
         return []
+    greps = [call for call in done if call.name == "grep_files"]
+    if len(greps) == 1 and len(intent.terms) > 1 and _CUT.search(greps[0].text):
+        pattern = {"pattern": _together(intent.terms), "ignore_case": True}
+        return [Wish(name="grep_files", arguments=pattern, reason="Too many matches: lines with two of the words.")]
     hits = [hit for call in done if call.name == "grep_files" for hit in grep_hits(call.text)]
     return [_around(hit) for hit in best_hits(hits, intent.terms)]
+
+
+def _together(terms: list[str]) -> str:
+    """A regular expression for lines with two of the terms."""
+    stems = [search_pattern([term]) for term in terms[:5]]
+    return "|".join(f"{first}.*{second}|{second}.*{first}" for first, second in itertools.combinations(stems, 2))
 
 
 def _around(hit: Hit) -> Wish:

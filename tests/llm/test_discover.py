@@ -33,7 +33,8 @@ async def test_a_key_in_the_environment_names_its_provider(provider: object) -> 
     assert choice.name.startswith(f"{provider.prefix}/")  # type: ignore[attr-defined]
     assert "secret-value" not in repr(choice)
     table = load_litellm().model_cost
-    assert choice.name in table or choice.name.partition("/")[2] in table
+    entry = table.get(choice.name) or table[choice.name.rpartition("/")[2]]
+    assert entry["supports_function_calling"] and not entry.get("deprecation_date")
 
 
 async def test_a_named_model_says_where_it_goes() -> None:
