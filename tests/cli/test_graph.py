@@ -1,0 +1,64 @@
+"""`graph` and `doctor`: where the memory is, reading it, and what is wrong."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ragforge_tui.graph import GraphTarget
+from tests.cli.conftest import Cli
+
+
+def test_status_says_where_and_how(cli: Cli, graph_target: GraphTarget) -> None:
+    cli.ok("ask", "Where do lanterns hang?")
+    facts = cli.ok("graph", "status", "--json").json
+    assert facts["running"] is True
+    assert facts["uri"].startswith("bolt://")
+    assert facts["nodes"]["Message"] >= 2
+    said = cli.ok("graph", "status").out
+    assert facts["uri"] in said
+    assert graph_target.chosen_by != "test" or "NEO4J_URI" in said
+
+
+def test_query_reads_and_does_not_write(cli: Cli) -> None:
+    cli.ok("ask", "Where do lanterns hang?")
+    query = "MATCH (m:Message {role: 'user'}) RETURN m.content AS content, m.turn_index AS turn, null AS nothing"
+    assert cli.ok("graph", "query", "--json", query).json == [
+        {"content": "Where do lanterns hang?", "turn": 1, "nothing": None}
+    ]
+    assert cli.ok("graph", "query", query).out.splitlines()[1].split() == "Where do lanterns hang? 1 null".split()
+    assert cli.ok("graph", "query", "MATCH (n:Nothing) RETURN n").out == "No rows.\n"
+    for statement in ("CREATE (n:Written) RETURN n", "MATCH (n) DETACH DELETE n", "this is no Cypher"):
+        ran = cli.run("graph", "query", statement)
+        assert (ran.code, ran.out) == (1, ""), ran
+        assert ran.err.startswith("ragforge-chat: ")
+    assert cli.ok("graph", "query", "--json", "MATCH (n:Written) RETURN count(n) AS n").json == [{"n": 0}]
+
+
+def test_doctor_finds_nothing_wrong_and_tells_no_secret(cli: Cli, graph_target: GraphTarget) -> None:
+    ran = cli.ok("doctor")
+    assert re.search(r"problems\n +none found", ran.out)
+    if graph_target.password:
+        assert graph_target.password not in ran.out
+        assert graph_target.password not in cli.ok("config", "show").out
+    facts = cli.ok("doctor", "--json").json
+    assert set(facts["sections"]) == {"program", "terminal", "settings", "folders", "model", "graph"}
+
+
+def test_a_graph_that_is_not_there(bare: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:9")
+    monkeypatch.setenv("RAGFORGE_MODEL", "offline")
+    for command in (["sessions"], ["graph", "status"], ["graph", "query", "RETURN 1"]):
+        ran = bare.run(*command)
+        assert (ran.code, ran.out) == (1, ""), ran
+        assert "127.0.0.1:9" in ran.err
+    ran = bare.run("doctor")
+    assert ran.code == 1
+    assert "graph: " in ran.out.partition("problems")[2]
+
+
+def test_status_and_stop_start_nothing(bare: Cli) -> None:
+    facts = bare.ok("graph", "status", "--json").json
+    assert (facts["name"], facts["running"]) == ("embedded", False)
+    assert "not running" in bare.ok("graph", "stop").out
