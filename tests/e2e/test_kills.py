@@ -1,0 +1,33 @@
+"""Nothing acknowledged is lost or doubled, whatever is killed and whenever."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ragforge_tui.graph import GraphTarget, stop_server
+from tests.conftest import paths_under
+from tests.support.agents import loaded_for, settings_for
+from tests.support.kills import survive
+from tests.support.openai_server import OpenAIServer
+
+POINTS = int(os.environ.get("RAGFORGE_KILL_POINTS", "5"))
+"""Five in `make test`, fifty in CI."""
+PER_RUN = 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(max(1, POINTS // PER_RUN)))
+async def test_kills_cost_nothing_that_was_acknowledged(tmp_path: Path, seed: int) -> None:
+    async with OpenAIServer() as server:
+        settings = settings_for(GraphTarget(embedded=True), api_base=server.base_url)
+        loaded = loaded_for(settings, paths_under(tmp_path / "home"), tmp_path / "workspace")
+        try:
+            outcome, broken = await survive(loaded, server, points=min(PER_RUN, POINTS), seed=seed)
+        finally:
+            stop_server(loaded.paths)
+    assert not broken, (broken, msgspec.to_builtins(outcome))
+    assert len(outcome.acknowledged) == min(PER_RUN, POINTS) + 1

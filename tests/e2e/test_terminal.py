@@ -1,0 +1,156 @@
+"""The whole path, as a person walks it: talk, approve a change, lose the terminal, resume by id."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragforge_tui.config import Paths
+from ragforge_tui.graph import Graph, GraphTarget
+from tests.conftest import DIMENSION, HEAP_MB
+from tests.support.openai_server import OpenAIServer
+from tests.support.terminal import PATIENCE, Terminal
+
+EDIT = {"path": "greeting.py", "old_string": '"hello"', "new_string": '"good day"'}
+LONG = "one word after another " * 40
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A small git repository."""
+    root = tmp_path / "repository"
+    root.mkdir()
+    (root / "greeting.py").write_text('def greet():\n    return "hello"\n', encoding="utf-8")
+    for command in (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "x"],
+    ):
+        subprocess.run(["git", *command], cwd=root, check=True)
+    return root
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[OpenAIServer]:
+    async with OpenAIServer() as running:
+        running.script(
+            [
+                {"text": "I change it.", "tool_calls": [{"name": "edit_file", "arguments": EDIT}]},
+                {"text": "It says good day now."},
+                {"text": LONG, "duration": 8.0},
+            ]
+        )
+        yield running
+
+
+@pytest.fixture
+def environment(
+    graph: Graph, graph_target: GraphTarget, graph_paths: Paths, home: Path, server: OpenAIServer
+) -> Iterator[dict[str, str]]:
+    """The environment of a person who set a model by hand, on each graph."""
+    # The folders of the test's server, so that both processes speak of the same embedded graph.
+    state_of_graph = Path(graph_paths.data).parent if graph_target.embedded else home
+    config = state_of_graph / "config.yaml"
+    config.write_text(
+        f"agent: {{memory: {{embeddings: {{dimension: {DIMENSION}}}}}}}\n"
+        f"graph: {{heap_mb: {HEAP_MB}, linger_seconds: 1, adopt: true}}\nuser: {{name: Ada}}\n",
+        encoding="utf-8",
+    )
+    environment = {
+        **os.environ,
+        "RAGFORGE_HOME": str(state_of_graph),
+        "RAGFORGE_CONFIG": str(config),
+        "RAGFORGE_MODEL": "openai/scripted",
+        "RAGFORGE_API_BASE": server.base_url,
+        "RAGFORGE_API_KEY": "test",
+    }
+    if not graph_target.embedded:
+        environment |= {
+            "NEO4J_URI": graph_target.uri,
+            "NEO4J_USERNAME": graph_target.username,
+            "NEO4J_PASSWORD": graph_target.password,
+        }
+    yield environment
+    config.unlink()
+
+
+async def run_cli(arguments: list[str], cwd: Path, env: dict[str, str]) -> Any:
+    """What a command prints as JSON."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "ragforge_tui", *arguments, "--json", cwd=cwd, env=env, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
+    return json.loads(out)
+
+
+async def second_answer_begun(server: OpenAIServer) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while len(server.chats()) < 3:
+            await asyncio.sleep(0.05)
+    await asyncio.sleep(3.0)
+
+
+async def second_answer(prefix: str, cwd: Path, env: dict[str, str]) -> dict[str, Any]:
+    """The reply of the second turn once nobody writes it any more."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            shown = await run_cli(["show", prefix], cwd, env)
+            last: dict[str, Any] = shown["messages"][-1]
+            if last["turn_index"] == 2 and last["role"] == "assistant" and last["state"] != "streaming":
+                return last
+            await asyncio.sleep(0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", ["screen", "engine"])
+async def test_a_change_is_approved_the_terminal_dies_and_the_session_resumes(
+    repository: Path, environment: dict[str, str], server: OpenAIServer, killed: str
+) -> None:
+    terminal = Terminal([], cwd=repository, env=environment)
+    try:
+        await terminal.wait_for("Ask")
+        await terminal.wait_for("embedded" if "NEO4J_URI" not in environment else "bolt")
+        terminal.type("Make the greeting formal.\r")
+        await terminal.wait_for("greeting.py?")
+        assert "hello" in (repository / "greeting.py").read_text(encoding="utf-8")
+        terminal.type("y")
+        await terminal.wait_for("It says good day now.")
+        assert "good day" in (repository / "greeting.py").read_text(encoding="utf-8")
+        terminal.type("Tell me more.\r")
+        await second_answer_begun(server)
+        engine = terminal.engine()
+        if killed == "engine":
+            engine.kill()
+        terminal.kill()
+    finally:
+        terminal.close()
+    (session,) = await run_cli(["sessions"], repository, environment)
+    prefix = session["uuid"][:8]
+    last = await second_answer(prefix, repository, environment)
+    if killed == "screen":
+        assert (last["state"], last["content"]) == ("complete", LONG)
+    else:
+        assert last["state"] == "interrupted"
+        assert last["content"]
+        assert LONG.startswith(last["content"])
+    shown = await run_cli(["show", prefix], repository, environment)
+    assert [message["turn_index"] for message in shown["messages"]] == [1, 1, 1, 2, 2]
+    (call,) = shown["messages"][1]["tool_calls"]
+    assert call["success"] is True
+    resumed = Terminal(["--resume", prefix], cwd=repository, env=environment)
+    try:
+        await resumed.wait_for("It says good day now.")
+        await resumed.wait_for("one word after another")
+        resumed.type("/quit\r")
+        await asyncio.to_thread(resumed.process.wait, PATIENCE)
+        assert resumed.process.returncode == 0
+    finally:
+        resumed.close()

@@ -1,0 +1,172 @@
+"""kill -9 at random points, and what must hold afterwards.
+
+A conversation goes on, one message after another, on an embedded graph of its own, while the graph's server, its
+supervisor or the engine is killed at a random moment: between turns, during them, inside a tool call. Used by the
+tests with a few seeded points and by `benchmarks.kills` with any number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import uuid
+from contextlib import suppress
+from typing import Literal
+
+import msgspec
+
+from ragforge_tui.config import Loaded
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.engine.client import ChildEngine
+from ragforge_tui.errors import EngineGoneError
+from ragforge_tui.events import ApprovalRequested, TurnCompleted, TurnEnd
+from ragforge_tui.graph import server_status
+from ragforge_tui.models import Turn
+from ragforge_tui.protocol import AnswerApproval, CreateConversation, OpenConversation, SendMessage
+from tests.support.openai_server import OpenAIServer
+
+Victim = Literal["server", "supervisor", "engine"]
+VICTIMS: tuple[Victim, ...] = ("server", "supervisor", "engine")
+TURN_SECONDS = 1.2
+"""About as long as a scripted turn takes; a kill falls anywhere in it or in the pause after it."""
+PATIENCE = 90.0
+ANSWER = "the whole answer, word by word, " * 6
+
+
+def script(points: int) -> list[dict[str, object]]:
+    """Replies for that many turns and their repetitions: each runs a command, then answers slowly."""
+    command = {"name": "run_command", "arguments": {"command": "sleep 0.3; echo ran"}}
+    turn: list[dict[str, object]] = [
+        {"tool_calls": [command], "match": "please"},
+        {"text": ANSWER, "duration": 0.5, "match": "please"},
+    ]
+    return turn * (points * 3 + 6)
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """What was promised while things were killed.
+
+    Attributes:
+        acknowledged: Ids of messages whose storing was confirmed, in order.
+        completed: Index of each turn whose end was announced as complete.
+    """
+
+    conversation_id: str
+    acknowledged: list[str] = []
+    completed: list[int] = []
+    kills: list[str] = []
+
+
+class KillRun:
+    """One conversation under fire."""
+
+    def __init__(self, loaded: Loaded, seed: int) -> None:
+        self._loaded = loaded
+        self._random = random.Random(seed)
+        self._engine: ChildEngine | None = None
+        self.outcome = Outcome(conversation_id="")
+
+    async def run(self, points: int) -> Outcome:
+        """Hold a conversation of about `points` turns with one kill in each."""
+        for point in range(points):
+            victim = self._random.choice(VICTIMS)
+            delay = self._random.uniform(0.0, TURN_SECONDS * 1.3)
+            turn = asyncio.create_task(self._one_turn(f"turn {point}, please"))
+            await asyncio.sleep(delay)
+            self.outcome.kills.append(f"{victim} after {delay:.2f} s in turn {point}")
+            self._kill(victim)
+            await asyncio.wait_for(turn, PATIENCE)
+        await self._one_turn("the last one, please")
+        if self._engine is not None:
+            await self._engine.close()
+        return self.outcome
+
+    async def _connected(self) -> ChildEngine:
+        if self._engine is None or self._engine._gone:
+            self._engine = await ChildEngine.start(self._loaded)
+            if not self.outcome.conversation_id:
+                view = await self._engine.request(CreateConversation(title="under fire"))
+                self.outcome.conversation_id = view.conversation.uuid
+            else:
+                await self._engine.request(OpenConversation(ref=self.outcome.conversation_id))
+        return self._engine
+
+    async def _one_turn(self, text: str) -> None:
+        """Send until it is acknowledged, with the same id; then wait for the end, or for the engine to be killed."""
+        message_id = uuid.uuid4().hex
+        while True:
+            try:
+                engine = await self._connected()
+                await engine.request(
+                    SendMessage(conversation_id=self.outcome.conversation_id, message_id=message_id, text=text)
+                )
+            except EngineGoneError:
+                continue
+            self.outcome.acknowledged.append(message_id)
+            break
+        async for event in engine.events():
+            if isinstance(event, ApprovalRequested):
+                with suppress(EngineGoneError):
+                    await engine.request(AnswerApproval(approval_id=event.approval_id, decision="session"))
+            if isinstance(event, TurnCompleted):
+                self.outcome.completed.append(event.turn_index)
+            if isinstance(event, TurnEnd):
+                return
+
+    def _kill(self, victim: Victim) -> None:
+        if victim == "engine":
+            pid = self._engine.pid if self._engine is not None and not self._engine._gone else 0
+        else:
+            address = server_status(self._loaded.paths)
+            pid = 0 if address is None else address.pid if victim == "server" else address.supervisor
+        if pid:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                self.outcome.kills[-1] += " (was gone)"
+
+
+async def read_back(loaded: Loaded, conversation_id: str) -> list[Turn]:
+    """All turns as a new process reads them."""
+    async with ConversationAgent(loaded) as reader:
+        return await (await reader.load_conversation(conversation_id)).get_history()
+
+
+def broken_promises(outcome: Outcome, turns: list[Turn]) -> list[str]:
+    """What does not hold of what was promised; empty when all does."""
+    broken: list[str] = []
+    indexes = [turn.turn_index for turn in turns]
+    if indexes != list(range(1, len(turns) + 1)):
+        broken.append(f"turn indexes {indexes}")
+    stored = [turn.messages[0].uuid for turn in turns]
+    for message_id in outcome.acknowledged:
+        if stored.count(message_id) != 1:
+            broken.append(f"acknowledged message {message_id} is stored {stored.count(message_id)} times")
+    for turn in turns:
+        positions = [message.position for message in turn.messages]
+        if positions != list(range(len(positions))):
+            broken.append(f"turn {turn.turn_index} has positions {positions}")
+        last = turn.messages[-1]
+        if turn.turn_index in outcome.completed and (last.state, last.content) != ("complete", ANSWER):
+            broken.append(f"completed turn {turn.turn_index} ends {last.state} with {len(last.content)} characters")
+        broken += [
+            f"a message of turn {turn.turn_index} is still streaming"
+            for message in turn.messages
+            if message.state == "streaming"
+        ]
+    return broken
+
+
+async def survive(loaded: Loaded, server: OpenAIServer, *, points: int, seed: int) -> tuple[Outcome, list[str]]:
+    """Run and check; returns what happened and which promises were broken."""
+    server.script(script(points))
+    run = KillRun(loaded, seed)
+    try:
+        outcome = await run.run(points)
+    except BaseException as error:
+        error.add_note(f"killed: {run.outcome.kills}")
+        raise
+    turns = await read_back(loaded, outcome.conversation_id)
+    return outcome, broken_promises(outcome, turns)
