@@ -34,7 +34,7 @@ from ragforge_tui.tui.history import Draft, History
 from ragforge_tui.tui.menu import SlashMenu
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.panel import Question, QuestionPanel
-from ragforge_tui.tui.prompt import Prompt
+from ragforge_tui.tui.prompt import Prompt, teach_alt_enter
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.document import Shown
 
@@ -94,6 +94,7 @@ class ChatApp(App[str]):
         self.transcript = Transcript(shown=Shown(unfold_reasoning=options.tui.show_reasoning, now=lambda: self.now()))
         self.questions = QuestionPanel()
         self._menu = SlashMenu()
+        teach_alt_enter()
         self.prompt = Prompt(History(options.state_dir, options.workspace), self.registry, self._menu)
         self._draft = Draft(options.state_dir, options.workspace)
         self._queue = Queue()
@@ -160,7 +161,9 @@ class ChatApp(App[str]):
     def refresh_chrome(self) -> None:
         """Draw header and status again when what they show has changed."""
         state = self.controller.state
-        state.questions = len(self.questions.waiting)
+        if state.questions != len(self.questions.waiting):
+            state.questions = len(self.questions.waiting)
+            self.show_queue()
         conversation = state.conversation
         drawn = (
             state.connection,
@@ -199,12 +202,16 @@ class ChatApp(App[str]):
     def show_queue(self) -> None:
         """Show messages that wait. One that is just being stored is not worth a line."""
         items = [item for item in self.controller.outbox.items if item.place != "sending"]
-        self._queue.show(items)
+        self._queue.show([] if self.questions.waiting else items)
         self.prompt.take_back_first = bool(items)
 
     def show_queue_soon(self) -> None:
         """Show also what is being stored, when that takes long."""
-        self.set_timer(SHOW_SENDING_SECONDS, lambda: self._queue.show(self.controller.outbox.items))
+        self.set_timer(SHOW_SENDING_SECONDS, self._show_all_queued)
+
+    def _show_all_queued(self) -> None:
+        if not self.questions.waiting:
+            self._queue.show(self.controller.outbox.items)
 
     def give_back(self, text: str) -> None:
         """A message that was not sent goes back into the prompt."""
@@ -222,7 +229,7 @@ class ChatApp(App[str]):
         self._offer_question()
 
     def _offer_question(self) -> None:
-        if not self.questions.waiting or self.prompt.text.strip():
+        if not self.questions.waiting or self.questions.has_focus or self.prompt.text.strip():
             return
         quiet = time.monotonic() - self.prompt.last_key
         if quiet < QUIET_SECONDS:
@@ -269,6 +276,7 @@ class ChatApp(App[str]):
             self._run_command(parsed.command, parsed.argument)
         else:
             self.controller.send(text)
+        self._offer_question()
 
     def on_prompt_take_back(self, event: Prompt.TakeBack) -> None:
         """Queued messages are wanted back."""
@@ -284,7 +292,8 @@ class ChatApp(App[str]):
             self.transcript.focus()
 
     def on_text_area_changed(self) -> None:
-        """Keep the draft, a little later."""
+        """Keep the draft, a little later; a question makes room for a prompt that grew."""
+        self.call_after_refresh(self.questions.make_room)
         if self._draft_timer is None:
             self._draft_timer = self.set_timer(DRAFT_SECONDS, self._save_draft)
 

@@ -23,8 +23,8 @@ from ragforge_tui.tui.choices import Choice, ChoiceList
 
 MAX_DETAIL_CHARS = 400_000
 MIN_DETAIL_LINES = 2
-AROUND_LINES = 1 + 2 + 3 + 1 + 2 + 2
-"""Header, a glimpse of the chat, prompt, status; border and margins of the panel."""
+OWN_LINES = 2 + 2 + 1
+"""Border of the panel, margins of the detail, and a line of the chat that stays in view."""
 DetailKind = Literal["diff", "command", "text"]
 DETAIL_KINDS: dict[Literal["write", "command", "secret"], DetailKind] = {
     "write": "diff",
@@ -140,23 +140,28 @@ class QuestionPanel(Vertical, can_focus=True):
         scroll = self.query_one("#question-scroll", VerticalScroll)
         scroll.display = bool(question.detail.strip())
         scroll.scroll_home(animate=False)
-        self._make_room()
+        self.make_room()
         self._choices.show(question.answers, keep=question.key == self._shown)
         self._shown = question.key
 
-    def _make_room(self) -> None:
+    def make_room(self) -> None:
         """Let the detail have what title, choices and the rest of the screen leave: choices are never cut off."""
-        if self._waiting:
-            question = self._waiting[0]
-            title = len(question.title) // max(self.screen.size.width - 8, 1) + 1
-            taken = AROUND_LINES + title + len(question.answers) + (2 if self.query("FeedbackInput") else 0)
-            self.query_one("#question-scroll").styles.max_height = max(
-                self.screen.size.height - taken, MIN_DETAIL_LINES
-            )
+        if not self._waiting:
+            return
+        question = self._waiting[0]
+        taken = sum(
+            one.outer_size.height + one.styles.margin.height
+            for one in self.siblings
+            if one.display and one.styles.height is not None and not one.styles.height.is_fraction
+        )
+        title = len(question.title) // max(self.screen.size.width - 8, 1) + 1
+        own = OWN_LINES + title + len(question.answers) + (2 if self.query("FeedbackInput") else 0)
+        room = max(self.screen.size.height - taken - own, MIN_DETAIL_LINES)
+        self.query_one("#question-scroll").styles.max_height = room
 
     def on_resize(self) -> None:
         """The room for the detail changed."""
-        self._make_room()
+        self.make_room()
 
     def on_key(self, event: events.Key) -> None:
         """A choice's own key picks it."""
@@ -211,7 +216,7 @@ class QuestionPanel(Vertical, can_focus=True):
             field = FeedbackInput()
             self.mount(field)
             field.focus()
-            self.call_after_refresh(self._make_room)
+            self.call_after_refresh(self.make_room)
 
     def feedback_given(self, text: str) -> None:
         """The reason was typed."""

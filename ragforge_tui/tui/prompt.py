@@ -6,11 +6,13 @@ modules; here is only what keys do.
 
 from __future__ import annotations
 
+import logging
 from time import monotonic
 from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.keys import Keys
 from textual.message import Message
 from textual.widgets import TextArea
 
@@ -20,12 +22,29 @@ from ragforge_tui.tui.history import Entry, History
 from ragforge_tui.tui.menu import SlashMenu
 from ragforge_tui.tui.paste import Pastes, is_large
 
+log = logging.getLogger(__name__)
+
+NEWLINE_KEYS = frozenset({"ctrl+j", "alt+enter", "shift+enter"})
+
+
+def teach_alt_enter() -> None:
+    """Let Textual know alt+enter of a terminal without the Kitty protocol (ESC CR), which it takes for Enter.
+
+    There is no public way; where this one goes, ctrl+j is left.
+    """
+    try:
+        from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+    except ImportError:
+        log.info("alt+enter is unknown to this Textual")
+        return
+    if isinstance(ANSI_SEQUENCES_KEYS, dict):
+        ANSI_SEQUENCES_KEYS.setdefault("\x1b\r", (Keys.ControlJ,))
+
 
 class Prompt(TextArea):
     """Where the person types."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+j,alt+enter,shift+enter", "newline", "New line", show=False),
         Binding("tab", "tab", "Complete", show=False),
     ]
 
@@ -88,7 +107,12 @@ class Prompt(TextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         self.last_key = monotonic()
-        if event.key == "enter":
+        if event.key in NEWLINE_KEYS:
+            # Here and not by a binding: bindings run when the key has bubbled up, after letters typed meanwhile.
+            event.stop()
+            event.prevent_default()
+            self.insert("\n")
+        elif event.key == "enter":
             event.stop()
             event.prevent_default()
             self._enter()
@@ -109,10 +133,6 @@ class Prompt(TextArea):
 
     def _complete(self, command: Command) -> None:
         self.put(Entry(f"/{command.name}{' ' if command.arguments else ''}"))
-
-    def action_newline(self) -> None:
-        """Insert a line break."""
-        self.insert("\n")
 
     def action_tab(self) -> None:
         """Complete the command, or go to the question that waits."""

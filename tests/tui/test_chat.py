@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from textual import events
+from textual._xterm_parser import XTermParser
 
 from ragforge_tui.errors import ErrorInfo, GraphUnavailableError, ModelError, RagforgeError
 from ragforge_tui.events import (
@@ -403,3 +404,19 @@ async def test_small_screen(run_chat: ChatRunner) -> None:
         await chat.until(lambda: chat.app.query_one(SlashMenu).chosen)
         assert chat.app.prompt.region.bottom <= 20
         assert chat.app.query_one("#status").region.y == 19
+
+
+async def test_alt_enter_of_a_legacy_terminal(run_chat: ChatRunner) -> None:
+    """It sends ESC CR."""
+    async with run_chat() as chat:
+        for event in XTermParser().feed("a\x1b\rb"):
+            if isinstance(event, events.Key):
+                await chat.press(event.key)
+        assert chat.app.prompt.text == "a\nb"
+
+
+async def test_keys_that_come_at_once_keep_their_order(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        for key, character in (("a", "a"), ("ctrl+j", "\n"), ("b", "b")):
+            chat.app.post_message(events.Key(key, character))
+        await chat.until(lambda: chat.app.prompt.text == "a\nb")
