@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.graph.parts import byte_length, link_parts, store_large
+from ragforge_tui.graph.parts import PART_BYTES, byte_length, link_parts, store_large
 from ragforge_tui.graph.records import call_properties, file_rows, result_properties
 from ragforge_tui.models import ToolCall, ToolResult
 from ragforge_tui.text import cut_middle, storable, storable_value
@@ -50,7 +50,10 @@ class ToolCalls:
 
     async def finish_tool_call(self, c: ToolCall, workspace: str) -> None:
         """Store a call's outcome: its result, cut when it is huge, and the files it touched."""
-        conversation_id = await self._conversation_of(c.message_id)
+        texts = (c.arguments, c.reasoning, c.result.result if c.result else "")
+        large = sum(map(len, texts)) > PART_BYTES // 4
+        # Parts are stored before the call and must say whose they are; nodes learn it in the statement itself.
+        conversation_id = await self._conversation_of(c.message_id) if large else ""
         call = call_properties(c, conversation_id)
         await store_large(self._graph, c.uuid, conversation_id, call, CALL_LARGE)
         result: dict[str, Any] = {}
@@ -60,8 +63,8 @@ class ToolCalls:
 
         async def work(tx: AsyncManagedTransaction) -> None:
             await tx.run(
-                "MATCH (m:Message {uuid: $message}) MERGE (t:ToolCall {uuid: $uuid}) SET t += $properties "
-                "MERGE (m)-[:MADE_TOOL_CALL]->(t)",
+                "MATCH (m:Message {uuid: $message}) MERGE (t:ToolCall {uuid: $uuid}) "
+                "SET t += $properties, t.conversation_id = m.conversation_id MERGE (m)-[:MADE_TOOL_CALL]->(t)",
                 message=c.message_id,
                 uuid=c.uuid,
                 properties=call,
@@ -69,8 +72,8 @@ class ToolCalls:
             await link_parts(tx, "ToolCall", c.uuid, call)
             if result:
                 await tx.run(
-                    "MATCH (t:ToolCall {uuid: $call}) MERGE (r:ToolResult {uuid: $uuid}) SET r += $properties "
-                    "MERGE (t)-[:PRODUCED_RESULT]->(r)",
+                    "MATCH (t:ToolCall {uuid: $call}) MERGE (r:ToolResult {uuid: $uuid}) "
+                    "SET r += $properties, r.conversation_id = t.conversation_id MERGE (t)-[:PRODUCED_RESULT]->(r)",
                     call=c.uuid,
                     uuid=result["uuid"],
                     properties=result,

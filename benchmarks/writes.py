@@ -1,0 +1,146 @@
+"""What storing a turn costs: ``python -m benchmarks.writes [--turns N]``.
+
+Stores turns as the engine does (the question, an answer begun, a tool call begun and ended, the answer finished) and
+compares with a bare round trip of the driver. Measures the embedded graph in a folder of its own and, when NEO4J_URI
+is set, that Neo4j too; what was stored there is purged at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import statistics
+import tempfile
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from ragforge_tui.config import Paths
+from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server, writer_id
+from ragforge_tui.models import Conversation, FileAccess, Message, ToolCall, ToolResult, now
+
+WARM_UP = 20
+ROUND_TRIPS = 200
+
+
+async def main(turns: int) -> None:
+    """Measure, print the table and the last line."""
+    figures: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        paths = Paths(config=f"{folder}/config", data=f"{folder}/data", state=f"{folder}/state")
+        target = GraphTarget(embedded=True, chosen_by="benchmark")
+        figures |= await measure("embedded", target, paths, turns)
+        await asyncio.to_thread(stop_server, paths)
+        if os.environ.get("NEO4J_URI"):
+            target = GraphTarget(
+                uri=os.environ["NEO4J_URI"],
+                username=os.environ.get("NEO4J_USERNAME", "neo4j"),
+                password=os.environ.get("NEO4J_PASSWORD", ""),
+                database=os.environ.get("NEO4J_DATABASE", ""),
+                chosen_by="benchmark",
+            )
+            figures |= await measure("neo4j", target, paths, turns)
+    print("writes " + " ".join(f"{key}={value:.2f}" for key, value in figures.items()))
+
+
+async def measure(name: str, target: GraphTarget, paths: Paths, turns: int) -> dict[str, float]:
+    """Figures of one backend, printed as a table too."""
+    graph = await Graph.open(target, paths)
+    store = Store(graph)
+    moment = now()
+    conversation = Conversation(uuid=str(uuid.uuid4()), created_at=moment, updated_at=moment, private=True)
+    await store.create_conversation(conversation)
+    try:
+        for _ in range(WARM_UP):
+            await one_turn(store, conversation.uuid)
+        trips = await timed(ROUND_TRIPS, lambda: graph.write(ping))
+        messages = await timed(turns, lambda: store.begin_turn(user_message(conversation.uuid)))
+        start = time.perf_counter()
+        whole = await timed(turns, lambda: one_turn(store, conversation.uuid))
+        rate = turns / (time.perf_counter() - start)
+    finally:
+        await store.purge(conversation.uuid)
+        await graph.close()
+    rows = {"bare round trip": trips, "user's message": messages, "whole turn": whole}
+    print(f"{name:<18}{'p50 ms':>10}{'p95 ms':>10}")
+    for label, times in rows.items():
+        print(f"  {label:<16}{quantile(times, 50):>10.2f}{quantile(times, 95):>10.2f}")
+    print(f"  {'turns/s':<16}{rate:>10.1f}")
+    return {
+        f"{name}_turns_per_s": rate,
+        f"{name}_turn_p50_ms": quantile(whole, 50),
+        f"{name}_turn_p95_ms": quantile(whole, 95),
+        f"{name}_message_p50_ms": quantile(messages, 50),
+        f"{name}_bare_p50_ms": quantile(trips, 50),
+    }
+
+
+async def timed(count: int, work: Callable[[], Awaitable[Any]]) -> list[float]:
+    """Milliseconds of each of `count` runs."""
+    times = []
+    for _ in range(count):
+        start = time.perf_counter()
+        await work()
+        times.append((time.perf_counter() - start) * 1000)
+    return times
+
+
+async def ping(tx: Any) -> None:
+    """The least a transaction can do."""
+    await (await tx.run("RETURN 1")).consume()
+
+
+def user_message(conversation_id: str) -> Message:
+    """A question of ordinary length."""
+    return Message(
+        uuid=str(uuid.uuid4()),
+        conversation_id=conversation_id,
+        role="user",
+        content="What does the parser do with an empty line? " * 4,
+        timestamp=now(),
+    )
+
+
+async def one_turn(store: Store, conversation_id: str) -> None:
+    """A turn with one tool call, stored as it happens."""
+    asked = await store.begin_turn(user_message(conversation_id))
+    answer = Message(
+        uuid=str(uuid.uuid4()),
+        conversation_id=conversation_id,
+        turn_index=asked.turn_index,
+        role="assistant",
+        state="streaming",
+        writer=writer_id(),
+        timestamp=now(),
+    )
+    await store.add_message(answer)
+    call = ToolCall(
+        uuid=str(uuid.uuid4()), message_id=answer.uuid, tool_name="read_file", arguments="{}", timestamp=now()
+    )
+    await store.start_tool_call(call, conversation_id)
+    result = ToolResult(
+        uuid=str(uuid.uuid4()),
+        tool_call_id=call.uuid,
+        success=True,
+        result=msgspec.json.encode({"text": "line of a file\n" * 100}).decode(),
+        timestamp=now(),
+    )
+    files = [FileAccess(path="src/parser.py", access="read")]
+    done = msgspec.structs.replace(call, success=True, duration_ms=2, result=result, files=files)
+    await store.finish_tool_call(done, "/benchmark")
+    await store.finish_message(msgspec.structs.replace(answer, content="It skips it. " * 40, state="complete"))
+
+
+def quantile(times: list[float], percent: int) -> float:
+    """A percentile of the times."""
+    return statistics.quantiles(times, n=100, method="inclusive")[percent - 1]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="What storing a turn costs.")
+    parser.add_argument("--turns", type=int, default=200)
+    asyncio.run(main(parser.parse_args().turns))
