@@ -8,24 +8,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rich.cells import cell_len
-
-from ragforge_tui.models import ToolCall
-from ragforge_tui.tui.transcript.code import code_lines, diff_counts, diff_lines
-from ragforge_tui.tui.transcript.lines import BLANK, Line, Run, clean, clip, indent, line_of, one_line, wrap
+from ragforge_tui.tui.transcript.lines import BLANK, Line, Run, clean, line_of, one_line, wrap
 from ragforge_tui.tui.transcript.markdown import render
 from ragforge_tui.tui.transcript.palette import Palette
 from ragforge_tui.tui.transcript.stream import StreamedText
-from ragforge_tui.tui.transcript.tool_text import (
-    CallState,
-    arguments_of,
-    decoded,
-    duration_text,
-    failure_of,
-    outcome_of,
-    state_of,
-    todos_of,
-)
 
 Kind = Literal["user", "head", "text", "tool", "notice", "state", "retry"]
 Action = Literal["fold", "copy"]
@@ -33,11 +19,9 @@ Level = Literal["info", "warning", "error"]
 
 MEASURE = 110
 """Cells a line of text may be wide; wider is hard to read."""
-_TOOL_MEASURE = 88
 _FOLDED_USER_CHARS = 6_000
 _FOLDED_USER_LINES = 60
 _MAX_MARKDOWN = 300_000
-_SHOWN_RESULT_LINES = 400
 
 
 class Block:
@@ -102,7 +86,8 @@ class Block:
             self._key = (self.version, width, palette)
         return self._lines
 
-    def _arrow(self, palette: Palette) -> Run:
+    def arrow(self, palette: Palette) -> Run:
+        """The sign that it can be folded or unfolded."""
         return (" ▸" if self.folded else " ▾"), palette.arrow
 
     def draw(self, width: int, palette: Palette) -> list[Line]:
@@ -151,7 +136,7 @@ class UserBlock(Block):
         if self.folded is not None:
             hidden = len(self.text) - len(self._shown())
             more = f"{hidden:,} more characters".replace(",", " ") if self.folded else "fold"
-            lines.append(line_of([(more, palette.muted), self._arrow(palette)], width))
+            lines.append(line_of([(more, palette.muted), self.arrow(palette)], width))
         return lines
 
     def estimate(self, width: int) -> int:
@@ -206,15 +191,16 @@ class HeadBlock(Block):
             runs.append((one_line(self.name), palette.persona))
         label = self._fold_label()
         if label:
-            runs += [(f"  {label}" if runs else label, palette.muted), self._arrow(palette)]
+            runs += [(f"  {label}" if runs else label, palette.muted), self.arrow(palette)]
         lines = [line_of(runs, width)]
         if self.folded is False:
             bar = [("▎ ", palette.faint)]
             lines += wrap([(clean(self.source.strip("\n")), palette.muted)], width, first=bar, rest=bar)
+            lines.append(BLANK)
         return lines
 
     def estimate(self, width: int) -> int:
-        return self.gap + 1 + (_estimated_lines(self.source, width) if self.folded is False else 0)
+        return self.gap + 1 + (1 + _estimated_lines(self.source, width) if self.folded is False else 0)
 
 
 class TextBlock(Block):
@@ -283,146 +269,12 @@ class TextBlock(Block):
         hidden = len(text) - _MAX_MARKDOWN
         if self.folded:
             label = f"{hidden:,} more characters".replace(",", " ")
-            return [*lines, line_of([(label, palette.muted), self._arrow(palette)], width)]
+            return [*lines, line_of([(label, palette.muted), self.arrow(palette)], width)]
         rest = wrap([(clean(text[_MAX_MARKDOWN:]), palette.text)], width)
-        return [*lines, *rest, line_of([("fold", palette.muted), self._arrow(palette)], width)]
+        return [*lines, *rest, line_of([("fold", palette.muted), self.arrow(palette)], width)]
 
     def estimate(self, width: int) -> int:
         return self.gap + (_estimated_lines(self.source, width) if self.source else 0)
-
-
-class ToolBlock(Block):
-    """A call of a tool on one line; its arguments, result or diff below when unfolded."""
-
-    kind = "tool"
-
-    def __init__(self, turn_index: int, call: ToolCall, *, gap: int) -> None:
-        super().__init__(turn_index, call.message_id, gap=gap)
-        self.call = call
-        self.waiting = False
-        self.over = False
-        self.folded = True
-
-    @property
-    def source(self) -> str:
-        result = decoded(self.call.result.result) if self.call.result is not None else {}
-        parts = [f"{self.call.tool_name} {self.call.arguments}", str(result.get("diff") or result.get("text") or "")]
-        return "\n".join(part for part in parts if part)
-
-    @property
-    def state(self) -> CallState:
-        """Where the call is."""
-        return state_of(self.call, waiting=self.waiting, over=self.over)
-
-    def update(self, call: ToolCall) -> None:
-        """Put a newer record of the call in."""
-        self.call = call
-        self.waiting = False
-        self.touch()
-
-    def draw(self, width: int, palette: Palette) -> list[Line]:
-        result = decoded(self.call.result.result) if self.call.result is not None else {}
-        lines = [self._head_line(result, min(width, _TOOL_MEASURE), palette)]
-        if self.state == "failed":
-            reason = failure_of(self.call)
-            if reason and self.folded:
-                lines += indent(wrap([(reason, palette.muted)], max(1, width - 4)), [("    ", palette.text)], width)
-        lines += self._todo_lines(result, width, palette)
-        if self.folded is False:
-            lines += self._body(result, width, palette)
-        return lines
-
-    def _head_line(self, result: dict[str, object], width: int, palette: Palette) -> Line:
-        state = self.state
-        glyph, style = {
-            "running": ("◐", palette.running),
-            "waiting": ("◐", palette.running),
-            "ok": ("●", palette.ok),
-            "failed": ("●", palette.failed),
-            "unknown": ("○", palette.muted),
-        }[state]
-        right = self._right(state, result, palette)
-        right_cells = cell_len("".join(text for text, _ in right))
-        name = clip(one_line(self.call.tool_name), max(1, width - right_cells - 6))
-        left: list[Run] = [("  ", palette.text), (f"{glyph} ", style), (f"{name:<10}", palette.tool)]
-        room = width - right_cells - cell_len("".join(text for text, _ in left)) - 3
-        for argument in [(" ", False), *((part.text, part.quiet) for part in arguments_of(self.call))]:
-            shown = clip(argument[0], room)
-            room -= cell_len(shown)
-            left.append((shown, palette.muted if argument[1] else palette.text))
-        used = cell_len("".join(text for text, _ in left))
-        return line_of([*left, (" " * max(1, width - used - right_cells), palette.text), *right], width)
-
-    def _right(self, state: CallState, result: dict[str, object], palette: Palette) -> list[Run]:
-        arrow = self._arrow(palette)
-        time = duration_text(self.call.duration_ms) if self.call.duration_ms is not None else ""
-        match state:
-            case "running":
-                return [("…", palette.muted), arrow]
-            case "waiting":
-                return [("waits for you", palette.running), arrow]
-            case "unknown":
-                return [("outcome unknown", palette.muted), arrow]
-            case "failed":
-                return [("failed", palette.failed), (f" · {time}" if time else "", palette.muted), arrow]
-            case "ok":
-                return [*self._outcome(result, time, palette), arrow]
-
-    def _outcome(self, result: dict[str, object], time: str, palette: Palette) -> list[Run]:
-        if result.get("diff"):
-            added, removed = diff_counts(str(result["diff"]))
-            changed = [(f"+{added} ", palette.added), (f"−{removed}", palette.removed)]
-            return [*changed, (f" · {time}" if time else "", palette.muted)]
-        outcome = outcome_of(self.call, result)
-        style = palette.running if outcome.startswith("exit ") else palette.muted
-        return [(outcome, style), (f" · {time}" if outcome and time else time, palette.muted)]
-
-    def _todo_lines(self, result: dict[str, object], width: int, palette: Palette) -> list[Line]:
-        if self.call.tool_name != "update_todos" or self.state == "failed":
-            return []
-        lines: list[Line] = []
-        for todo in todos_of(self.call, result):
-            glyph, mark, style = {
-                "pending": ("☐", palette.muted, palette.text),
-                "in_progress": ("◐", palette.running, palette.text),
-                "completed": ("☑", palette.ok, palette.muted),
-            }[todo.status]
-            first = [("    ", palette.text), (f"{glyph} ", mark)]
-            rest = [("      ", palette.text)]
-            lines += wrap([(one_line(todo.content), style)], width, first=first, rest=rest, quiet_first=False)
-        return lines
-
-    def _body(self, result: dict[str, object], width: int, palette: Palette) -> list[Line]:
-        prefix: list[Run] = [("    │ ", palette.faint)]
-        lines: list[Line] = []
-        if self.call.reasoning.strip():
-            text = one_line(self.call.reasoning)
-            lines += wrap([(text, palette.muted)], width, first=prefix, rest=prefix)
-        for key, value in decoded(self.call.arguments).items() or [("", self.call.arguments)]:
-            if key == "reason" or (result.get("diff") and key in ("content", "old_string", "new_string")):
-                continue
-            shown = clean(value if isinstance(value, str) else str(value))
-            label = [(f"{one_line(str(key))}: ", palette.muted)] if key else []
-            lines += wrap([*label, (shown, palette.text)], width, first=prefix, rest=prefix)
-        text = str(result.get("text") or (self.call.result.error if self.call.result else "") or "")
-        if result.get("diff"):
-            lines += diff_lines(str(result["diff"]), width, palette, prefix=prefix)
-        elif text.strip():
-            shown, hidden = _head_of(text, _SHOWN_RESULT_LINES)
-            lines += indent([BLANK], prefix, width) + code_lines(shown, "", width, palette, prefix=prefix)
-            if hidden:
-                lines.append(line_of([*prefix, (f"… {hidden} more lines; copy gives all", palette.muted)], width))
-        return lines
-
-    def estimate(self, width: int) -> int:
-        plan = self.call.arguments.count('"content"') if self.call.tool_name == "update_todos" else 0
-        return self.gap + 1 + plan + (self.call.success is False)
-
-
-def _head_of(text: str, limit: int) -> tuple[str, int]:
-    """The first lines of a text, and how many there are besides."""
-    lines = text.rstrip("\n").split("\n")
-    return "\n".join(lines[:limit]), max(0, len(lines) - limit)
 
 
 class NoteBlock(Block):

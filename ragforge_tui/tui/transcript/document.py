@@ -28,7 +28,8 @@ from ragforge_tui.events import (
     TurnStarted,
 )
 from ragforge_tui.models import Message, ToolCall, Turn
-from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, Level, NoteBlock, TextBlock, ToolBlock, UserBlock
+from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, Level, NoteBlock, TextBlock, UserBlock
+from ragforge_tui.tui.transcript.tool_block import ToolBlock
 
 DEFAULT_GLYPH = "✶"
 

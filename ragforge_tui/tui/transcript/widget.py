@@ -8,7 +8,6 @@ pauses, so that typing stays quick.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,8 +37,6 @@ from ragforge_tui.tui.transcript.palette import Palette, palette_of
 if TYPE_CHECKING:
     from textual._animator import EasingFunction
     from textual._types import AnimationLevel, CallbackType
-
-log = logging.getLogger(__name__)
 
 _MARGIN = 2
 _USUAL_WIDTH = 80
@@ -110,7 +107,7 @@ class Transcript(ScrollView, can_focus=True):
         self._first = 0
         self._asked_before = 0
         self._cursor: Block | None = None
-        self._streaming: TextBlock | None = None
+        self._waiting: set[TextBlock] = set()
         self._timer: Timer | None = None
         self._drawing = False
         self._last_cost = 0.0
@@ -161,7 +158,8 @@ class Transcript(ScrollView, can_focus=True):
         """Show nothing."""
         self.document.clear()
         self._index = LineIndex()
-        self._hold = self._cursor = self._streaming = None
+        self._hold = self._cursor = None
+        self._waiting.clear()
         self._first = self._asked_before = 0
         self.follow = True
         self._sync()
@@ -350,6 +348,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def _streamed(self) -> None:
         """A piece of text came."""
+        self._waiting.update(block for block in self.document.changed if isinstance(block, TextBlock))
         if self.document.stable != len(self.document.blocks):
             self._sync()
         self._wake()
@@ -362,7 +361,8 @@ class Transcript(ScrollView, can_focus=True):
 
     def _draw_streams(self) -> None:
         self._timer = None
-        blocks = [block for block in self.document.changed if isinstance(block, TextBlock) and not block.finished]
+        blocks = [block for block in self._waiting if not block.finished]
+        self._waiting.clear()
         if not blocks:
             self._sync()
             return
@@ -370,7 +370,6 @@ class Transcript(ScrollView, can_focus=True):
         self.run_worker(self._draw_in_thread(blocks), group="transcript", exclusive=False, exit_on_error=True)
 
     async def _draw_in_thread(self, blocks: Sequence[TextBlock]) -> None:
-        self.document.changed.difference_update(blocks)
         width, palette = self._text_width, self.palette
         streams = []
         for block in blocks:
@@ -383,15 +382,13 @@ class Transcript(ScrollView, can_focus=True):
         finally:
             self._drawing = False
         self._last_cost = time.perf_counter() - began
-        again = any(isinstance(block, TextBlock) and not block.finished for block in self.document.changed)
         for block in blocks:
-            block.touch()
-            self._correct(block)
-        if again:
+            if not block.finished:
+                block.touch()
+                self._correct(block)
+        self._sync()
+        if self._waiting:
             self._wake()
-            self._settle()
-        else:
-            self._sync()
 
     def _correct(self, block: Block) -> None:
         """Measure a block that grew, whether it can be seen or not."""
