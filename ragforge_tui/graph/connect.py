@@ -374,7 +374,15 @@ class Graph:
 
     def _explained(self, error: BaseException) -> GraphError:
         explained = explain(error, self.name, self.target.username, self.target.database)
-        return self._concealed() if self._server and explained.info.kind == "graph_statement" else explained
+        if self._server and explained.info.kind == "graph_statement":
+            return self._concealed()
+        if self._server and explained.info.kind == "graph_auth":
+            return GraphUnavailableError(
+                f"The embedded graph does not know the password in {self._server.files.password}.",
+                todo="Remove that file while no chat runs (`ragforge-chat graph stop`); a new password is made then.",
+                kind="graph_auth",
+            )
+        return explained
 
     def _concealed(self) -> GraphError:
         # In production mode, which durability needs, the embedded server tells reasons only to its log.

@@ -206,7 +206,11 @@ def _recognise(process: psutil.Process, line: list[str]) -> Server:
 def _answers(files: ServerFiles, server: Server) -> bool:
     question = {"language": "sql", "command": "SELECT 1 AS one"}
     try:
-        http.request(server.http_port, USERNAME, files.read_password(), f"query/{DATABASE}", question, timeout=5)
+        try:
+            http.request(server.http_port, USERNAME, files.read_password(), f"query/{DATABASE}", question, timeout=5)
+        except http.HttpError as error:
+            if error.status not in (401, 403):  # it is there; that the password is wrong is the chat's to say
+                raise
         with socket.create_connection(("127.0.0.1", server.bolt_port), timeout=2):
             return True
     except (OSError, http.HttpError, ValueError):

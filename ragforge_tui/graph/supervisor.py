@@ -88,8 +88,9 @@ class Supervisor:
 
     def _idle(self, last_used: float) -> float:
         # A visit shorter than a poll is seen by the time it wrote on the lock file.
-        visited = time.time() - self._files.users_lock.stat().st_mtime
-        return min(time.monotonic() - last_used, max(visited, 0.0))
+        unused = time.monotonic() - last_used
+        since_visit = time.time() - self._files.users_lock.stat().st_mtime
+        return min(unused, since_visit) if since_visit >= 0 else unused  # negative: the clock was set back
 
     def _adopt(self) -> Server | None:
         version = embedded.require_installed()

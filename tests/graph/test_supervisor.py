@@ -18,6 +18,7 @@ import pytest
 from neo4j import AsyncManagedTransaction
 
 from ragforge_tui.config import Paths
+from ragforge_tui.errors import GraphUnavailableError
 from ragforge_tui.graph import Graph, GraphTarget, server_status, stop_server
 from ragforge_tui.graph.attach import ServerHold
 from ragforge_tui.graph.server_files import ServerAddress, ServerFiles
@@ -163,6 +164,21 @@ async def test_everything_killed_at_once(paths: Paths) -> None:
     assert again.pid != address.pid
     hold.release()
     await gone(paths, again)
+
+
+async def test_a_password_file_of_another_server_is_said(paths: Paths) -> None:
+    files = ServerFiles.of(paths)
+    files.password.write_text("not the server's")
+    with pytest.raises(GraphUnavailableError) as caught:
+        await Graph.open(GraphTarget(embedded=True), paths, heap_mb=256, linger_seconds=0)
+    assert caught.value.info.kind == "graph_auth"
+    assert str(files.password) in caught.value.info.what
+    stop_server(paths)
+    files.password.unlink()  # as it says; a new one is made
+    hold = hold_on(paths)
+    address = await hold.ensure_server()
+    hold.release()
+    await gone(paths, address)
 
 
 @pytest.mark.slow
