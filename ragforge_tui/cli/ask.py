@@ -92,7 +92,7 @@ def ask(
 async def _turn(engine: Engine, text: str, resume: str, persona: str, *, json: bool) -> TurnEnd:
     """Hold the turn and print its end, whatever that is."""
     try:
-        end = await _answer(engine, text, resume, persona, say_json_line if json else _notice)
+        end = await _answer(engine, text, resume, persona, say_json_line if json else Notices().show)
     except RagforgeError as error:
         if json:
             say_json_line(TurnFailed(conversation_id=resume, turn_index=0, error=error.info))
@@ -148,19 +148,34 @@ async def _follow(engine: Engine, message_id: str, show: Show) -> TurnEnd:
     raise RagforgeError("The engine ended before the turn did.", kind="engine_gone")
 
 
-def _notice(event: Event) -> None:
-    """What a person waiting for the answer should know."""
+class Notices:
+    """What a person waiting for the answer should know, on stderr, each thing once."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def show(self, event: Event) -> None:
+        """Say what an event means, if it is worth a line and was not just said."""
+        text = _notice(event)
+        if text and text != self._said:
+            self._said = text
+            complain(text)
+
+
+def _notice(event: Event) -> str:
     match event:
-        case Notice():
-            complain(event.text)
+        case Notice(text=text):
+            return text
         case ModelChanged(phase="ready"):
-            complain(f"{event.name} answers ({event.origin}; what you say goes to {event.destination}).")
+            return f"{event.name} answers ({event.origin}; what you say goes to {event.destination})."
         case GraphChanged(phase="unreachable" | "refused", error=error) if error is not None:
-            complain(error.sentence())
+            return f"{error.sentence()} The turn is kept in the journal until the graph is back."
         case ModelRetry():
-            complain(f"{event.reason} Asking again in {event.wait_seconds:.0f} s ({event.attempt}/{event.attempts}).")
+            return f"{event.reason} Asking again in {event.wait_seconds:.0f} s ({event.attempt}/{event.attempts})."
         case ApprovalRequested():
-            complain(f"Refused without --yes: {event.question}")
+            return f"Refused without --yes: {event.question}"
         case ToolCallFinished(call=call):
             mark = "✓" if call.success else "✗"
-            complain(f"{mark} {call.tool_name} {main_argument(call)} {call.duration_ms or 0} ms")
+            return " ".join(f"{mark} {call.tool_name} {main_argument(call)} {call.duration_ms or 0} ms".split())
+        case _:
+            return ""

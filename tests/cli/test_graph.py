@@ -65,6 +65,14 @@ def test_a_graph_that_is_not_there(bare: Cli, monkeypatch: pytest.MonkeyPatch) -
     assert "graph: " in ran.out.partition("problems")[2]
 
 
+def test_ask_goes_on_without_the_graph(bare: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:9")
+    ran = bare.ok("ask", "--model", "offline", "What can you do?")
+    assert "offline assistant" in ran.out
+    assert ran.err.count("127.0.0.1:9") == 1
+    assert "journal" in ran.err
+
+
 def test_status_and_stop_start_nothing(bare: Cli) -> None:
     facts = bare.ok("graph", "status", "--json").json
     assert (facts["name"], facts["running"]) == ("embedded", False)
