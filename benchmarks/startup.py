@@ -1,0 +1,117 @@
+"""Start to first paint and to accepted typing, in a real pseudo-terminal, against an empty Textual app.
+
+    python -m benchmarks.startup [--runs N]
+
+The runs of both apps alternate, so that a busy machine slows both. The chat is started without an engine: what is
+measured is what stands between a person and the prompt. `--version` is measured against bare python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import pty
+import select
+import signal
+import statistics
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+MARK = b"zqx"
+TIMEOUT = 60.0
+EMPTY = """
+from textual.app import App
+from textual.widgets import Input
+class Empty(App):
+    def compose(self):
+        yield Input()
+Empty().run()
+"""
+CHAT = """
+import asyncio, tempfile
+from pathlib import Path
+from ragforge_tui.tui.app import ChatOptions, run_chat
+async def connect():
+    await asyncio.Event().wait()
+with tempfile.TemporaryDirectory() as folder:
+    run_chat(connect, ChatOptions(state_dir=Path(folder), workspace=folder))
+"""
+
+
+def start(code: str) -> tuple[float, float]:
+    """Seconds until the first frame, and until a typed word is seen on the screen."""
+    since = time.perf_counter()
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
+        os.execv(sys.executable, [sys.executable, "-c", code])
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    try:
+        painted = _wait(terminal, lambda seen: b"\x1b[?1049h" in seen and len(seen) > 2_000, since)
+        os.write(terminal, MARK)
+        # The letters may be drawn one by one: the last one is what counts.
+        typed = _wait(terminal, lambda seen: MARK[-1:] in seen, since)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+    return painted, typed
+
+
+def _wait(terminal: int, seen_enough: object, since: float) -> float:
+    seen = b""
+    while time.perf_counter() - since < TIMEOUT:
+        ready, _, _ = select.select([terminal], [], [], 1.0)
+        if ready:
+            seen += os.read(terminal, 65_536)
+            if callable(seen_enough) and seen_enough(seen):
+                return time.perf_counter() - since
+    raise TimeoutError(f"nothing to see after {TIMEOUT:.0f} s: {seen[-200:]!r}")
+
+
+def command(*arguments: str) -> float:
+    """Seconds of a whole process."""
+    since = time.perf_counter()
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - since
+
+
+def median_ms(values: list[float]) -> float:
+    """In milliseconds."""
+    return statistics.median(values) * 1_000
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=7)
+    runs: int = parser.parse_args().runs
+    start(EMPTY), start(CHAT)  # Warm the caches of the file system.
+    pairs = [(start(EMPTY), start(CHAT)) for _ in range(runs)]
+    python = [command("-c", "pass") for _ in range(runs)]
+    version = [command("-m", "ragforge_tui.cli", "--version") for _ in range(runs)]
+    figures = {
+        "empty_paint_ms": median_ms([empty[0] for empty, _ in pairs]),
+        "chat_paint_ms": median_ms([chat[0] for _, chat in pairs]),
+        "empty_typed_ms": median_ms([empty[1] for empty, _ in pairs]),
+        "chat_typed_ms": median_ms([chat[1] for _, chat in pairs]),
+        "python_ms": median_ms(python),
+        "version_ms": median_ms(version),
+    }
+    paint = statistics.median([chat[0] / empty[0] for empty, chat in pairs])
+    typed = statistics.median([chat[1] / empty[1] for empty, chat in pairs])
+    print(f"{'':28}{'first paint':>14}{'typing':>10}")
+    print(f"{'empty Textual app':28}{figures['empty_paint_ms']:>11.0f} ms{figures['empty_typed_ms']:>7.0f} ms")
+    print(f"{'ragforge-chat':28}{figures['chat_paint_ms']:>11.0f} ms{figures['chat_typed_ms']:>7.0f} ms")
+    print(f"{'ratio (median of pairs)':28}{paint:>14.2f}{typed:>10.2f}")
+    print(f"{'--version':28}{figures['version_ms']:>11.0f} ms, bare python {figures['python_ms']:.0f} ms")
+    rest = " ".join(f"{name}={value:.0f}" for name, value in figures.items())
+    print(f"startup paint_ratio={paint:.2f} typed_ratio={typed:.2f} {rest}")
+
+
+if __name__ == "__main__":
+    main()
