@@ -79,12 +79,20 @@ class TurnRunner:
         try:
             await until_stopped(self._converse(), self._stop)
         except Stopped:
+            await self._mark_interrupted()
             return TurnCancelled(text=self._text, conversation_id=conversation_id, turn_index=turn_index)
         except Exception as error:
             info = error_info(error)
             return TurnFailed(error=info, text=self._text, conversation_id=conversation_id, turn_index=turn_index)
         usage = total_usage(self._usages)
         return TurnCompleted(text=self._text, usage=usage, conversation_id=conversation_id, turn_index=turn_index)
+
+    async def _mark_interrupted(self) -> None:
+        """A reply whose calls were stopped is whole, its turn is not: say so where a resume will look."""
+        last = self.turn.messages[-1]
+        if last.role == "assistant" and last.state == "complete" and last.tool_calls:
+            last.state = "interrupted"
+            await self._recorder.finish_message(last)
 
     async def _converse(self) -> None:
         self._messages.append({"role": "user", "content": self.turn.messages[0].content})

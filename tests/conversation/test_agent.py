@@ -184,6 +184,7 @@ async def test_cancelling_a_command_ends_it_and_leaves_no_dangling_call(loaded: 
         await conversation.wait_idle()
         (call,) = await conversation.get_tool_calls()
         assert turn == 1
+        assert (await conversation.get_history())[0].messages[-1].state == "interrupted"
         assert call.success is False
         assert call.result is not None
         answer = await conversation.send_message("and now?")

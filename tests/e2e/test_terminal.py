@@ -43,7 +43,13 @@ async def server() -> AsyncIterator[OpenAIServer]:
     async with OpenAIServer() as running:
         running.script(
             [
-                {"text": "I change it.", "tool_calls": [{"name": "edit_file", "arguments": EDIT}]},
+                {
+                    "text": "I change it.",
+                    "tool_calls": [
+                        {"name": "read_file", "arguments": {"path": "greeting.py"}},
+                        {"name": "edit_file", "arguments": EDIT},
+                    ],
+                },
                 {"text": "It says good day now."},
                 {"text": LONG, "duration": 8.0},
             ]
@@ -143,8 +149,7 @@ async def test_a_change_is_approved_the_terminal_dies_and_the_session_resumes(
         assert LONG.startswith(last["content"])
     shown = await run_cli(["show", prefix], repository, environment)
     assert [message["turn_index"] for message in shown["messages"]] == [1, 1, 1, 2, 2]
-    (call,) = shown["messages"][1]["tool_calls"]
-    assert call["success"] is True
+    assert [call["success"] for call in shown["messages"][1]["tool_calls"]] == [True, True]
     resumed = Terminal(["--resume", prefix], cwd=repository, env=environment)
     try:
         await resumed.wait_for("It says good day now.")

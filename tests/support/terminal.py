@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import psutil
 
 from ragforge_tui.text import plain_text
 
-PATIENCE = 90.0
+PATIENCE = 60.0
 
 
 class Terminal:
@@ -66,7 +67,9 @@ class Terminal:
                 while text not in self.drawn:
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise AssertionError(f"{text!r} was never drawn; the end of what was: {self.drawn[-3000:]}") from None
+            # The cursor's blinking is most of what was drawn; what was said is in the words that differ.
+            words = " ".join(dict.fromkeys(line.strip() for line in re.split(r" {3,}|\n", self.drawn)))
+            raise AssertionError(f"{text!r} was never drawn; what was: {words[-4000:]}") from None
 
     def engine(self) -> psutil.Process:
         """The engine's process."""
