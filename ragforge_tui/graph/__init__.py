@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.attach import server_status as server_status
     from ragforge_tui.graph.attach import stop_server as stop_server
     from ragforge_tui.graph.connect import Graph as Graph
-    from ragforge_tui.graph.connect import GraphTarget as GraphTarget
-    from ragforge_tui.graph.connect import resolve_target as resolve_target
     from ragforge_tui.graph.dialect import Dialect as Dialect
     from ragforge_tui.graph.journal import Journal as Journal
     from ragforge_tui.graph.store import Store as Store
+    from ragforge_tui.graph.target import GraphTarget as GraphTarget
+    from ragforge_tui.graph.target import resolve_target as resolve_target
     from ragforge_tui.graph.writer import writer_alive as writer_alive
     from ragforge_tui.graph.writer import writer_id as writer_id
 
 _EXPORTS = {
     "Dialect": "dialect",
     "Graph": "connect",
-    "GraphTarget": "connect",
+    "GraphTarget": "target",
     "Journal": "journal",
     "Store": "store",
-    "resolve_target": "connect",
+    "resolve_target": "target",
     "server_status": "attach",
     "stop_server": "attach",
     "writer_alive": "writer",

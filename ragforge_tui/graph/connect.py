@@ -1,4 +1,4 @@
-"""Reaching the graph: which one, the driver, and transactions that survive what happens to a server.
+"""Reaching the graph: the driver, and transactions that survive what happens to a server.
 
 `Graph` is what schema, store and command line run their Cypher through. It knows nothing of conversations; it
 knows how to get an answer within a deadline, or an error a person can act on.
@@ -10,9 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit, urlunsplit
 
-import msgspec
 from neo4j import (
     READ_ACCESS,
     WRITE_ACCESS,
@@ -23,7 +21,7 @@ from neo4j import (
 )
 from neo4j.exceptions import DriverError, Neo4jError
 
-from ragforge_tui.config import GraphSettings, Paths
+from ragforge_tui.config import Paths
 from ragforge_tui.errors import ErrorInfo, GraphError, GraphUnavailableError
 from ragforge_tui.events import GraphPhase
 from ragforge_tui.graph import http
@@ -33,6 +31,7 @@ from ragforge_tui.graph.errors import explain, lost, refused, timed_out, too_old
 from ragforge_tui.graph.plain import plain
 from ragforge_tui.graph.retries import Retries
 from ragforge_tui.graph.server_files import DATABASE, USERNAME, ServerAddress
+from ragforge_tui.graph.target import GraphTarget
 
 log = logging.getLogger(__name__)
 
@@ -44,41 +43,6 @@ CONNECT_TIMEOUT = 5.0
 WATCH_SECONDS = 1.0
 SCHEMA_TIMEOUT = 300.0
 """Seconds one schema statement may take: an index over existing data is not made in a moment."""
-
-
-class GraphTarget(msgspec.Struct, kw_only=True, frozen=True):
-    """Which graph, and what chose it. `uri` is empty for the embedded one."""
-
-    uri: str = ""
-    username: str = "neo4j"
-    password: str = ""
-    database: str = ""
-    adopt: bool = False
-    chosen_by: str = ""
-    embedded: bool = False
-
-    @property
-    def name(self) -> str:
-        """The graph as it is called on the screen: never with credentials."""
-        return "embedded" if self.embedded else self.uri
-
-
-def resolve_target(settings: GraphSettings, origins: dict[str, str]) -> GraphTarget:
-    """The graph the settings ask for; an empty URI is the embedded one. Credentials may stand in the URI."""
-    chosen_by = origins.get("graph.uri", "default")
-    if not settings.uri:
-        return GraphTarget(embedded=True, adopt=settings.adopt, chosen_by=chosen_by)
-    parts = urlsplit(settings.uri)
-    credentials, _, host = parts.netloc.rpartition("@")
-    username, _, password = credentials.partition(":")
-    return GraphTarget(
-        uri=urlunsplit(parts._replace(netloc=host)),
-        username=unquote(username) or settings.username,
-        password=unquote(password) or settings.password,
-        database=settings.database,
-        adopt=settings.adopt,
-        chosen_by=chosen_by,
-    )
 
 
 class Graph:
