@@ -1,7 +1,7 @@
 """What the chat does with the engine: connect, open, send, follow, start again after a crash.
 
 Between `app.py` (widgets and keys) and the engine; holds no widgets of its own but calls the view it was given.
-Slash commands are in `actions.py`, events come in through `dispatch.py`.
+Slash commands are in `actions.py`, events come in through `dispatch.py`, questions are in `questions.py`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ragforge_tui.errors import EngineGoneError, ErrorInfo, NotFoundError, RagforgeError
 from ragforge_tui.events import (
-    ApprovalDecision,
-    ApprovalRequested,
     GraphChanged,
     ModelChanged,
-    TrustRequested,
     TurnEnd,
     TurnEvent,
     TurnStarted,
 )
 from ragforge_tui.models import Turn
 from ragforge_tui.protocol import (
-    AnswerApproval,
-    AnswerTrust,
     CancelTurn,
     ConversationView,
     CreateConversation,
@@ -41,7 +36,6 @@ from ragforge_tui.tui import follow
 from ragforge_tui.tui.dispatch import dispatch
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.outbox import Outbox
-from ragforge_tui.tui.panel import approval_question, trust_question
 from ragforge_tui.tui.state import ChatState
 
 if TYPE_CHECKING:
@@ -329,28 +323,6 @@ class ChatController:
         page = await self.ask(FetchTurns(conversation_id=conversation_id, start=index, end=index + 1))
         if page.turns and conversation_id == self.state.conversation_id:
             self.view.transcript.replace_turn(page.turns[0])
-
-    def approval_requested(self, event: ApprovalRequested) -> None:
-        """A tool waits for the person; asked also for a conversation that is not on the screen."""
-
-        def answer(decision: str, feedback: str) -> None:
-            choice: ApprovalDecision = "once" if decision == "once" else "session" if decision == "session" else "no"
-            request = AnswerApproval(approval_id=event.approval_id, decision=choice, feedback=feedback)
-            self.spawn(self._tell(request), group="answer")
-
-        self.show(event)
-        self.view.ask(approval_question(event, answer))
-
-    def trust_requested(self, event: TrustRequested) -> None:
-        """Instructions that came with the folder wait for the person."""
-
-        def answer(decision: str, _: str) -> None:
-            self.spawn(self._tell(AnswerTrust(root=event.root, allow=decision == "yes")), group="answer")
-
-        self.view.ask(trust_question(event, answer))
-
-    async def _tell(self, request: Request[Any]) -> None:
-        await self.ask(request)
 
     def graph_changed(self, event: GraphChanged) -> None:
         """The graph came, went, or refused."""

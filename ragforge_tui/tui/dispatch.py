@@ -33,6 +33,7 @@ from ragforge_tui.events import (
     TurnReset,
     TurnStarted,
 )
+from ragforge_tui.tui.questions import ask_approval, ask_trust
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.controller import ChatController
@@ -49,7 +50,7 @@ def dispatch(chat: ChatController, event: Event) -> None:
         case TurnReset():
             state.stale = state.stale or event.conversation_id == state.conversation_id
         case ApprovalRequested():
-            chat.approval_requested(event)
+            ask_approval(chat, event)
         case ApprovalResolved():
             chat.view.questions.withdraw(event.approval_id)
             chat.show(event)
@@ -79,7 +80,7 @@ def dispatch(chat: ChatController, event: Event) -> None:
             if event.conversation_id in ("", state.conversation_id):
                 chat.notice(event.text, event.level)
         case TrustRequested():
-            chat.trust_requested(event)
+            ask_trust(chat, event)
         case ConversationChanged():
             if event.conversation.uuid == state.conversation_id:
                 state.conversation = event.conversation
