@@ -72,6 +72,8 @@ class Prompt(TextArea):
         self._history = history
         self._registry = registry
         self._menu = menu
+        self._offered = ""
+        """The text that the menu's list is for."""
         self._pastes = Pastes()
         self._walking = False
         self.take_back_first = False
@@ -124,6 +126,7 @@ class Prompt(TextArea):
         self.insert(self._pastes.collapse(text) if is_large(text) else text)
 
     def _enter(self) -> None:
+        self._catch_menu_up()
         command = self._menu.chosen
         if command is not None and self.text[1:] not in (command.name, *command.aliases):
             self._complete(command)
@@ -136,6 +139,7 @@ class Prompt(TextArea):
 
     def action_tab(self) -> None:
         """Complete the command, or go to the question that waits."""
+        self._catch_menu_up()
         if self._menu.chosen is not None:
             self._complete(self._menu.chosen)
         else:
@@ -161,6 +165,15 @@ class Prompt(TextArea):
         elif (newer := self._history.newer()) is not None:
             self._walk_to(newer)
 
+    def _catch_menu_up(self) -> None:
+        """The menu follows the text by a message; a fast typist's Enter must not meet the list of an earlier text."""
+        if self._menu.chosen is not None and self._offered != self.text:
+            self._offer()
+
+    def _offer(self) -> None:
+        self._offered = self.text
+        self._menu.offer(self._registry.complete(self.text))
+
     def _walk_to(self, entry: Entry) -> None:
         self._walking = True
         self.put(entry)
@@ -179,4 +192,7 @@ class Prompt(TextArea):
         walking, self._walking = self._walking, False
         if not walking:
             self._history.leave()
-        self._menu.offer([] if walking else self._registry.complete(self.text))
+        if walking:
+            self._menu.close()
+        else:
+            self._offer()

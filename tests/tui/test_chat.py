@@ -207,6 +207,20 @@ async def test_slash_menu(run_chat: ChatRunner) -> None:
         assert not isinstance(chat.app.screen, HelpScreen)
 
 
+async def test_enter_right_after_typing_runs_what_was_typed(run_chat: ChatRunner) -> None:
+    """The menu is one message behind the text; Enter must not run the entry an earlier text had highlighted."""
+    async with run_chat() as chat:
+        await chat.ready()
+        menu = chat.app.query_one(SlashMenu)
+        await chat.press("/")
+        await chat.until(lambda: menu.chosen and menu.chosen.name == "help")
+        submitted: list[str] = []
+        chat.app.prompt.post_message = lambda message: submitted.append(getattr(message, "text", "")) or True
+        chat.app.prompt.insert("sessions")
+        chat.app.prompt._enter()
+        assert submitted[-1] == "/sessions"
+
+
 async def test_unknown_command_is_not_sent(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
