@@ -13,18 +13,11 @@ from ragforge_tui.config import Paths
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.attach import ServerHold
 from tests.support.neo4j_server import Neo4jMissingError, Neo4jServer
+from tests.support.sizes import DIMENSION, HEAP_MB, LINGER, paths_under
 
-DIMENSION = 16
-LINGER = 1.0
-HEAP_MB = 384
 BACKENDS = ["embedded", "neo4j"]
 FOREIGN_VARIABLES = ("RAGFORGE_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "MISTRAL_", "GROQ_", "OPENROUTER_")
 KEPT_VARIABLES = ("RAGFORGE_TEST_", "RAGFORGE_REQUIRE_")
-
-
-def paths_under(home: Path) -> Paths:
-    """The program's folders under one."""
-    return Paths(config=str(home / "config"), data=str(home / "data"), state=str(home / "state"))
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from ragforge_tui.config import (
     UserSettings,
 )
 from ragforge_tui.graph import GraphTarget
-from tests.conftest import DIMENSION, HEAP_MB, LINGER
+from tests.support.sizes import DIMENSION, HEAP_MB, LINGER
 
 
 def settings_for(target: GraphTarget, *, api_base: str = "", model: str = "openai/scripted") -> Settings:
