@@ -1,9 +1,10 @@
 """How long opening a stored conversation takes: ``python -m benchmarks.resume [--graph embedded|neo4j] [--runs N]``.
 
-Stores conversations of 10, 1 000 and 10 000 turns, then opens each with a fresh engine while the graph is up, from
-the engine's making to its answer (`first`), and once more with the same engine, which leaves only the reading
-(`again`). Ten turns are less than the page that is read at opening, so the largest is also compared with 1 000. The embedded graph is one of its own in a temporary home; `--graph neo4j` takes NEO4J_URI, NEO4J_USERNAME,
-NEO4J_PASSWORD and NEO4J_DATABASE, and what was stored there is purged at the end.
+Stores conversations of 10, 1 000 and 10 000 turns, then opens each with a fresh engine while the graph is up, from the
+engine's making to its answer (`first`), and once more with the same engine, which leaves only the reading (`again`).
+Ten turns are less than the page that is read at opening, so the largest is also compared with 1 000. The embedded
+graph is one of its own in a temporary home; `--graph neo4j` takes NEO4J_URI, NEO4J_USERNAME, NEO4J_PASSWORD and
+NEO4J_DATABASE, and what was stored there is purged at the end.
 """
 
 from __future__ import annotations
