@@ -6,8 +6,6 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ragforge_tui.errors import NotFoundError, RagforgeError
 from ragforge_tui.models import ConversationExport, ConversationFilter
 from ragforge_tui.protocol import (
@@ -32,7 +30,7 @@ PICKED_SESSIONS = 500
 
 
 class ChatActions:
-    """The commands of one chat screen. Pickers and help are imported when they are first opened."""
+    """The commands of one chat screen. Pickers, help and exports are imported when first wanted."""
 
     def __init__(self, app: ChatApp) -> None:
         self._app = app
@@ -146,9 +144,11 @@ class ChatActions:
 
     async def export(self, target: str) -> None:
         """Write the conversation to a file of the workspace."""
+        from ragforge_tui.export import file_name
+
         conversation_id = self._open_id()
         data = await self._app.controller.ask(ExportConversation(ref=conversation_id))
-        path = Path(self._app.options.workspace or ".") / (target or f"conv-{conversation_id}.json")
+        path = Path(self._app.options.workspace or ".") / (target or file_name(conversation_id, "json"))
         try:
             await asyncio.to_thread(_write, path, data, replace=not target)
         except FileExistsError:
@@ -176,11 +176,9 @@ class ChatActions:
 
 
 def _write(path: Path, data: ConversationExport, *, replace: bool) -> None:
-    if path.suffix.lower() == ".md":
-        from ragforge_tui.tui.export import markdown
+    from ragforge_tui.export import to_json, to_markdown
 
-        content = markdown(data).encode("utf-8", "replace")
-    else:
-        content = msgspec.json.format(msgspec.json.encode(data), indent=2)
+    markdown = path.suffix.lower() == ".md"
+    content = to_markdown(data).encode("utf-8", "replace") if markdown else to_json(data)
     with path.open("wb" if replace else "xb") as file:
         file.write(content)

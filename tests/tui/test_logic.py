@@ -22,14 +22,13 @@ from ragforge_tui.models import ToolCall, ToolResult, Turn, Usage
 from ragforge_tui.tui import follow, fuzzy
 from ragforge_tui.tui.clipboard import copy_sequence
 from ragforge_tui.tui.commands import COMMANDS, Registry, key_name
-from ragforge_tui.tui.export import markdown
 from ragforge_tui.tui.history import MAX_ENTRIES, Draft, Entry, History
 from ragforge_tui.tui.outbox import Outbox
 from ragforge_tui.tui.paste import Pastes, is_large
 from ragforge_tui.tui.picking import date_group, model_rows, session_rows
 from ragforge_tui.tui.state import ChatState
 from ragforge_tui.tui.theme import choose
-from tests.support.fake_engine import CLOCK, conversation, message, turn
+from tests.support.fake_engine import CLOCK, conversation, message
 
 
 class TestFuzzy:
@@ -309,13 +308,3 @@ class TestFollow:
         done = follow.ending(self.owner.uuid, self._turn("Hello", "complete", []))
         assert isinstance(done, TurnCompleted) and done.text == "Hello"
         assert isinstance(follow.ending(self.owner.uuid, self._turn("H", "interrupted", [])), TurnCancelled)
-
-
-def test_markdown_export() -> None:
-    from ragforge_tui.models import ConversationExport
-
-    owner = conversation(1, "A title")
-    stored = turn(owner, 1, "why?", "because", tool_calls=[_call(True)])
-    text = markdown(ConversationExport(conversation=owner, turns=[stored]))
-    assert text.startswith("# A title\n")
-    assert "why?" in text and "because" in text and "**grep**" in text
