@@ -45,6 +45,7 @@ DRAFT_SECONDS = 0.5
 QUIET_SECONDS = 0.8
 """A question takes the focus only when no key came for this long: a letter meant for the prompt must not answer."""
 SHOW_SENDING_SECONDS = 0.25
+SWITCH_SECONDS = 0.001
 
 
 def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> int:
@@ -57,6 +58,8 @@ def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> 
     Returns:
         The exit status.
     """
+    # Text that streams is drawn in a worker thread; a key must not wait for that thread's slices of 5 ms, the default.
+    sys.setswitchinterval(SWITCH_SECONDS)
     app = ChatApp(connect, options)
     conversation_id = app.run()
     if conversation_id:
