@@ -10,6 +10,8 @@ from typing import Any
 from neo4j.graph import Node, Path, Relationship
 from neo4j.time import Date, DateTime, Duration, Time
 
+from ragforge_tui.graph.records import native
+
 
 def plain(value: Any) -> Any:
     """A value that JSON can say: nodes and relationships with their properties, times in ISO 8601, bytes in base64."""
@@ -22,9 +24,12 @@ def plain(value: Any) -> Any:
             return {"type": value.type, "properties": _mapping(value)}
         case Path():
             return {"nodes": [plain(node) for node in value.nodes], "relationships": [plain(r) for r in value]}
-        case DateTime() | Date() | Time():
+        case DateTime() | datetime():
+            # The embedded graph keeps a moment without its zone, which was UTC: so all of them are said in UTC.
+            return native(value).isoformat()
+        case Date() | Time():
             return value.to_native().isoformat()
-        case datetime() | date() | time():
+        case date() | time():
             return value.isoformat()
         case Duration():
             return value.iso_format()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -66,6 +67,24 @@ class TestTransactions:
                 "r": {"type": "RELATED_TO", "properties": {"confidence": 0.5}},
                 "at": "2026-01-02T03:04:05+00:00",
                 "list": [1, None],
+            }
+        ]
+
+    async def test_moments_are_said_in_utc_on_both_backends(self, graph: Graph) -> None:
+        moment = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+        await run(graph, "CREATE (:Conversation {uuid: 'm', created_at: $at, noted: $at})", at=moment)
+        rows = await graph.query_readonly(
+            "MATCH (c:Conversation {uuid: 'm'}) RETURN c, c.created_at AS at, collect(c.noted) AS list, "
+            "datetime('2026-01-02T05:04:05+02:00') AS elsewhere, date('2026-01-02') AS day"
+        )
+        said = "2026-01-02T03:04:05.678901+00:00"
+        assert rows == [
+            {
+                "c": {"labels": ["Conversation"], "properties": {"created_at": said, "noted": said, "uuid": "m"}},
+                "at": said,
+                "list": [said],
+                "elsewhere": "2026-01-02T03:04:05+00:00",
+                "day": "2026-01-02",
             }
         ]
 
