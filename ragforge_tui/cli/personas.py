@@ -9,7 +9,7 @@ import typer
 
 from ragforge_tui.cli.common import JsonFlag, settings
 from ragforge_tui.cli.output import say, say_json, table
-from ragforge_tui.personas import PersonaLibrary
+from ragforge_tui.personas import Persona, PersonaLibrary
 
 personas_app = typer.Typer(help="The characters the agent can have.", no_args_is_help=True)
 
@@ -24,9 +24,18 @@ def list_(ctx: typer.Context, json: JsonFlag = False) -> None:
     library = _library(ctx)
     found = [library.load(name) for name in library.names()]
     if json:
-        say_json([{"name": persona.name, "origin": persona.origin, "path": persona.path} for persona in found])
+        say_json([_entry(persona) for persona in found])
     else:
         table([(persona.name, persona.origin, persona.path) for persona in found], ("NAME", "ORIGIN", "FILE"))
+
+
+def _entry(persona: Persona) -> dict[str, str]:
+    return {
+        "name": persona.name,
+        "origin": persona.origin,
+        "description": persona.description,
+        "path": persona.path,
+    }
 
 
 @personas_app.command()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import codecs
 import getpass
 import hashlib
+import html
+import re
 import subprocess
 from pathlib import Path
 from typing import Literal
@@ -19,6 +21,12 @@ from ragforge_tui.errors import NotFoundError
 
 SUFFIX = ".luciform"
 PLACEHOLDER = "{USER_NAME}"
+DESCRIPTION_CHARS = 200
+
+# No parser: such a file need not be well-formed, nor are the names of its tags always made of letters.
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_TAG = re.compile(r"""<[^<>\s](?>=\s*"[^"]*"|=\s*'[^']*'|[^<>])*+>""")
+_DESCRIPTION = re.compile(r"""\sdescription\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 
 _SHIPPED = (
     Path(__file__).parent / "shipped",  # in an installed wheel
@@ -38,6 +46,16 @@ class Persona(msgspec.Struct, frozen=True, kw_only=True):
     def prompt(self, user: str) -> str:
         """The text as it reaches the model, with the person's name filled in."""
         return self.text.replace(PLACEHOLDER, user)
+
+    @property
+    def description(self) -> str:
+        """One line for listings: the root tag's `description`, else the first line that is more than tags."""
+        text = _COMMENT.sub("", self.text)
+        root = next((tag[0] for tag in _TAG.finditer(text) if not tag[0].startswith(("<?", "<!"))), "")
+        said = _DESCRIPTION.search(root)
+        lines = [said[1] or said[2] or "" if said else "", *_TAG.sub("", text).splitlines()]
+        first = next((line for line in lines if line.strip()), "")
+        return " ".join(html.unescape(first).split())[:DESCRIPTION_CHARS]
 
 
 class PersonaLibrary:

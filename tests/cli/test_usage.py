@@ -122,6 +122,7 @@ def test_config_init_where_a_variable_says(bare: Cli, tmp_path: Path, monkeypatc
 def test_personas(bare: Cli) -> None:
     listed = {entry["name"]: entry for entry in bare.ok("personas", "list", "--json").json}
     assert listed["Assistant"]["origin"] == "shipped"
+    assert listed["Assistant"]["description"]
     assert "Assistant" in bare.ok("personas", "list").out
     assert bare.ok("personas", "show", "assistant").out.strip()
     ran = bare.run("personas", "show", "Nobody")

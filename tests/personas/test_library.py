@@ -39,6 +39,47 @@ def test_an_unknown_name_says_which_there_are(tmp_path: Path) -> None:
         PersonaLibrary(tmp_path).load("Nobody")
 
 
+PLAIN = """<luciform id="lamp⛧" type="✶lamp" author="nobody" version="Ω1">
+
+  <lighting>
+    <entry>Lit by <b>evening</b> &amp; rain</entry>
+    <note>second</note>
+  </lighting>
+  <️soul>third</️soul>
+</luciform>
+"""
+NESTED = """<luciform id="clock" type="✶clock" version="Ω1">
+  <️hands>
+
+    Counts the ∆ of **hours**.
+    Never stops.
+  </️hands>
+  <⛧face description="of a part, not of the whole">XII</⛧face>
+</luciform>
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "description"),
+    [
+        (PLAIN, "Lit by evening & rain"),
+        (NESTED, "Counts the ∆ of **hours**."),
+        (PLAIN.replace("version=", 'description="A  lamp > a candle" version='), "A lamp > a candle"),
+        (NESTED.replace("version=", "description='Ticks' version="), "Ticks"),
+        (NESTED.replace("version=", 'description=" " version='), "Counts the ∆ of **hours**."),
+        ("<?xml version='1.0'?>\r\n<!-- <a description='no'>\r\nnot this -->\r\n<a description='yes'/>", "yes"),
+        (STRANGE, "∆ Ω ✶ & < \u200d {USER_NAME}"),
+        ("just a line\nand another", "just a line"),
+        ("x" * 300, "x" * 200),
+        ("<a><b/></a>", ""),
+        ("", ""),
+    ],
+)
+def test_a_persona_is_described_in_a_line(tmp_path: Path, text: str, description: str) -> None:
+    (tmp_path / "Lamp.luciform").write_text(text, encoding="utf-8")
+    assert PersonaLibrary(tmp_path).load("lamp").description == description
+
+
 def test_the_setting_wins_over_git(monkeypatch: pytest.MonkeyPatch) -> None:
     assert user_name("Ada") == "Ada"
     monkeypatch.setenv("PATH", "")
