@@ -26,14 +26,13 @@ from ragforge_tui.conversation.approvals import Approvals
 from ragforge_tui.conversation.conversation import PAGE_TURNS, Conversation
 from ragforge_tui.conversation.graph_link import GraphLink
 from ragforge_tui.conversation.model_link import ModelLink
-from ragforge_tui.conversation.recall_keys import turn_keys
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.trust import Trust
 from ragforge_tui.errors import GraphError, NotFoundError
 from ragforge_tui.events import Event, GraphChanged, ModelChanged
 from ragforge_tui.graph import Journal, Store
 from ragforge_tui.llm import ChatModel
-from ragforge_tui.models import ConversationFilter, Turn, now
+from ragforge_tui.models import ConversationFilter, now
 from ragforge_tui.personas import Persona, PersonaLibrary, user_name
 from ragforge_tui.tools import Toolbox
 
@@ -181,25 +180,6 @@ class ConversationAgent:
     async def workspace_instructions(self) -> list[tuple[str, str]]:
         """The allowed AGENTS.md files, asked about before first use."""
         return await self.trust.instructions() if self.settings.tools.agents_md else []
-
-    async def index_turn(self, record: models.Conversation, turn: Turn) -> None:
-        """Give a finished turn the keys it is found by. While the graph is away nothing can be found anyway."""
-        if not self._graph.ready or self.recorder.journaling:
-            return
-        try:
-            store = await self.store()
-            turn_text, lex_key = turn_keys(turn)
-            await store.index_turn(record.uuid, turn.turn_index, turn_text=turn_text, lex_key=lex_key)
-        except GraphError as error:
-            log.warning("turn not indexed: %s", error)
-
-    async def save_title(self, record: models.Conversation) -> None:
-        """Store a conversation's title."""
-        if self._graph.ready and not self.recorder.journaling:
-            try:
-                await (await self.store()).update_conversation(record.uuid, title=record.title)
-            except GraphError as error:
-                log.warning("title not stored: %s", error)
 
     # --- conversations ---------------------------------------------------------------------------------------------
 

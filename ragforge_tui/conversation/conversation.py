@@ -17,6 +17,7 @@ import msgspec
 from ragforge_tui import models
 from ragforge_tui.conversation.history import ChatMessage, newest_that_fit, without_graph
 from ragforge_tui.conversation.prompt import system_messages
+from ragforge_tui.conversation.recall_keys import turn_keys
 from ragforge_tui.conversation.tool_runner import ToolRunner
 from ragforge_tui.conversation.turn import Stopped, TurnRunner, error_info, until_stopped
 from ragforge_tui.errors import GraphError, RagforgeError
@@ -231,7 +232,8 @@ class Conversation:
         end = await self._turn_end(turn)
         for reply in turn.messages[1:]:
             self._count(reply)
-        await self._agent.index_turn(self.record, turn)
+        turn_text, lex_key = turn_keys(turn)
+        await self._agent.recorder.index_turn(self.record.uuid, turn.turn_index, turn_text=turn_text, lex_key=lex_key)
         self._active = None
         self._task = None
         self._agent.emit(end)
@@ -331,7 +333,7 @@ class Conversation:
             return
         line = next((line.strip() for line in mask_secrets(storable(text)).splitlines() if line.strip()), "")
         self.record.title = line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
-        await self._agent.save_title(self.record)
+        await self._agent.recorder.save_title(self.record)
         self._agent.emit(ConversationChanged(conversation=msgspec.structs.replace(self.record)))
 
 

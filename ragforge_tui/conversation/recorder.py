@@ -142,6 +142,18 @@ class Recorder:
         if not await self._write(lambda store: _done(store.finish_tool_call(call, workspace))):
             self._append("finish_tool_call", call, workspace=workspace)
 
+    async def index_turn(self, conversation_id: str, turn_index: int, *, turn_text: str, lex_key: str) -> None:
+        """Give a finished turn the keys it is found by."""
+        keys = {"turn_text": turn_text, "lex_key": lex_key}
+        if not await self._write(lambda store: _done(store.index_turn(conversation_id, turn_index, **keys))):
+            self._append("index_turn", None, conversation_id=conversation_id, turn_index=turn_index, **keys)
+
+    async def save_title(self, conversation: Conversation) -> None:
+        """Store a conversation's title."""
+        uuid, title = conversation.uuid, conversation.title
+        if await self._write(lambda store: store.update_conversation(uuid, title=title)) is None:
+            self._append("update_conversation", None, uuid=uuid, title=title)
+
     def expect(self, conversation_id: str, next_turn: int) -> None:
         """Tell where a conversation's turns go on, should the graph go away before the next one."""
         self._next_turn.setdefault(conversation_id, next_turn)

@@ -40,7 +40,6 @@ from ragforge_tui.tui.help import HelpScreen
 from ragforge_tui.tui.history import Draft, Entry
 from ragforge_tui.tui.menu import SlashMenu
 from ragforge_tui.tui.picker import Picker
-from ragforge_tui.tui.picker import Picker
 from tests.support.fake_engine import CLOCK, FakeEngine
 from tests.tui.conftest import ChatRunner
 

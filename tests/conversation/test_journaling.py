@@ -1,0 +1,68 @@
+"""While the graph is away the chat goes on, and what was said is written in once when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from ragforge_tui.config import GraphSettings, Loaded
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.events import GraphChanged
+from tests.support.openai_server import OpenAIServer
+
+
+def without_graph(loaded: Loaded) -> Loaded:
+    """The same settings with a graph at a port where nobody listens."""
+    away = GraphSettings(uri="bolt://127.0.0.1:9", password="x")
+    return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, graph=away))
+
+
+async def test_turns_go_to_the_journal_and_from_there_into_the_graph(loaded: Loaded, server: OpenAIServer) -> None:
+    write = {"name": "read_file", "arguments": {"path": "greeting.py"}}
+    server.script([{"text": "I look.", "tool_calls": [write]}, {"text": "It greets."}, {"text": "Yes, again."}])
+    async with ConversationAgent(without_graph(loaded)) as agent:
+        with agent.subscribe() as events:
+            conversation = await agent.create_conversation()
+            answer = await conversation.send_message("What does it do?")
+            assert (answer.turn_index, answer.content) == (1, "It greets.")
+            assert (await conversation.send_message("Really?")).turn_index == 2
+            states = []
+            while not events.empty():
+                event = events.get_nowait()
+                if isinstance(event, GraphChanged):
+                    states.append(event)
+        assert states[-1].phase == "unreachable"
+        assert states[-1].journaled > 0
+        assert states[-1].error is not None
+    sent = [message["content"] for message in server.chats()[-1]["messages"] if message["role"] != "system"]
+    assert sent == ["What does it do?", "I look.", "It greets.", "Really?"]
+
+    async with ConversationAgent(loaded) as back:
+        resumed = await back.load_conversation(conversation.record.uuid)
+        turns = await resumed.get_history()
+        assert resumed.record.title == "What does it do?"
+        assert [[m.content for m in turn.messages] for turn in turns] == [
+            ["What does it do?", "I look.", "It greets."],
+            ["Really?", "Yes, again."],
+        ]
+        assert [m.state for turn in turns for m in turn.messages] == ["complete"] * 5
+        (call,) = turns[0].messages[1].tool_calls
+        assert call.success is True
+        assert call.result is not None
+        assert [hit.turn_index for hit in await (await back.store()).search("again")] == [2]
+    async with ConversationAgent(loaded) as again:
+        assert len(await (await again.load_conversation(conversation.record.uuid)).get_history()) == 2
+
+
+async def test_a_wrong_address_is_said_in_seconds_and_the_chat_stays_usable(
+    loaded: Loaded, server: OpenAIServer
+) -> None:
+    server.script([{"text": "still here"}])
+    async with ConversationAgent(without_graph(loaded)) as agent, asyncio.timeout(60):
+        conversation = await agent.create_conversation()
+        assert (await conversation.send_message("hello")).content == "still here"
+        error = agent.graph_state.error
+        assert error is not None
+        assert "127.0.0.1:9" in error.what
+        assert error.todo
