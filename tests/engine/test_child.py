@@ -30,7 +30,7 @@ from ragforge_tui.protocol import (
 )
 from tests.support.openai_server import OpenAIServer
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import msgspec
 from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine.client import ChildEngine
-from ragforge_tui.errors import EngineGoneError
+from ragforge_tui.errors import EngineGoneError, GraphError, RagforgeError
 from ragforge_tui.events import ApprovalRequested, TurnCompleted, TurnEnd
 from ragforge_tui.graph import server_status
 from ragforge_tui.models import Turn
@@ -31,7 +31,7 @@ Victim = Literal["server", "supervisor", "engine"]
 VICTIMS: tuple[Victim, ...] = ("server", "supervisor", "engine")
 TURN_SECONDS = 1.2
 """About as long as a scripted turn takes; a kill falls anywhere in it or in the pause after it."""
-PATIENCE = 90.0
+PATIENCE = 240.0
 ANSWER = "the whole answer, word by word, " * 6
 
 
@@ -104,6 +104,12 @@ class KillRun:
                 )
             except EngineGoneError:
                 continue
+            except RagforgeError as error:
+                # Nothing was acknowledged: on a slow machine the graph may take longer to come back than a request waits.
+                if not error.info.kind.startswith("graph"):
+                    raise
+                await asyncio.sleep(0.5)
+                continue
             self.outcome.acknowledged.append(message_id)
             break
         async for event in engine.events():
@@ -130,8 +136,12 @@ class KillRun:
 
 async def read_back(loaded: Loaded, conversation_id: str) -> list[Turn]:
     """All turns as a new process reads them."""
-    async with ConversationAgent(loaded) as reader:
-        return await (await reader.load_conversation(conversation_id)).get_history()
+    async with ConversationAgent(loaded) as reader, asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                return await (await reader.load_conversation(conversation_id)).get_history()
+            except GraphError:
+                await asyncio.sleep(0.5)
 
 
 def broken_promises(outcome: Outcome, turns: list[Turn]) -> list[str]:

@@ -18,7 +18,7 @@ import psutil
 
 from ragforge_tui.text import plain_text
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 class Terminal:
