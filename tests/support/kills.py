@@ -105,7 +105,7 @@ class KillRun:
             except EngineGoneError:
                 continue
             except RagforgeError as error:
-                # Nothing was acknowledged: on a slow machine the graph may take longer to come back than a request waits.
+                # Nothing was acknowledged: on a slow machine the graph comes back later than a request waits.
                 if not error.info.kind.startswith("graph"):
                     raise
                 await asyncio.sleep(0.5)
