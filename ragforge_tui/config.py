@@ -26,7 +26,7 @@ class ModelSettings(_Section, frozen=True):
     name: Annotated[
         str,
         Meta(
-            description="Any LiteLLM model, e.g. anthropic/claude-sonnet-4-5, openai/gpt-5, ollama/qwen3; "
+            description="Any LiteLLM model, e.g. anthropic/claude-sonnet-5, openai/gpt-5, ollama/qwen3; "
             "'offline' for the built-in assistant. Empty: found from the environment, then localhost."
         ),
     ] = ""
@@ -52,10 +52,6 @@ class ModelSettings(_Section, frozen=True):
     retries: Annotated[
         int, Meta(ge=0, description="How often a request that failed in a passing way is sent again.")
     ] = 4
-    max_cost: Annotated[
-        float | None,
-        Meta(description="US dollars a session may cost before it stops and asks; null: no limit."),
-    ] = None
 
 
 class GraphSettings(_Section, frozen=True):
@@ -98,7 +94,6 @@ class TuiSettings(_Section, frozen=True):
 
     theme: Annotated[str, Meta(description="Name of a Textual theme, or 'auto'.")] = "auto"
     show_reasoning: Annotated[bool, Meta(description="Show reasoning unfolded.")] = False
-    sidebar: Annotated[bool, Meta(description="Show the sidebar where there is room.")] = True
     reduced_motion: Annotated[bool, Meta(description="No spinners and no animation.")] = False
     keymap: Annotated[dict[str, str], Meta(description="Your own keys: command id to key, e.g. {stop: escape}.")] = {}
 
