@@ -25,6 +25,7 @@ from ragforge_tui.events import (
     ConversationChanged,
     Event,
     MessageQueued,
+    Notice,
     TurnCancelled,
     TurnCompleted,
     TurnEnd,
@@ -67,6 +68,7 @@ class Conversation:
         self._recent = turns
         """The newest turns, ascending and without gaps; earlier ones are read when a request has room for them."""
         self._active: Turn | None = None
+        self._starting = False
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._queue: deque[tuple[str, str]] = deque()
@@ -78,7 +80,7 @@ class Conversation:
     @property
     def busy(self) -> bool:
         """Whether a turn is under way here."""
-        return self._task is not None and not self._task.done()
+        return self._starting or (self._task is not None and not self._task.done())
 
     @property
     def active_turn(self) -> int | None:
@@ -162,6 +164,7 @@ class Conversation:
         store = await self._agent.store()
         await store.supersede(self.record.uuid, turn.turn_index, from_position=1)
         del turn.messages[1:]
+        self._stop = asyncio.Event()
         self._run(turn)
         return turn.turn_index
 
@@ -177,8 +180,10 @@ class Conversation:
     async def wait_idle(self) -> None:
         """Wait until no turn is under way here."""
         while self.busy:
-            assert self._task is not None
-            await asyncio.gather(self._task, return_exceptions=True)
+            if self._task is None or self._task.done():
+                await asyncio.sleep(0.01)  # the message is being stored; its turn begins next
+            else:
+                await asyncio.gather(self._task, return_exceptions=True)
 
     # --- reading -------------------------------------------------------------------------------------------------
 
@@ -202,6 +207,15 @@ class Conversation:
     # --- running -------------------------------------------------------------------------------------------------
 
     async def _begin(self, text: str, message_id: str) -> int:
+        """Store a message and begin its turn. Busy from the first line on: what comes meanwhile waits behind it."""
+        self._starting = True
+        self._stop = asyncio.Event()
+        try:
+            return await self._store_and_run(text, message_id)
+        finally:
+            self._starting = False
+
+    async def _store_and_run(self, text: str, message_id: str) -> int:
         content = mask_secrets(storable(text))
         message = Message(
             uuid=message_id,
@@ -225,7 +239,6 @@ class Conversation:
 
     def _run(self, turn: Turn) -> None:
         self._active = turn
-        self._stop = asyncio.Event()
         self._task = asyncio.create_task(self._run_turn(turn), name=f"turn {turn.turn_index}")
 
     async def _run_turn(self, turn: Turn) -> None:
@@ -238,8 +251,19 @@ class Conversation:
         self._task = None
         self._agent.emit(end)
         if self._queue and not self._agent.closing:
-            text, message_id = self._queue.popleft()
+            await self._begin_queued(*self._queue.popleft())
+
+    async def _begin_queued(self, text: str, message_id: str) -> None:
+        """Begin a turn that waited; nobody waits for its answer here, so a failure is said as a notice."""
+        try:
             await self._begin(text, message_id)
+        except RagforgeError as error:
+            self._seen.discard(message_id)
+            self._agent.emit(
+                Notice(
+                    text=f"A message that waited was not sent: {error}", level="error", conversation_id=self.record.uuid
+                )
+            )
 
     async def _turn_end(self, turn: Turn) -> TurnEnd:
         conversation_id, index = self.record.uuid, turn.turn_index

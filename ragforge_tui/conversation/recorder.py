@@ -35,6 +35,7 @@ class Recorder:
         self._link: GraphLink | None = None
         self._journaling = False
         self._pending = 0
+        self._appended = 0
         self._next_turn: dict[str, int] = {}
         self._next_position: dict[tuple[str, int], int] = {}
 
@@ -49,7 +50,11 @@ class Recorder:
 
     async def drain(self, store: Store) -> int:
         """Write the journal into the graph; returns how many records are left (none, unless it raises)."""
-        await self._journal.drain(store)
+        appended = -1
+        while appended != self._appended:
+            # A turn may go on writing to the journal while it is drained; only when nothing came may it go past it.
+            appended = self._appended
+            await self._journal.drain(store)
         self._journaling = False
         self._pending = 0
         return 0
@@ -73,6 +78,7 @@ class Recorder:
     def _append(self, op: str, record: object, **arguments: object) -> None:
         self._journal.append(op, record, **arguments)
         self._pending += 1
+        self._appended += 1
         if self._link is not None:
             self._link.set_journaled(self._pending)
 

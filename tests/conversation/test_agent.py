@@ -226,6 +226,20 @@ async def test_messages_sent_while_busy_wait_their_turn(loaded: Loaded, server: 
         ]
 
 
+async def test_two_messages_at_once_are_two_turns_one_after_the_other(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "first answer", "delay": 0.02}, {"text": "second answer"}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        with agent.subscribe() as events:
+            assert await asyncio.gather(conversation.submit("one"), conversation.submit("two")) == [1, 0]
+            names: list[str] = []
+            while names.count("TurnCompleted") < 2:
+                names.append(type(await asyncio.wait_for(events.get(), 60)).__name__)
+        assert names.index("TurnCompleted") < len(names) - 1 - names[::-1].index("TurnStarted")
+        history = await conversation.get_history()
+        assert [turn.messages[1].content for turn in history] == ["first answer", "second answer"]
+
+
 async def test_closing_in_the_middle_stores_the_turn_as_interrupted(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "words " * 200, "delay": 0.02}])
     async with ConversationAgent(loaded) as agent:

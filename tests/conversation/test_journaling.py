@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import msgspec
 
 from ragforge_tui.config import GraphSettings, Loaded
 from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.events import GraphChanged
+from ragforge_tui.graph import Graph, Journal, Store
+from ragforge_tui.models import Conversation, Message, now
 from tests.support.openai_server import OpenAIServer
 
 
@@ -66,3 +71,38 @@ async def test_a_wrong_address_is_said_in_seconds_and_the_chat_stays_usable(
         assert error is not None
         assert "127.0.0.1:9" in error.what
         assert error.todo
+
+
+class SlowJournal(Journal):
+    """A journal that is written to while it is drained."""
+
+    def __init__(self, folder: Path, during: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(folder)
+        self._during = [during]
+        self.drained = 0
+
+    async def drain(self, store: Store) -> int:
+        if self._during:
+            await self._during.pop()()
+        self.drained += 1
+        return await super().drain(store)
+
+
+async def test_what_comes_while_the_journal_is_drained_is_drained_too(graph: Graph, tmp_path: Path) -> None:
+    async def another() -> None:
+        await recorder.begin_turn(question("two", "second"))
+
+    journal = SlowJournal(tmp_path / "journal", another)
+    recorder = Recorder(journal)
+    store = Store(graph)
+    await store.create_conversation(Conversation(uuid="c" * 8, created_at=now(), updated_at=now()))
+    await recorder.begin_turn(question("one", "first"))
+    await recorder.drain(store)
+    assert journal.drained >= 2
+    assert journal.pending() == 0
+    turns = await store.turns("c" * 8, start=1, end=3)
+    assert [turn.messages[0].content for turn in turns] == ["first", "second"]
+
+
+def question(uuid: str, text: str) -> Message:
+    return Message(uuid=uuid, conversation_id="c" * 8, role="user", content=text, timestamp=now())
