@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from ragforge_tui.config import Paths
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
@@ -18,6 +19,11 @@ from tests.support.sizes import DIMENSION, HEAP_MB, LINGER, paths_under
 BACKENDS = ["embedded", "neo4j"]
 FOREIGN_VARIABLES = ("RAGFORGE_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "MISTRAL_", "GROQ_", "OPENROUTER_")
 KEPT_VARIABLES = ("RAGFORGE_TEST_", "RAGFORGE_REQUIRE_")
+
+
+# How long an example takes says something of the machine, not of the program.
+settings.register_profile("ragforge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ragforge")
 
 
 @pytest.fixture(autouse=True)
