@@ -138,7 +138,8 @@ async def test_a_change_is_approved_the_terminal_dies_and_the_session_resumes(
         terminal.kill()
     finally:
         terminal.close()
-    (session,) = await run_cli(["sessions"], repository, environment)
+    listed = await run_cli(["sessions"], repository, environment)
+    (session,) = [each for each in listed if each["workspace"] == str(repository.resolve())]
     prefix = session["uuid"][:8]
     last = await second_answer(prefix, repository, environment)
     if killed == "screen":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ragforge_tui.config import Loaded, Paths
@@ -23,4 +24,6 @@ async def server() -> AsyncIterator[OpenAIServer]:
 def loaded(graph: Graph, graph_target: GraphTarget, graph_paths: Paths, tmp_path: Path, server: OpenAIServer) -> Loaded:
     """Settings of an agent on an empty graph."""
     settings = settings_for(graph_target, api_base=server.base_url)
-    return loaded_for(settings, graph_paths, tmp_path / "workspace")
+    # A journal that one test leaves must not be written into another's graph.
+    paths = msgspec.structs.replace(graph_paths, state=str(tmp_path / "state"))
+    return loaded_for(settings, paths, tmp_path / "workspace")
