@@ -6,6 +6,7 @@ Rooms raise these; the screen and the command line only print them. Leans on not
 
 from __future__ import annotations
 
+import errno
 from typing import Literal
 
 import msgspec
@@ -42,6 +43,25 @@ class RagforgeError(Exception):
 
     def __str__(self) -> str:
         return self.info.sentence()
+
+
+_STORAGE_ERRORS = {
+    errno.ENOSPC: ("The disk is full", "Make room there"),
+    errno.EDQUOT: ("The disk quota is used up", "Make room there"),
+    errno.EROFS: ("The disk is read-only", "Make it writable, or set RAGFORGE_HOME to a folder that is"),
+    errno.EACCES: ("A file may not be written", "Give this user the right to, or set RAGFORGE_HOME to another folder"),
+}
+
+
+def storage_error(error: BaseException) -> ErrorInfo | None:
+    """What to say when a file could not be written because of the disk; None for any other error."""
+    if not isinstance(error, OSError) or error.errno not in _STORAGE_ERRORS:
+        return None
+    what, todo = _STORAGE_ERRORS[error.errno]
+    where = f": {error.filename}." if error.filename else "."
+    return ErrorInfo(
+        kind="storage", what=what + where, kept="What was stored before is kept.", todo=f"{todo}; then try again."
+    )
 
 
 class ConfigError(RagforgeError):

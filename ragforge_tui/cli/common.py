@@ -19,7 +19,7 @@ import msgspec
 import typer
 
 from ragforge_tui.config import Loaded, ModelSettings
-from ragforge_tui.errors import RagforgeError
+from ragforge_tui.errors import RagforgeError, storage_error
 from ragforge_tui.protocol import Engine
 
 log = logging.getLogger(__name__)
@@ -144,6 +144,9 @@ def failures(given: Shared) -> Iterator[None]:
         if hasattr(error, "exit_code"):  # the command line's own: usage errors and requests to end
             raise
         log.exception("unexpected")
+        if info := storage_error(error):
+            complain(info.sentence())
+            raise typer.Exit(FAILED) from None
         where = f"The details are in {given.log_file}." if given.log_file else "There is no log to look into."
         complain(f"Something unexpected went wrong ({type(error).__name__}: {error}). {where}")
         raise typer.Exit(FAILED) from None

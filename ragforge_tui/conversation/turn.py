@@ -15,7 +15,7 @@ from ragforge_tui.conversation.history import ChatMessage
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.reply import Reply
 from ragforge_tui.conversation.tool_runner import ToolRunner
-from ragforge_tui.errors import ErrorInfo, RagforgeError
+from ragforge_tui.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.events import Event, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.models import Message, Turn, Usage
@@ -175,7 +175,7 @@ def error_info(error: BaseException) -> ErrorInfo:
     if isinstance(error, RagforgeError):
         return error.info
     log.error("turn failed", exc_info=error)
-    return ErrorInfo(
+    return storage_error(error) or ErrorInfo(
         kind="internal",
         what=f"The turn failed unexpectedly ({type(error).__name__}).",
         kept="What had come is stored.",

@@ -15,7 +15,7 @@ from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine.logs import log_to_file
 from ragforge_tui.engine.outbox import Outbox
 from ragforge_tui.engine.service import EngineService, run_orphan
-from ragforge_tui.errors import ErrorInfo, RagforgeError
+from ragforge_tui.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.protocol import MAX_LINE_BYTES, ReplyLine, Request, RequestLine, Shutdown
 
 log = logging.getLogger(__name__)
@@ -99,7 +99,8 @@ class _Server:
         except Exception as error:
             log.exception("request %s failed", type(request).__name__)
             what = f"{type(request).__name__} failed unexpectedly ({type(error).__name__})."
-            line = ReplyLine(id=id, error=ErrorInfo(kind="internal", what=what, todo="The log has the details."))
+            info = storage_error(error) or ErrorInfo(kind="internal", what=what, todo="The log has the details.")
+            line = ReplyLine(id=id, error=info)
         self._outbox.reply(line)
 
     async def _forward_events(self) -> None:
