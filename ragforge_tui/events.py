@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.errors import ErrorInfo
-from ragforge_tui.models import Conversation, FileAccess, Message, Todo, ToolCall, Usage
+from ragforge_tui.models import Conversation, FileAccess, Message, Summary, Todo, ToolCall, Topic, Usage
 
 
 def _snake(name: str) -> str:
@@ -160,6 +160,39 @@ class ConversationChanged(_Event):
     conversation: Conversation
 
 
+class SummaryStarted(_Event):
+    """A summary of these turns is being made in the background."""
+
+    conversation_id: str
+    level: int
+    start_turn_index: int
+    end_turn_index: int
+
+
+class SummaryCreated(_Event):
+    """A summary is stored; those it summarises have left the frontier."""
+
+    conversation_id: str
+    summary: Summary
+
+
+class SummaryFailed(_Event):
+    """No summary could be stored; it is tried again later."""
+
+    conversation_id: str
+    level: int
+    start_turn_index: int
+    end_turn_index: int
+    reason: str
+
+
+class TopicsChanged(_Event):
+    """Topics were proposed, merged or related by a summary of this conversation."""
+
+    conversation_id: str
+    topics: list[Topic]
+
+
 GraphPhase = Literal["starting", "ready", "unreachable", "refused"]
 
 
@@ -212,4 +245,15 @@ TurnEvent = (
     | TurnReset
 )
 
-Event = TurnEvent | MessageQueued | Notice | TrustRequested | ConversationChanged | GraphChanged | ModelChanged
+MemoryEvent = SummaryStarted | SummaryCreated | SummaryFailed | TopicsChanged
+
+Event = (
+    TurnEvent
+    | MemoryEvent
+    | MessageQueued
+    | Notice
+    | TrustRequested
+    | ConversationChanged
+    | GraphChanged
+    | ModelChanged
+)

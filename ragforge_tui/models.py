@@ -174,6 +174,161 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     score: float
 
 
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something worth knowing later, with the turns it was found in. In the graph: ``text [t3, t4]``."""
+
+    text: str
+    turns: list[int] = []
+
+
+class Summary(msgspec.Struct, kw_only=True):
+    """What a run of turns (level 1), or of summaries of the level below, was about.
+
+    Attributes:
+        ordinal: From 1, by level, in order of the turns.
+        conversation_summary: What was asked and answered; at most 500 characters.
+        actions_summary: What was done with tools and why; at most 500 characters, empty when nothing was.
+        start_turn_index: First turn covered; ranges are inclusive.
+        char_range_start: Offset of the first turn in the user and assistant text of the conversation.
+        parent_summaries: Ids of the summaries of the level below that this one summarises; empty at level 1.
+        parent: Id of the summary that summarises this one, empty while it stands on the frontier.
+        made_by: The model's name, or ``extractive``.
+    """
+
+    uuid: str
+    conversation_id: str
+    level: int
+    ordinal: int = 0
+    conversation_summary: str
+    actions_summary: str = ""
+    key_findings: list[Finding] = []
+    files_mentioned: list[str] = []
+    tools_used: list[str] = []
+    topics: list[str] = []
+    start_turn_index: int
+    end_turn_index: int
+    turn_count: int
+    char_range_start: int = 0
+    char_range_end: int = 0
+    summary_char_count: int = 0
+    parent_summaries: list[str] = []
+    parent: str = ""
+    made_by: str = ""
+    created_at: datetime
+
+
+class RelatedTopic(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic near another one; `relation` ``merged`` names one that was merged into it."""
+
+    uuid: str
+    name: str
+    relation: Literal["related", "merged"] = "related"
+    confidence: float = 1.0
+    reason: str = ""
+
+
+class Topic(msgspec.Struct, kw_only=True):
+    """A subject that summaries share."""
+
+    uuid: str
+    name: str
+    description: str = ""
+    aliases: list[str] = []
+    created_at: datetime
+    summaries: int = 0
+    """How many summaries have it; 0 where nobody counted."""
+    conversations: int = 0
+    related: list[RelatedTopic] = []
+
+
+class SimilarConversation(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation like another one. `score` is the plain cosine of their summaries."""
+
+    conversation: Conversation
+    score: float
+
+
+class AccessedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of the workspace as the agent last touched it, in the group it is shown in."""
+
+    path: str
+    group: Literal["read", "modified", "found"]
+    tool: str
+    turn_index: int
+    timestamp: datetime
+    count: int = 1
+    """Accesses of this file by tools and mentions of the conversation."""
+
+
+ContextItemKind = Literal[
+    "system", "instructions", "persona", "message", "goal", "summary", "turn", "query", "file", "topic", "code", "note"
+]
+
+
+class ContextItem(msgspec.Struct, kw_only=True):
+    """One thing a request held, and where it came from.
+
+    Attributes:
+        source: Id of what it was taken from: a message, summary, topic or scope; a path; a digest for `system` texts.
+        turn_index: The turn it stands for, 0 when it is none.
+        role: As which it was sent.
+        cut: Characters left out of the source's text; 0 when it is whole.
+        text: What was sent. Empty in the graph, where it is looked up.
+    """
+
+    kind: ContextItemKind
+    source: str = ""
+    conversation_id: str = ""
+    title: str = ""
+    turn_index: int = 0
+    level: int = 0
+    date: datetime | None = None
+    role: str = "user"
+    tokens: int = 0
+    cut: int = 0
+    text: str = ""
+
+
+class ContextSection(msgspec.Struct, kw_only=True):
+    """A part of a request, such as the frontier of the summaries or the recalled turns.
+
+    Attributes:
+        budget: Tokens it could take, 0 for parts without a limit of their own.
+        left_out: How many items had no room.
+    """
+
+    name: str
+    title: str
+    budget: int = 0
+    tokens: int = 0
+    left_out: int = 0
+    items: list[ContextItem] = []
+
+
+class ContextRecord(msgspec.Struct, kw_only=True):
+    """What one request to a model held before the turn's own messages, section by section, as it was sent.
+
+    Attributes:
+        budget: Tokens the past could take.
+        tokens: Tokens of all sections.
+        digest: SHA-256 of what was sent, as hexadecimal digits.
+        whole: All earlier turns of the conversation were sent as they are.
+        verified: What was looked up again is what was sent, by its digest.
+    """
+
+    conversation_id: str
+    turn_index: int
+    model: str = ""
+    strategy: str = "hybrid"
+    whole: bool = False
+    budget: int = 0
+    tokens: int = 0
+    digest: str = ""
+    verified: bool = True
+    created_at: datetime
+    sections: list[ContextSection] = []
+
+
 class ConversationExport(msgspec.Struct, kw_only=True):
     """A whole conversation as it is exported and imported: lossless, ids kept."""
 

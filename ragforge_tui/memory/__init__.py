@@ -1,0 +1,1 @@
+"""What the agent remembers: summaries, recall, the context of a turn, topics, recent files. Used by conversation/."""
