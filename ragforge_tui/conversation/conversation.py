@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ragforge_tui import models
-from ragforge_tui.conversation.history import ChatMessage, newest_that_fit, without_graph
 from ragforge_tui.conversation.prompt import system_messages
 from ragforge_tui.conversation.recall_keys import turn_keys
 from ragforge_tui.conversation.tool_runner import ToolRunner
@@ -34,6 +33,7 @@ from ragforge_tui.events import (
 )
 from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import ChatModel
+from ragforge_tui.memory.history import ChatMessage, newest_that_fit, without_graph
 from ragforge_tui.models import Message, MessageState, ToolCall, Turn, Usage, now
 from ragforge_tui.text import mask_secrets, storable
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragforge_tui.conversation.history import ChatMessage
+from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.personas import Persona
 
 _INSTRUCTIONS = """\

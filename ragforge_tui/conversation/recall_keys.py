@@ -5,7 +5,7 @@ Recall proper builds richer keys over neighbouring turns; these make every turn 
 
 from __future__ import annotations
 
-from ragforge_tui.conversation.history import result_text
+from ragforge_tui.memory.history import result_text
 from ragforge_tui.models import ToolCall, Turn
 
 RESULT_EDGE_CHARS = 300

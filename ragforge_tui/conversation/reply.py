@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.conversation.history import ChatMessage
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.events import (
     Event,
@@ -27,6 +26,7 @@ from ragforge_tui.events import (
 )
 from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import ChatModel, Finished, ReasoningPart, Retrying, TextPart, ToolRequest
+from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.models import Message, MessageState, now
 from ragforge_tui.text import mask_secrets, storable
 

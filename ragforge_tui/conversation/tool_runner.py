@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.conversation.approvals import Approvals
-from ragforge_tui.conversation.history import ChatMessage, valid_arguments
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.reply import given_reason
 from ragforge_tui.errors import ToolError
 from ragforge_tui.events import Event, FilesAccessed, Notice, TodosUpdated, ToolCallFinished, ToolCallStarted
 from ragforge_tui.llm import ToolRequest
+from ragforge_tui.memory.history import ChatMessage, valid_arguments
 from ragforge_tui.models import Message, Todo, ToolCall, ToolResult, now
 from ragforge_tui.text import mask_secrets, storable, storable_value
 from ragforge_tui.tools import PreparedCall, Toolbox, ToolOutcome

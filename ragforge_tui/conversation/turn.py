@@ -11,13 +11,13 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from ragforge_tui.conversation.history import ChatMessage
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.reply import Reply
 from ragforge_tui.conversation.tool_runner import ToolRunner
 from ragforge_tui.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.events import Event, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.llm import ChatModel
+from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.models import Message, Turn, Usage
 
 log = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """From stored turns to what a provider is sent: always a valid sequence of messages.
 
-Used by the turn loop. A tool call is sent only with a result; what was lost in a crash is said to be lost, because
+Used by the turn loop, the context of a turn and the recall keys. A tool call is sent only with a result; what was lost in a crash is said to be lost, because
 providers refuse a call without its answer.
 """
 
