@@ -6,13 +6,15 @@ the parent is missing on import, a stub of it is made to hold them, which the pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ragforge_tui.errors import GraphError
 from ragforge_tui.graph.conversations import Conversations
 from ragforge_tui.graph.messages import INDEXED_CHARS, LARGE
-from ragforge_tui.graph.parts import batches, link_parts, row_size, store_large
+from ragforge_tui.graph.parts import BATCH_NODES, batches, link_parts, row_size, store_large
 from ragforge_tui.graph.records import (
     call_properties,
     conversation_properties,
@@ -20,6 +22,7 @@ from ragforge_tui.graph.records import (
     message_properties,
     result_properties,
 )
+from ragforge_tui.graph.schema import MESSAGE_LEX
 from ragforge_tui.graph.tool_calls import CALL_LARGE, RESULT_LARGE, cut_result
 from ragforge_tui.graph.turns import Turns
 from ragforge_tui.models import Conversation, ConversationExport, Message, Turn
@@ -31,6 +34,29 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.connect import Graph
 
 _PAGE = 100
+
+
+class OwnedNodes(msgspec.Struct, frozen=True):
+    """A kind of node that travels with its conversation.
+
+    Attributes:
+        label: Of the nodes; each has a `uuid` and a `conversation_id`.
+        parent: Label of what each hangs on.
+        key: Property that names the parent's uuid.
+        relationship: From the parent to the node.
+        large: Properties that may be kept in parts.
+    """
+
+    label: str
+    parent: str
+    key: str
+    relationship: str
+    large: tuple[str, ...] = ()
+
+
+MESSAGE_NODES = OwnedNodes("Message", "Conversation", "conversation_id", "HAS_MESSAGE", LARGE)
+CALL_NODES = OwnedNodes("ToolCall", "Message", "message_id", "MADE_TOOL_CALL", CALL_LARGE)
+RESULT_NODES = OwnedNodes("ToolResult", "ToolCall", "tool_call_id", "PRODUCED_RESULT", RESULT_LARGE)
 
 
 class Transfer(Conversations, Turns):
@@ -53,19 +79,17 @@ class Transfer(Conversations, Turns):
     async def import_(self, e: ConversationExport) -> Conversation:
         """Bring an exported conversation in; what is there already stays as it is.
 
+        Cut short, a repeated call goes on where this one stopped.
+
         Raises:
             GraphError: A conversation of this id holds other messages in the same places.
         """
         for stub in _ancestors(e):
             await self._import_conversation(stub, stub=True)
         await self._import_conversation(e.conversation, stub=False)
-        messages = [message for turn in e.turns for message in turn.messages]
-        texts = {(m.conversation_id, t.turn_index): _turn_text(t) for t in e.turns for m in t.messages}
-        for start in range(0, len(messages), _PAGE):
-            page = messages[start : start + _PAGE]
-            await self._refuse_conflicts(page)
-            await self._import_messages(page, texts)
-            await self._import_calls(page, e.conversation.workspace)
+        for page in _pages(e.turns):
+            await self._import_messages(page)
+            await self._import_calls([m for turn in page for m in turn.messages], e.conversation.workspace)
         return await self.get_conversation(e.conversation.uuid)
 
     async def _import_conversation(self, c: Conversation, *, stub: bool) -> None:
@@ -96,21 +120,35 @@ class Transfer(Conversations, Turns):
 
         await self._graph.write(work)
 
-    async def _refuse_conflicts(self, messages: list[Message]) -> None:
+    async def _import_messages(self, turns: list[Turn]) -> None:
+        rows = []
+        for turn in turns:
+            for m in turn.messages:
+                properties = {**message_properties(m), "counted_chars": m.char_count}
+                if m.position == 0:
+                    properties |= _recall_keys(turn)
+                rows.append(properties)
+        rows = await self._missing(MESSAGE_NODES, rows)
+        await self._refuse_conflicts(rows)
+        await self._create(MESSAGE_NODES, rows)
+
+    async def _refuse_conflicts(self, rows: list[dict[str, Any]]) -> None:
+        """Refuse messages that are to be made where others stand."""
+
         async def work(tx: AsyncManagedTransaction) -> str | None:
             result = await tx.run(
                 "UNWIND $rows AS row "
                 "MATCH (m:Message {conversation_id: row.id, turn_index: row.turn, position: row.position}) "
-                "WHERE m.uuid <> row.uuid RETURN m.conversation_id AS id LIMIT 1",
+                "RETURN m.conversation_id AS id LIMIT 1",
                 rows=[
-                    {"id": m.conversation_id, "turn": m.turn_index, "position": m.position, "uuid": m.uuid}
-                    for m in messages
+                    {"id": row["conversation_id"], "turn": row["turn_index"], "position": row["position"]}
+                    for row in rows
                 ],
             )
             record = await result.single()
             return record["id"] if record else None
 
-        conflict = await self._graph.read(work)
+        conflict = await self._graph.read(work) if rows else None
         if conflict:
             raise GraphError(
                 f"Conversation {conflict} is here already, with other messages in the same places.",
@@ -118,67 +156,106 @@ class Transfer(Conversations, Turns):
                 kind="import_conflict",
             )
 
-    async def _import_messages(self, messages: list[Message], texts: dict[tuple[str, int], str]) -> None:
-        rows = []
-        for m in messages:
-            properties = {**message_properties(m), "counted_chars": m.char_count}
-            if m.position == 0:
-                properties["turn_text"] = texts[m.conversation_id, m.turn_index]
-            await store_large(self._graph, m.uuid, m.conversation_id, properties, LARGE)
-            rows.append(properties)
-        await self._merge("Message", "Conversation", "conversation_id", "HAS_MESSAGE", rows)
-
     async def _import_calls(self, messages: list[Message], workspace: str) -> None:
         calls, results, files = [], [], []
         for m in messages:
             for c in m.tool_calls:
-                call = call_properties(c, m.conversation_id)
-                await store_large(self._graph, c.uuid, m.conversation_id, call, CALL_LARGE)
-                calls.append(call)
-                rows = file_rows(c.files)
-                files += [{**row, "call": c.uuid, "ordinal": n} for n, row in enumerate(rows)]
+                calls.append(call_properties(c, m.conversation_id))
+                files += [{**row, "call": c.uuid, "ordinal": n} for n, row in enumerate(file_rows(c.files))]
                 if c.result:
-                    result = result_properties(cut_result(c.result), m.conversation_id)
-                    await store_large(self._graph, c.result.uuid, m.conversation_id, result, RESULT_LARGE)
-                    results.append(result)
-        await self._merge("ToolCall", "Message", "message_id", "MADE_TOOL_CALL", calls)
-        await self._merge("ToolResult", "ToolCall", "tool_call_id", "PRODUCED_RESULT", results)
-        await self._link_files(files, workspace)
+                    results.append(result_properties(cut_result(c.result), m.conversation_id))
+        await self._create(CALL_NODES, await self._missing(CALL_NODES, calls))
+        await self._create(RESULT_NODES, await self._missing(RESULT_NODES, results))
+        await self._link_files(files, storable(workspace))
 
-    async def _merge(self, label: str, parent: str, key: str, relationship: str, rows: list[dict[str, Any]]) -> None:
-        """Merge nodes and hang each on the parent its property `key` names, in small statements."""
+    async def _missing(self, kind: OwnedNodes, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those of the rows that are not in the graph yet."""
+
+        async def work(tx: AsyncManagedTransaction) -> set[str]:
+            return await _known(tx, kind.label, [row["uuid"] for row in rows])
+
+        known = await self._graph.read(work) if rows else set()
+        return [row for row in rows if row["uuid"] not in known]
+
+    async def _create(self, kind: OwnedNodes, rows: list[dict[str, Any]]) -> None:
+        """Make nodes, each with the relationship it hangs on, in small statements.
+
+        A node and its relationship come into being together, so one that is there already has it. That spares a
+        MERGE of the relationship, which the embedded server answers by walking all those of the parent: the
+        conversation's grow with every message.
+        """
         statement = (
-            f"UNWIND $rows AS row MATCH (p:{parent} {{uuid: row.{key}}}) "
-            f"MERGE (n:{label} {{uuid: row.uuid}}) ON CREATE SET n += row MERGE (p)-[:{relationship}]->(n)"
+            f"UNWIND $rows AS row MATCH (p:{kind.parent} {{uuid: row.{kind.key}}}) "
+            f"CREATE (p)-[:{kind.relationship}]->(n:{kind.label}) SET n += row"
         )
+        for row in rows:
+            await store_large(self._graph, row["uuid"], row["conversation_id"], row, kind.large)
         for batch in batches((row, row_size(row)) for row in rows):
 
             async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
-                await tx.run(statement, rows=batch)
-                for row in batch:
-                    await link_parts(tx, label, row["uuid"], row)
+                # Asked again in the transaction itself: it may be run twice, and others may import the same.
+                known = await _known(tx, kind.label, [row["uuid"] for row in batch])
+                fresh = [row for row in batch if row["uuid"] not in known]
+                if fresh:
+                    await (await tx.run(statement, rows=fresh)).consume()
+                for row in fresh:
+                    await link_parts(tx, kind.label, row["uuid"], row)
 
             await self._graph.write(work)
 
     async def _link_files(self, rows: list[dict[str, Any]], workspace: str) -> None:
+        """Lead from calls to the files they touched; asked from the call's side, since many calls share a file."""
         for batch in batches((row, row_size(row)) for row in rows):
 
             async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
+                result = await tx.run(
+                    "UNWIND $calls AS call MATCH (t:ToolCall {uuid: call})-[a:ACCESSED]->(f:File) "
+                    "RETURN call, a.access AS access, f.path AS path",
+                    calls=list({row["call"] for row in batch}),
+                )
+                known = {(record["call"], record["access"], record["path"]) async for record in result}
+                fresh = [row for row in batch if (row["call"], row["access"], row["path"]) not in known]
+                if not fresh:
+                    return
+                await tx.run(
+                    "UNWIND $paths AS path MERGE (f:File {workspace: $workspace, path: path})",
+                    paths=sorted({row["path"] for row in fresh}),
+                    workspace=workspace,
+                )
                 await tx.run(
                     "UNWIND $rows AS row MATCH (t:ToolCall {uuid: row.call}) "
-                    "MERGE (f:File {workspace: $workspace, path: row.path}) "
-                    "MERGE (t)-[a:ACCESSED {access: row.access}]->(f) SET a.ordinal = row.ordinal",
-                    rows=batch,
-                    workspace=storable(workspace),
+                    "MATCH (f:File {workspace: $workspace, path: row.path}) "
+                    "CREATE (t)-[:ACCESSED {access: row.access, ordinal: row.ordinal}]->(f)",
+                    rows=fresh,
+                    workspace=workspace,
                 )
 
             await self._graph.write(work)
 
 
-def _turn_text(turn: Turn) -> str:
-    """What search looks at until the turn is indexed anew: what was said in it."""
+async def _known(tx: AsyncManagedTransaction, label: str, uuids: list[str]) -> set[str]:
+    result = await tx.run(f"UNWIND $ids AS id MATCH (n:{label} {{uuid: id}}) RETURN n.uuid AS uuid", ids=uuids)
+    return {record["uuid"] async for record in result}
+
+
+def _pages(turns: list[Turn]) -> Iterator[list[Turn]]:
+    """Turns in order, as many at once as their messages stay few; texts are weighed when they are sent."""
+    page: list[Turn] = []
+    for turn in turns:
+        if page and sum(len(t.messages) for t in page) + len(turn.messages) > BATCH_NODES:
+            yield page
+            page = []
+        page.append(turn)
+    if page:
+        yield page
+
+
+def _recall_keys(turn: Turn) -> dict[str, str]:
+    """What search looks at until the turn is indexed anew: what was said in it, and when."""
     said: Iterable[str] = (m.content for m in turn.messages if m.state != "superseded")
-    return storable("\n\n".join(text[:INDEXED_CHARS] for text in said if text)[:INDEXED_CHARS])
+    text = storable("\n\n".join(text[:INDEXED_CHARS] for text in said if text)[:INDEXED_CHARS])
+    date = turn.messages[0].timestamp.strftime("%Y-%m-%d %B %A")
+    return {"turn_text": text, MESSAGE_LEX["en"][0]: f"{date}\n{text}"}
 
 
 def _ancestors(e: ConversationExport) -> list[Conversation]:

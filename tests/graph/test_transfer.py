@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
 
-from ragforge_tui.errors import GraphError, NotFoundError
+from ragforge_tui.errors import GraphError, GraphUnavailableError, NotFoundError
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.models import ConversationExport, FileAccess, ToolCall, ToolResult, Usage, now
+from ragforge_tui.models import ConversationExport, FileAccess, ToolCall, ToolResult, Turn, Usage, now
 from tests.support.records import call_of, conversation, message, one_turn, rows_of
 
 _NODES = "MATCH (n) WHERE NOT n:RagforgeSchema AND NOT n:RagforgeMigration RETURN n.uuid"
@@ -78,6 +80,60 @@ async def test_export_import_export_is_equal_and_twice_is_once(store: Store, gra
     assert [hit.turn_index for hit in await store.search("answer 1", limit=1)] == [2]
     more = await store.begin_turn(message(uuid, content="and on"))
     assert more.turn_index == 4
+
+
+def told(turns: int) -> ConversationExport:
+    """A conversation of many turns that all touch one file."""
+    c = conversation(title="long", workspace="/w")
+    c.next_turn, c.message_count = turns + 1, 2 * turns
+    export = ConversationExport(conversation=c, turns=[])
+    for index in range(1, turns + 1):
+        asked = message(c.uuid, content=f"question {index}", turn_index=index)
+        answer = message(c.uuid, role="assistant", content=f"answer {index}", turn_index=index, position=1)
+        answer.tool_calls = [with_result(call_of(answer.uuid), f"result {index}", "shared.py", f"{index}.py")]
+        for m in (asked, answer):
+            m.char_count = len(m.content)
+        export.turns.append(Turn(turn_index=index, messages=[asked, answer]))
+    return export
+
+
+async def test_more_than_a_statement_holds_is_imported_whole(store: Store, graph: Graph) -> None:
+    export = told(600)
+    await store.import_(export)
+    assert await store.export(export.conversation.uuid) == export
+    assert await rows_of(graph, "MATCH (:ToolCall)-[r:ACCESSED]->(:File {path: 'shared.py'}) RETURN r.ordinal") == 600
+    assert await rows_of(graph, "MATCH (m:Message) WHERE m.lex_key CONTAINS 'answer' RETURN m.uuid") == 600
+
+
+async def test_an_import_cut_short_goes_on(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    export = told(300)
+    export.turns[299].messages[1].content = "y" * 1_200_000
+    export.turns[299].messages[1].char_count = 1_200_000
+    for allowed in range(1, 40):
+        left = allowed
+
+        async def write(work: Any, **options: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise GraphUnavailableError("cut")
+            return await Graph.write(store._graph, work, **options)
+
+        monkeypatch.setattr(store._graph, "write", write)
+        try:
+            await store.import_(export)
+            break
+        except GraphUnavailableError:
+            continue
+    assert allowed > 1
+    assert await store.export(export.conversation.uuid) == export
+
+
+async def test_two_importing_the_same_leave_it_once(store: Store, graph: Graph) -> None:
+    export = told(40)
+    await asyncio.gather(*(store.import_(export) for _ in range(3)))
+    assert await store.export(export.conversation.uuid) == export
+    assert await rows_of(graph, "MATCH ()-[r:ACCESSED]->() RETURN 1 AS one") == 80
 
 
 async def test_import_brings_back_what_was_deleted(store: Store) -> None:
