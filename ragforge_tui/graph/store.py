@@ -6,6 +6,7 @@ their sum. Every write is idempotent: repeated by a retry or from the journal, i
 
 from __future__ import annotations
 
+from ragforge_tui.graph.accessed import AccessedFiles
 from ragforge_tui.graph.connect import Graph
 from ragforge_tui.graph.messages import Messages
 from ragforge_tui.graph.search import Searching
@@ -13,7 +14,7 @@ from ragforge_tui.graph.tool_calls import ToolCalls
 from ragforge_tui.graph.transfer import Transfer
 
 
-class Store(Transfer, Messages, ToolCalls, Searching):
+class Store(Transfer, Messages, ToolCalls, Searching, AccessedFiles):
     """Reads and writes conversations in a graph."""
 
     def __init__(self, graph: Graph) -> None:

@@ -53,7 +53,7 @@ class Turns:
         """
 
         async def segments(tx: AsyncManagedTransaction) -> list[Segment]:
-            return await _segments(tx, conversation_id, max(start, 1), end - 1)
+            return await segments_of(tx, conversation_id, max(start, 1), end - 1)
 
         found: list[Turn] = []
         for segment in await self._graph.read(segments):
@@ -95,7 +95,7 @@ async def _conversation(tx: AsyncManagedTransaction, uuid: str) -> Conversation:
     return found
 
 
-async def _segments(tx: AsyncManagedTransaction, conversation_id: str, first: int, last: int) -> list[Segment]:
+async def segments_of(tx: AsyncManagedTransaction, conversation_id: str, first: int, last: int) -> list[Segment]:
     """Which conversation of the chain holds which turns of [first, last], oldest first."""
     current = await _conversation(tx, conversation_id)
     last = min(last, current.next_turn - 1)
