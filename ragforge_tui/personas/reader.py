@@ -22,6 +22,7 @@ MAX_DIAGNOSTICS = 1_000
 _NAME = re.compile(r"[^\s<>/=\"']++")
 _ATTRIBUTE = re.compile(r"([^\s<>/=\"']++)(\s*+=\s*+)?+")
 _SPACE = re.compile(r"\s*+")
+_ROW = re.compile(r"<++")
 _UNQUOTED = re.compile(r"[^\s<>\"']++")
 _NO_NAME = frozenset("<>/=!?\"'&;,.:()[]{}+-*|\\`@#$%^~")
 
@@ -48,9 +49,7 @@ class _Reader:
         while position >= 0:
             end = self._markup(position)
             if end == position:
-                end = position + 1
-                if end < len(text) and not text[end].isspace() and not text[end].isdigit():
-                    self._note(position, "'<' begins no tag here and is taken as text", severity="note")
+                end = self._stray(position)
             position = self._find("<", end)
         self._flush_text(len(text))
         self._close_above(0, len(text))
@@ -62,7 +61,7 @@ class _Reader:
     # -- finding and saying
 
     def _find(self, what: str, start: int) -> int:
-        """The next `what` from `start` on, -1 for none; what was found ahead is remembered, so nothing is read twice."""
+        """The next `what` from `start` on, -1 for none. Remembers what it found ahead, so nothing is read twice."""
         known = self._next.get(what, -2)
         if known == -1 or known >= start:
             return known
@@ -75,6 +74,18 @@ class _Reader:
             self._found.append((offset, message.replace("{}", _shown(name)), severity))
         else:
             self._unlisted += 1
+
+    def _stray(self, position: int) -> int:
+        """Pass over a `<` that begins no tag; of a row of them the last may."""
+        text = self._text
+        row = _ROW.match(text, position)
+        end = row.end() if row else position + 1
+        if end - position > 1:
+            self._note(position, "'<' begins no tag here and is taken as text", severity="note")
+            return end - 1
+        if end < len(text) and not text[end].isspace() and not text[end].isdigit():
+            self._note(position, "'<' begins no tag here and is taken as text", severity="note")
+        return end
 
     # -- the tree
 
