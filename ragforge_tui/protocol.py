@@ -97,7 +97,8 @@ class OpenConversation(Request[ConversationView]):
     """
 
     ref: str = ""
-    turns: int = 30
+    turns: int = 12
+    """How many of the newest: a screenful, so that a long conversation opens as fast as a short one."""
 
 
 class FetchTurns(Request[TurnPage]):

@@ -7,13 +7,16 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ragforge_tui.config import Paths
+from ragforge_tui.config import Loaded, Paths
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.attach import ServerHold
+from tests.support.agents import loaded_for, settings_for
 from tests.support.neo4j_server import Neo4jMissingError, Neo4jServer
+from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import DIMENSION, HEAP_MB, LINGER, paths_under
 
 BACKENDS = ["embedded", "neo4j"]
@@ -99,6 +102,22 @@ async def graph(graph_target: GraphTarget, graph_paths: Paths) -> AsyncIterator[
         yield opened
     finally:
         await opened.close()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[OpenAIServer]:
+    """A scripted model server."""
+    async with OpenAIServer() as running:
+        yield running
+
+
+@pytest.fixture
+def loaded(graph: Graph, graph_target: GraphTarget, graph_paths: Paths, tmp_path: Path, server: OpenAIServer) -> Loaded:
+    """Settings of an agent on an empty graph of each backend, talking to the scripted server."""
+    settings = settings_for(graph_target, api_base=server.base_url)
+    # A journal that one test leaves must not be written into another's graph.
+    paths = msgspec.structs.replace(graph_paths, state=str(tmp_path / "state"))
+    return loaded_for(settings, paths, tmp_path / "workspace")
 
 
 async def open_graph(target: GraphTarget, paths: Paths) -> Graph:

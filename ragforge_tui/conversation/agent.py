@@ -23,7 +23,7 @@ import msgspec
 from ragforge_tui import models
 from ragforge_tui.config import Loaded
 from ragforge_tui.conversation.approvals import Approvals
-from ragforge_tui.conversation.conversation import PAGE_TURNS, Conversation
+from ragforge_tui.conversation.conversation import OPENING_TURNS, Conversation
 from ragforge_tui.conversation.graph_link import GraphLink
 from ragforge_tui.conversation.model_link import ModelLink
 from ragforge_tui.conversation.recorder import Recorder
@@ -208,8 +208,11 @@ class ConversationAgent:
         self._open[record.uuid] = conversation
         return conversation
 
-    async def load_conversation(self, ref: str = "") -> Conversation:
+    async def load_conversation(self, ref: str = "", *, turns: int = OPENING_TURNS) -> Conversation:
         """A stored conversation by id or unique prefix; with neither, the newest of this workspace.
+
+        Args:
+            turns: How many of its newest turns are read at once; more are when something is said in it.
 
         Raises:
             NotFoundError: When nothing or more than one answers.
@@ -225,9 +228,9 @@ class ConversationAgent:
                 f"The conversation {record.uuid[:8]} was deleted.", todo=f"ragforge-chat restore {record.uuid[:8]}"
             )
         if record.uuid not in self._open:
-            first, last = await store.turn_range(record.uuid)
-            turns = await store.turns(record.uuid, start=max(first, last - PAGE_TURNS + 1), end=last + 1)
-            self._open[record.uuid] = Conversation(self, record, turns)
+            end = record.next_turn
+            newest = await store.turns(record.uuid, start=max(1, end - max(turns, 1)), end=end)
+            self._open[record.uuid] = Conversation(self, record, newest)
         return self._open[record.uuid]
 
     def opened(self, conversation_id: str) -> Conversation | None:

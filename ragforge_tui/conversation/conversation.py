@@ -46,6 +46,8 @@ CHARS_PER_TOKEN = 4
 ANSWER_RESERVE_TOKENS = 4_096
 """Kept free in the model's window for its answer."""
 PAGE_TURNS = 50
+OPENING_TURNS = 12
+"""Fill a screen; opening a long conversation reads no more."""
 TITLE_CHARS = 60
 
 
@@ -73,6 +75,7 @@ class Conversation:
         self._task: asyncio.Task[None] | None = None
         self._queue: deque[tuple[str, str]] = deque()
         self._seen: set[str] = set()
+        self._opening = [msgspec.structs.replace(turn, messages=list(turn.messages)) for turn in turns]
         agent.recorder.expect(record.uuid, record.next_turn)
 
     # --- talking -------------------------------------------------------------------------------------------------
@@ -164,6 +167,7 @@ class Conversation:
         store = await self._agent.store()
         await store.supersede(self.record.uuid, turn.turn_index, from_position=1)
         del turn.messages[1:]
+        await self._catch_up(turn.turn_index)
         self._stop = asyncio.Event()
         self._run(turn)
         return turn.turn_index
@@ -186,6 +190,11 @@ class Conversation:
                 await asyncio.gather(self._task, return_exceptions=True)
 
     # --- reading -------------------------------------------------------------------------------------------------
+
+    def take_opening(self) -> list[Turn]:
+        """The turns just read to open this, once: whoever shows it first need not read them again."""
+        opening, self._opening = self._opening, []
+        return [] if self._seen else opening
 
     async def get_history(self, limit: int | None = None) -> list[Turn]:
         """The newest `limit` turns in ascending order, all of them by default."""
@@ -335,15 +344,20 @@ class Conversation:
         return sent
 
     async def _catch_up(self, index: int) -> None:
-        """Read the turns another process wrote between our newest one and `index`."""
-        newest = self._recent[-1].turn_index if self._recent else 0
-        if newest + 1 >= index or self._agent.recorder.journaling:
+        """Read what is not here of the turns before `index`: opening reads a screenful, others may have written."""
+        start = max(1, index - PAGE_TURNS)
+        oldest = self._recent[0].turn_index if self._recent else index
+        newest = self._recent[-1].turn_index if self._recent else index - 1
+        if (oldest <= start and newest + 1 >= index) or self._agent.recorder.journaling:
             return
         try:
             store = await self._agent.store()
-            self._recent += await store.turns(self.record.uuid, start=max(newest + 1, index - PAGE_TURNS), end=index)
+            earlier = await store.turns(self.record.uuid, start=start, end=oldest) if start < oldest else []
+            later_start = max(newest + 1, start)
+            later = await store.turns(self.record.uuid, start=later_start, end=index) if later_start < index else []
+            self._recent = [*earlier, *self._recent, *later]
         except GraphError as error:
-            log.warning("turns of another process not read: %s", error)
+            log.warning("turns before turn %d not read: %s", index, error)
 
     def _count(self, message: Message) -> None:
         self.record.message_count += 1

@@ -52,7 +52,7 @@ class EngineService:
                 conversation = await agent.create_conversation(title=title, tags=tags, persona=persona)
                 return await self._view(conversation, 0)
             case protocol.OpenConversation(ref=ref, turns=turns):
-                return await self._view(await agent.load_conversation(ref), turns)
+                return await self._view(await agent.load_conversation(ref, turns=turns), turns)
             case protocol.FetchTurns():
                 return await self._page(request.conversation_id, request.start, request.end)
             case protocol.SendMessage():
@@ -124,8 +124,11 @@ class EngineService:
 
     async def _view(self, conversation: Conversation, turns: int) -> ConversationView:
         record = conversation.record
+        opening = conversation.take_opening()
         if turns == 0:
             page = TurnPage(turns=[], first=1, last=0)
+        elif opening:
+            page = TurnPage(turns=opening, first=1, last=record.next_turn - 1)
         else:
             page = await self._page(record.uuid, -turns, 0)
         active = conversation.active_turn if conversation.busy else foreign_active_turn(page.turns)

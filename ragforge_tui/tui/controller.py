@@ -173,7 +173,7 @@ class ChatController:
 
     async def open(self, ref: str) -> None:
         """Open a conversation by id, prefix, or empty for the newest of the workspace."""
-        view = await self.ask(OpenConversation(ref=ref, turns=PAGE_TURNS))
+        view = await self.ask(OpenConversation(ref=ref))
         self._opened(view)
 
     def _opened(self, view: ConversationView) -> None:

@@ -1,0 +1,65 @@
+"""Opening a stored conversation: a screenful is read at once, the rest when something is said in it."""
+
+from __future__ import annotations
+
+from ragforge_tui.config import Loaded
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.conversation import OPENING_TURNS
+from ragforge_tui.engine import connect_in_process
+from ragforge_tui.graph import Graph, Store
+from ragforge_tui.protocol import FetchTurns, OpenConversation
+from tests.support.openai_server import OpenAIServer
+from tests.support.records import conversation, one_turn
+
+TURNS = OPENING_TURNS + 8
+
+
+async def stored(graph: Graph) -> str:
+    """A conversation longer than a screen."""
+    store = Store(graph)
+    c = await store.create_conversation(conversation(title="long"))
+    for index in range(1, TURNS + 1):
+        await one_turn(store, c.uuid, f"question {index}")
+    return c.uuid
+
+
+async def test_opening_gives_the_newest_turns_and_paging_the_others(graph: Graph, loaded: Loaded) -> None:
+    uuid = await stored(graph)
+    engine = await connect_in_process(loaded)
+    try:
+        view = await engine.request(OpenConversation(ref=uuid[:8]))
+        assert [turn.turn_index for turn in view.page.turns] == list(range(TURNS - OPENING_TURNS + 1, TURNS + 1))
+        assert (view.page.first, view.page.last) == (1, TURNS)
+        earlier = await engine.request(FetchTurns(conversation_id=uuid, start=1, end=9))
+        assert [turn.turn_index for turn in earlier.turns] == list(range(1, 9))
+    finally:
+        await engine.close()
+
+
+async def test_what_another_process_wrote_is_seen_when_opened_again(graph: Graph, loaded: Loaded) -> None:
+    uuid = await stored(graph)
+    engine = await connect_in_process(loaded)
+    try:
+        await engine.request(OpenConversation(ref=uuid))
+        await one_turn(Store(graph), uuid, "from elsewhere")
+        view = await engine.request(OpenConversation(ref=uuid))
+        assert view.page.turns[-1].messages[0].content == "from elsewhere"
+        assert view.page.last == TURNS + 1
+    finally:
+        await engine.close()
+
+
+async def test_the_model_is_sent_turns_that_were_not_read_at_opening(
+    graph: Graph, loaded: Loaded, server: OpenAIServer
+) -> None:
+    uuid = await stored(graph)
+    server.script([{"text": "one"}, {"text": "two"}])
+    async with ConversationAgent(loaded) as agent:
+        resumed = await agent.load_conversation(uuid)
+        await one_turn(Store(graph), uuid, "from elsewhere")
+        await resumed.send_message("and on")
+        await resumed.retry()
+        await resumed.wait_idle()
+    for request in server.chats():
+        asked = [m["content"] for m in request["messages"] if m["role"] == "user"]
+        assert asked == [*(f"question {index}" for index in range(1, TURNS + 1)), "from elsewhere", "and on"]
