@@ -40,7 +40,8 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """One reply.
 
     Attributes:
-        when: Which requests it answers: those with tools (the agent loop), those without (titles, summaries).
+        when: Which requests it answers: those with tools (the agent loop), those without (titles, summaries), any
+            that streams. Titles and summaries are asked for in the background and never take a step meant for a turn.
         match: It answers only requests whose last user message contains this.
         reasoning: Sent before the text.
         chunk: Characters in a chunk of text, reasoning and arguments.
@@ -76,7 +77,8 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     def fits(self, body: dict[str, Any]) -> bool:
         """Whether this step answers that request."""
-        if self.when != "any" and (self.when == "tools") != bool(body.get("tools")):
+        plain = not body.get("tools")
+        if (plain and not body.get("stream")) if self.when == "any" else (self.when == "plain") != plain:
             return False
         return self.match in last_user_text(body)
 
@@ -185,8 +187,9 @@ class OpenAIServer:
         self._gates.setdefault(gate, asyncio.Event()).set()
 
     def chats(self) -> list[dict[str, Any]]:
-        """The bodies of the chat requests so far."""
-        return [request.body for request in self.requests if request.path.endswith("/chat/completions")]
+        """The bodies of the chat requests so far that stream; those for titles and summaries do not."""
+        bodies = [request.body for request in self.requests if request.path.endswith("/chat/completions")]
+        return [body for body in bodies if body.get("stream")]
 
     async def start(self) -> None:
         """Listen; `port` is known afterwards."""
