@@ -15,7 +15,7 @@ MakeModel = Callable[..., LiteLLMModel]
 
 @pytest.fixture
 async def server() -> AsyncIterator[OpenAIServer]:
-    async with OpenAIServer() as running:
+    async with OpenAIServer(turns_only=False) as running:
         yield running
 
 

@@ -40,8 +40,8 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """One reply.
 
     Attributes:
-        when: Which requests it answers: those with tools (the agent loop), those without (titles, summaries), any
-            that streams. Titles and summaries are asked for in the background and never take a step meant for a turn.
+        when: Which requests it answers: those with tools (the agent loop), those without (titles, summaries), or any;
+            with `turns_only`, "any" means those with tools.
         match: It answers only requests whose last user message contains this.
         reasoning: Sent before the text.
         chunk: Characters in a chunk of text, reasoning and arguments.
@@ -75,10 +75,10 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     headers: dict[str, str] = {}
     usage: dict[str, Any] | None = None
 
-    def fits(self, body: dict[str, Any]) -> bool:
+    def fits(self, body: dict[str, Any], turns_only: bool) -> bool:
         """Whether this step answers that request."""
-        plain = not body.get("tools")
-        if (plain and not body.get("stream")) if self.when == "any" else (self.when == "plain") != plain:
+        when = "tools" if self.when == "any" and turns_only else self.when
+        if when != "any" and (when == "tools") != bool(body.get("tools")):
             return False
         return self.match in last_user_text(body)
 
@@ -150,7 +150,12 @@ def _usage(step: Step, body: dict[str, Any]) -> dict[str, Any]:
 
 
 class OpenAIServer:
-    """The server; see the module's docstring."""
+    """The server; see the module's docstring.
+
+    Args:
+        turns_only: Titles and summaries, asked for in the background and without tools, take none of the steps meant
+            for turns. Off for tests of the client itself.
+    """
 
     def __init__(
         self,
@@ -160,7 +165,9 @@ class OpenAIServer:
         models: list[str] | None = None,
         ollama_models: list[str] | None = None,
         log: Path | None = None,
+        turns_only: bool = True,
     ) -> None:
+        self._turns_only = turns_only
         self.steps: list[Step] = list(steps or [])
         self.models = models if models is not None else ["scripted"]
         self.ollama_models = ollama_models
@@ -187,9 +194,9 @@ class OpenAIServer:
         self._gates.setdefault(gate, asyncio.Event()).set()
 
     def chats(self) -> list[dict[str, Any]]:
-        """The bodies of the chat requests so far that stream; those for titles and summaries do not."""
+        """The bodies of the chat requests so far; with `turns_only`, of those with tools."""
         bodies = [request.body for request in self.requests if request.path.endswith("/chat/completions")]
-        return [body for body in bodies if body.get("stream")]
+        return [body for body in bodies if body.get("tools") or not self._turns_only]
 
     async def start(self) -> None:
         """Listen; `port` is known afterwards."""
@@ -257,7 +264,7 @@ class OpenAIServer:
 
     def _take(self, body: dict[str, Any]) -> Step:
         for step in self.steps:
-            if step.fits(body):
+            if step.fits(body, self._turns_only):
                 self.steps.remove(step)
                 return step
         return Step(text=last_user_text(body))
