@@ -1,8 +1,9 @@
-"""What storing a turn costs: ``python -m benchmarks.writes [--turns N]``.
+"""What storing a turn costs: ``python -m benchmarks.writes [--graph embedded|neo4j|both] [--turns N]``.
 
 Stores turns as the engine does (the question, an answer begun, a tool call begun and ended, the answer finished) and
-compares with a bare round trip of the driver. Measures the embedded graph in a folder of its own and, when NEO4J_URI
-is set, that Neo4j too; what was stored there is purged at the end.
+compares with a bare round trip of the driver in the same run. The embedded graph is one in a folder of its own; a
+Neo4j is named by NEO4J_URI, NEO4J_USERNAME, NEO4J_PASSWORD and NEO4J_DATABASE, and what was stored there is purged at
+the end. Both are measured by default when NEO4J_URI is set.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ WARM_UP = 20
 ROUND_TRIPS = 200
 
 
-async def main(turns: int) -> None:
+async def main(backend: str, turns: int) -> None:
     """Measure, print the table and the last line."""
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         paths = Paths(config=f"{folder}/config", data=f"{folder}/data", state=f"{folder}/state")
-        target = GraphTarget(embedded=True, chosen_by="benchmark")
-        figures |= await measure("embedded", target, paths, turns)
-        await asyncio.to_thread(stop_server, paths)
-        if os.environ.get("NEO4J_URI"):
+        if backend != "neo4j":
+            target = GraphTarget(embedded=True, chosen_by="benchmark")
+            figures |= await measure("embedded", target, paths, turns)
+            await asyncio.to_thread(stop_server, paths)
+        if backend != "embedded":
             target = GraphTarget(
                 uri=os.environ["NEO4J_URI"],
                 username=os.environ.get("NEO4J_USERNAME", "neo4j"),
@@ -142,5 +144,10 @@ def quantile(times: list[float], percent: int) -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="What storing a turn costs.")
+    named = bool(os.environ.get("NEO4J_URI"))
+    parser.add_argument("--graph", choices=("embedded", "neo4j", "both"), default="both" if named else "embedded")
     parser.add_argument("--turns", type=int, default=200)
-    asyncio.run(main(parser.parse_args().turns))
+    arguments = parser.parse_args()
+    if arguments.graph != "embedded" and not named:
+        parser.error(f"--graph {arguments.graph} needs NEO4J_URI")
+    asyncio.run(main(arguments.graph, arguments.turns))
