@@ -121,6 +121,9 @@ class Message(msgspec.Struct, kw_only=True):
     token_count: int = 0
     char_count: int = 0
     persona: str = ""
+    persona_glyph: str = ""
+    """Glyph and colour are those the persona had when it spoke."""
+    persona_color: str = ""
     model: str = ""
     error: str = ""
     usage: Usage | None = None
@@ -265,15 +268,20 @@ ContextItemKind = Literal[
 ]
 
 
-class ContextItem(msgspec.Struct, kw_only=True):
+class ContextItem(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One thing a request held, and where it came from.
 
     Attributes:
-        source: Id of what it was taken from: a message, summary, topic or scope; a path; a digest for `system` texts.
-        turn_index: The turn it stands for, 0 when it is none.
+        source: Id of what it was taken from: a message, a summary, a topic; a path; the digest of a `system` text.
+        turn_index: The turn it stands for, 0 when it is none; of a summary the first one it covers.
+        last_turn: Of a summary: the last turn it covers.
         role: As which it was sent.
-        cut: Characters left out of the source's text; 0 when it is whole.
-        text: What was sent. Empty in the graph, where it is looked up.
+        form: Of a `message` item, a turn sent as real messages: ``whole``, ``short`` (calls by their main arguments
+            and outcomes), ``trimmed:N`` (short, and at most N characters of each text) or ``text:N`` (without calls).
+        positions: Of a `message` item: which messages of the turn were sent.
+        spans: Which characters of the source's text were sent, as (start, end); empty: all of them.
+        cut: Characters of the source's text that were left out.
+        text: What was sent. In the graph only where it cannot be looked up.
     """
 
     kind: ContextItemKind
@@ -281,9 +289,13 @@ class ContextItem(msgspec.Struct, kw_only=True):
     conversation_id: str = ""
     title: str = ""
     turn_index: int = 0
+    last_turn: int = 0
     level: int = 0
     date: datetime | None = None
     role: str = "user"
+    form: str = ""
+    positions: list[int] = []
+    spans: list[tuple[int, int]] = []
     tokens: int = 0
     cut: int = 0
     text: str = ""
@@ -329,10 +341,74 @@ class ContextRecord(msgspec.Struct, kw_only=True):
     sections: list[ContextSection] = []
 
 
+class TopicEdge(msgspec.Struct, frozen=True, kw_only=True):
+    """What leads to a topic in an export: from a summary that has it, or from another topic.
+
+    Attributes:
+        source: Id of the summary (``has``) or of the other topic.
+        target: Id of the topic; of ``has`` the one the summary named, whatever it was merged into later.
+        conversation_id: The conversation whose summary said so; empty when a person did.
+    """
+
+    kind: Literal["has", "related", "merged"]
+    source: str
+    target: str
+    confidence: float = 1.0
+    reason: str = ""
+    conversation_id: str = ""
+    at: datetime | None = None
+
+
+class StoredContext(msgspec.Struct, kw_only=True):
+    """What a request held, as the graph keeps it: `items` is JSON, its texts stand in the turns and summaries.
+
+    Attributes:
+        messages: Ids of the replies to that request.
+    """
+
+    uuid: str
+    turn_index: int
+    messages: list[str]
+    items: str
+    tokens: int = 0
+    digest: str = ""
+    created_at: datetime
+
+
+class SpokenPersona(msgspec.Struct, kw_only=True):
+    """The very text of a persona, and the messages that were spoken as it."""
+
+    uuid: str
+    name: str
+    digest: str
+    text: str
+    messages: list[str] = []
+
+
+class SystemText(msgspec.Struct, frozen=True, kw_only=True):
+    """A text requests began with, by its digest."""
+
+    uuid: str
+    digest: str
+    text: str
+
+
+class MemoryExport(msgspec.Struct, kw_only=True):
+    """What the memory made of a conversation. Vectors and search keys are made anew where it is imported."""
+
+    summaries: list[Summary] = []
+    topics: list[Topic] = []
+    topic_edges: list[TopicEdge] = []
+    personas: list[SpokenPersona] = []
+    system_texts: list[SystemText] = []
+
+
 class ConversationExport(msgspec.Struct, kw_only=True):
-    """A whole conversation as it is exported and imported: lossless, ids kept."""
+    """A whole conversation as it is exported and imported: lossless, ids kept. Version 1 ended with the turns."""
 
     format: Literal["ragforge-conversation"] = "ragforge-conversation"
-    version: int = 1
+    version: int = 2
     conversation: Conversation
     turns: list[Turn]
+    contexts: list[StoredContext] = []
+    memory: MemoryExport = msgspec.field(default_factory=MemoryExport)

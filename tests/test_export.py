@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from ragforge_tui.cli.output import safe_json, width
+from ragforge_tui.cli.output import width
 from ragforge_tui.errors import RagforgeError
-from ragforge_tui.export import file_name, from_json, main_argument, to_json, to_markdown
+from ragforge_tui.export import file_name, from_json, main_argument, safe_json, to_json, to_markdown
 from ragforge_tui.models import Conversation, ConversationExport, Message, ToolCall, ToolResult, Turn
 
 MOMENT = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
@@ -59,7 +59,7 @@ def exported() -> ConversationExport:
 
 def test_markdown(exported: ConversationExport) -> None:
     text = to_markdown(exported)
-    assert text.startswith("# A *title* of two\n")
+    assert text.startswith("# A \\*title\\* of two\n")
     assert "## Turn 1 · 2026-03-04 05:06 UTC" in text
     assert "**You**\n\nLook here\n" in text
     assert "<details><summary>Reasoning</summary>\n\nLet me see.\n\n</details>" in text

@@ -5,7 +5,6 @@ Used by the commands that print data.
 
 from __future__ import annotations
 
-import re
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -14,9 +13,8 @@ from typing import Any
 
 import msgspec
 
+from ragforge_tui.export import safe_json
 from ragforge_tui.text import plain_text
-
-_CONTROLS = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def say(text: str = "") -> None:
@@ -32,12 +30,6 @@ def say_json(value: Any) -> None:
 def say_json_line(value: Any) -> None:
     """One JSON document on one line, at once."""
     _write_json(msgspec.json.encode(value))
-
-
-def safe_json(document: bytes) -> bytes:
-    """The same document with the controls JSON leaves as they are (DEL, C1, bidi) escaped too."""
-    text = document.decode()
-    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
 
 
 def _write_json(document: bytes) -> None:

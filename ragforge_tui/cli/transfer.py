@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ragforge_tui.cli.common import ConversationArgument, JsonFlag, complain, with_memory
-from ragforge_tui.cli.output import safe_json, say, say_json
+from ragforge_tui.cli.output import say, say_json
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.export import ExportFormat, file_name, from_json, to_json, to_markdown
 from ragforge_tui.protocol import ExportConversation, ImportConversation
@@ -30,7 +30,7 @@ def export(
     """Write a whole conversation as JSON or Markdown."""
     chosen: ExportFormat = "json" if json else format
     exported = with_memory(ctx, lambda engine: engine.request(ExportConversation(ref=id)))
-    data = safe_json(to_json(exported)) if chosen == "json" else to_markdown(exported).encode()
+    data = to_json(exported) if chosen == "json" else to_markdown(exported).encode()
     if output is None:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)

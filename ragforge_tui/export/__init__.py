@@ -1,0 +1,21 @@
+"""A conversation as a file: JSON that imports again without loss, Markdown for people.
+
+Used by the command line, the screen's /export and the exports in real time, which write the same bytes. A shared
+word: it leans on the records alone.
+"""
+
+from ragforge_tui.export.calls import main_argument, result_text
+from ragforge_tui.export.document import EXPORT_VERSION, ExportFormat, file_name, from_json, safe_json, to_json
+from ragforge_tui.export.markdown import to_markdown
+
+__all__ = [
+    "EXPORT_VERSION",
+    "ExportFormat",
+    "file_name",
+    "from_json",
+    "main_argument",
+    "result_text",
+    "safe_json",
+    "to_json",
+    "to_markdown",
+]

@@ -1,0 +1,37 @@
+"""What a tool call was about and what it gave, in words. Used by exports and wherever a call is told in short."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ragforge_tui.models import ToolCall
+from ragforge_tui.text import plain_text
+
+_MAIN_ARGUMENTS = ("path", "command", "pattern", "query", "message")
+
+
+def main_argument(call: ToolCall) -> str:
+    """The argument that says what the call was about, on one line; empty when there is none."""
+    arguments = _object(call.arguments)
+    for name in _MAIN_ARGUMENTS:
+        if isinstance(value := arguments.get(name), str):
+            return " ".join(plain_text(value).split())[:200]
+    turn = arguments.get("turn")
+    return f"t{turn}" if isinstance(turn, int) else ""
+
+
+def result_text(call: ToolCall) -> str:
+    """What the model was told."""
+    if call.result is None:
+        return ""
+    text = _object(call.result.result).get("text")
+    return plain_text(text if isinstance(text, str) else call.result.error or "")
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):  # a model may have written anything
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,94 @@
+"""The lossless form of a conversation: one JSON document, read back by `import`.
+
+Also in pieces (`head`, `items`, `tail`), which put together are byte for byte the whole: an export in real time
+writes the new turns and copies the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.models import Conversation, ConversationExport, MemoryExport
+
+EXPORT_VERSION = 2
+"""The newest form this program reads, and the one it writes."""
+
+ExportFormat = Literal["json", "markdown"]
+
+_SUFFIXES: dict[ExportFormat, str] = {"json": ".json", "markdown": ".md"}
+_CONTROLS = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def file_name(uuid: str, format: ExportFormat) -> str:
+    """What an exported conversation's file is called."""
+    return f"conv-{uuid}{_SUFFIXES[format]}"
+
+
+def to_json(export: ConversationExport) -> bytes:
+    """The lossless form."""
+    return _indented(export) + b"\n"
+
+
+def from_json(data: bytes) -> ConversationExport:
+    """Read the lossless form, of this version or an earlier one.
+
+    Raises:
+        RagforgeError: It is not an export, or one of a newer program.
+    """
+    try:
+        export = msgspec.json.decode(data, type=ConversationExport)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise RagforgeError(f"This is not an exported conversation: {error}.", kind="bad_export") from error
+    if export.version > EXPORT_VERSION:
+        raise RagforgeError(
+            f"This export has version {export.version}, which is newer than this program.",
+            todo="Upgrade ragforge-tui.",
+            kind="bad_export",
+        )
+    export.version = EXPORT_VERSION
+    return export
+
+
+def safe_json(document: bytes) -> bytes:
+    """The same document with the controls JSON leaves as they are (DEL, C1, bidi) escaped too."""
+    text = document.decode()
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
+
+
+def head(conversation: Conversation) -> bytes:
+    """The document up to where the turns begin."""
+    whole = _indented(ConversationExport(conversation=conversation, turns=[]))
+    return whole[: whole.index(b'\n  "turns": []')] + b'\n  "turns": ['
+
+
+def items(records: Iterable[Any], *, first: bool) -> list[bytes]:
+    """Records as elements of a list that is open; `first` when nothing stands in it yet."""
+    pieces: list[bytes] = []
+    for record in records:
+        comma = b"" if first and not pieces else b","
+        pieces.append(comma + b"\n    " + _indented(record).replace(b"\n", b"\n    "))
+    return pieces
+
+
+def contexts_begin(*, turns: bool) -> bytes:
+    """From the end of the turns, if there are any, to where the contexts begin."""
+    return (b"\n  " if turns else b"") + b'],\n  "contexts": ['
+
+
+def contexts_end(*, contexts: bool) -> bytes:
+    """The end of the contexts, if there are any."""
+    return (b"\n  " if contexts else b"") + b"],"
+
+
+def tail(memory: MemoryExport) -> bytes:
+    """The rest of the document."""
+    return b'\n  "memory": ' + _indented(memory).replace(b"\n", b"\n  ") + b"\n}\n"
+
+
+def _indented(record: Any) -> bytes:
+    return safe_json(msgspec.json.format(msgspec.json.encode(record)))

@@ -1,0 +1,154 @@
+"""The form of a conversation for people: its summaries, topics and files, then every turn.
+
+Foreign text cannot change the document's structure. Also in pieces, each beginning with the blank line before it,
+which put together are the whole: an export in real time writes the new turns and copies the rest.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator
+
+from ragforge_tui.export.calls import main_argument, result_text
+from ragforge_tui.export.contained import contained, fenced, inline
+from ragforge_tui.models import (
+    AccessedFile,
+    Conversation,
+    ConversationExport,
+    MemoryExport,
+    Message,
+    Summary,
+    ToolCall,
+    Turn,
+)
+from ragforge_tui.text import cut_middle, plain_text
+from ragforge_tui.touched import joined, most_telling, touched_by
+
+MOST_FILES = 100
+_GROUPS = {"read": "Read", "modified": "Modified", "found": "Found in searches"}
+_RESULT_CHARS = 4_000
+
+
+def to_markdown(export: ConversationExport) -> str:
+    """The whole document. Replaced answers are left out."""
+    files = joined(file for turn in export.turns for file in touched_by(turn)).values()
+    pieces = [head_text(export.conversation), memory_text(export.memory), files_text(files)]
+    return "".join((*pieces, *map(turn_text, export.turns))) + "\n"
+
+
+def head_text(conversation: Conversation) -> str:
+    """Title, facts and summary."""
+    facts = {
+        "Created": f"{conversation.created_at:%Y-%m-%d %H:%M} UTC",
+        "Updated": f"{conversation.updated_at:%Y-%m-%d %H:%M} UTC",
+        "Status": conversation.status,
+        "Folder": inline(conversation.workspace),
+        "Persona": inline(conversation.persona),
+        "Model": inline(conversation.model),
+        "Tags": ", ".join(map(inline, conversation.tags)),
+        "Branch of": inline(conversation.branch_of or ""),
+    }
+    lines = [f"- Id: `{conversation.uuid}`", *(f"- {name}: {value}" for name, value in facts.items() if value)]
+    title = inline(conversation.title) or "Untitled conversation"
+    summary = contained(plain_text(conversation.summary))
+    return "\n\n".join(part for part in (f"# {title}", "\n".join(lines), summary) if part)
+
+
+def memory_text(memory: MemoryExport) -> str:
+    """The tree of summaries and the topics; empty when there are none."""
+    parts = []
+    if memory.summaries:
+        parts.append("\n\n## Summaries\n\n" + "\n".join(_tree(memory.summaries)))
+    if memory.topics:
+        lines = (f"- {inline(t.name)}" + (f": {inline(t.description)}" if t.description else "") for t in memory.topics)
+        parts.append("\n\n## Topics\n\n" + "\n".join(lines))
+    return "".join(parts)
+
+
+def files_text(files: Iterable[AccessedFile]) -> str:
+    """The files tools touched, in their groups; empty when there are none."""
+    chosen = most_telling(files, MOST_FILES)
+    parts = []
+    for group, heading in _GROUPS.items():
+        lines = [f"- {inline(f.path)} ({inline(f.tool)}, t{f.turn_index})" for f in chosen if f.group == group]
+        if lines:
+            parts.append(f"\n\n{heading}:\n\n" + "\n".join(lines))
+    return "\n\n## Files" + "".join(parts) if parts else ""
+
+
+def turn_text(turn: Turn) -> str:
+    """One turn; empty when nothing of it is to be shown."""
+    return "".join(f"\n\n{block}" for block in _turn(turn) if block)
+
+
+def _tree(summaries: list[Summary]) -> Iterator[str]:
+    """The frontier in order of the turns, below each what it was made of."""
+    by_id = {summary.uuid: summary for summary in summaries}
+    top = [summary for summary in summaries if summary.parent not in by_id]
+    pending = [(summary, 0) for summary in sorted(top, key=lambda s: s.start_turn_index, reverse=True)]
+    while pending:
+        summary, depth = pending.pop()
+        yield from _summary(summary, "  " * depth)
+        below = [by_id[uuid] for uuid in summary.parent_summaries if uuid in by_id]
+        pending += [(child, depth + 1) for child in sorted(below, key=lambda s: s.start_turn_index, reverse=True)]
+
+
+def _summary(summary: Summary, indent: str) -> Iterator[str]:
+    first, last = summary.start_turn_index, summary.end_turn_index
+    turns = f"turn {first}" if first == last else f"turns {first}–{last}"
+    yield f"{indent}- **L{summary.level}** · {turns} · {inline(summary.conversation_summary)}"
+    if summary.actions_summary:
+        yield f"{indent}  - Done: {inline(summary.actions_summary)}"
+    for finding in summary.key_findings:
+        cited = f" ({', '.join(f't{turn}' for turn in finding.turns)})" if finding.turns else ""
+        yield f"{indent}  - Found: {inline(finding.text)}{cited}"
+
+
+def _turn(turn: Turn) -> Iterator[str]:
+    shown = [message for message in turn.messages if message.state != "superseded"]
+    if not shown:
+        return
+    yield f"## Turn {turn.turn_index} · {shown[0].timestamp:%Y-%m-%d %H:%M} UTC"
+    speaker = ""
+    for message in shown:
+        name = _speaker(message)
+        if name != speaker:
+            yield f"**{name}**"
+        speaker = name
+        yield from _message(message)
+
+
+def _speaker(message: Message) -> str:
+    names = {"user": "You", "assistant": message.persona or "Assistant", "system": "System"}
+    return inline(names[message.role])
+
+
+def _message(message: Message) -> Iterator[str]:
+    if message.reasoning:
+        yield _folded("Reasoning", contained(plain_text(message.reasoning)))
+    if message.content:
+        yield contained(plain_text(message.content))
+    for call in message.tool_calls:
+        yield _call(call)
+    if message.state != "complete":
+        yield f"*{message.state}{': ' + inline(message.error) if message.error else ''}*"
+
+
+def _call(call: ToolCall) -> str:
+    mark = "?" if call.success is None else "✓" if call.success else "✗"
+    took = "unknown outcome" if call.duration_ms is None else f"{call.duration_ms} ms"
+    name, argument = html.escape(_line(call.tool_name), quote=False), main_argument(call)
+    text = result_text(call)
+    if not text:
+        return f"- {mark} <code>{name}</code> {inline(argument)} · {took}".replace("  ", " ")
+    # Markdown is not read within the summary's tags: there the text is HTML alone.
+    title = f"{mark} <code>{name}</code> {html.escape(argument, quote=False)} · {took}".replace("  ", " ")
+    return _folded(title, fenced(cut_middle(text, _RESULT_CHARS)))
+
+
+def _folded(title: str, body: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def _line(text: str) -> str:
+    return " ".join(plain_text(text).split())
