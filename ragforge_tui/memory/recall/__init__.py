@@ -1,0 +1,22 @@
+"""Finding past turns: the keys they are found by, the index of an open conversation, ranking and packing.
+
+Used by the conversation, for the context of a turn and for the memory tools. Leans on the graph for what was said in
+other conversations, on llm for vectors and token counts.
+"""
+
+from ragforge_tui.memory.recall.index import ConversationIndex
+from ragforge_tui.memory.recall.keys import lex_key, turn_text
+from ragforge_tui.memory.recall.recall import Recall, reembed
+from ragforge_tui.memory.recall.results import Recalled, RecalledSummary, RecalledTurn, render_turns
+
+__all__ = [
+    "ConversationIndex",
+    "Recall",
+    "Recalled",
+    "RecalledSummary",
+    "RecalledTurn",
+    "lex_key",
+    "reembed",
+    "render_turns",
+    "turn_text",
+]

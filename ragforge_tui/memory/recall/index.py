@@ -1,0 +1,411 @@
+"""The open conversation in memory: every turn's words and vector, scored in all views at once.
+
+One object an open conversation, kept by `Recall`: filled from the graph in the background, a turn added as it ends.
+What a view needs of neighbours and sittings is summed when a question is asked, so that adding a turn costs its own
+words only. Calls lock; they take milliseconds at ten thousand turns and belong in a thread where that matters.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ragforge_tui.memory.language import date_words, language_of
+from ragforge_tui.memory.recall import scoring, terms
+from ragforge_tui.memory.recall.postings import Postings
+from ragforge_tui.memory.recall.scoring import WEIGHTS, Floats
+from ragforge_tui.models import Summary
+
+SITTING_GAP_SECONDS = 3_600
+"""Silence after which the next turn begins another sitting."""
+POOL_WEIGHT = 0.5
+"""Of the neighbours' vectors beside a turn's own in the pooled view."""
+TINY = 1e-6
+_FIRST_ROWS = 64
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """A turn and its score: comparable within one question only."""
+
+    turn_index: int
+    score: float
+
+
+class _Entry(msgspec.Struct):
+    text: str
+    timestamp: datetime
+    language: str
+    facts: tuple[str, ...] = ()
+
+
+class ConversationIndex:
+    """Turns of one conversation by all they can be found by; row n of every array is turn n."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: dict[int, _Entry] = {}
+        self._languages: Counter[str] = Counter()
+        self._body, self._facts, self._dates = Postings(), Postings(), Postings()
+        self._size = _FIRST_ROWS
+        self._present = np.zeros(self._size, bool)
+        self._started = np.zeros(self._size)
+        self._ended = np.zeros(self._size)
+        self._body_lengths = np.zeros(self._size, np.float32)
+        self._fact_lengths = np.zeros(self._size, np.float32)
+        self._date_lengths = np.zeros(self._size, np.float32)
+        self._vectors: Floats | None = None
+        self._has_vector = np.zeros(self._size, bool)
+        self._pool_norms: Floats | None = None
+        self._sittings: npt.NDArray[np.int64] | None = None
+        self._summaries: list[Summary] = []
+        self._summary_vectors: dict[str, Floats] = {}
+
+    # --- filling ---------------------------------------------------------------------------------------------------
+
+    def put(
+        self,
+        turn_index: int,
+        *,
+        text: str,
+        timestamp: datetime,
+        ended: datetime | None = None,
+        embedding: npt.NDArray[np.float32] | None = None,
+    ) -> None:
+        """Add a turn or replace it; without `embedding` its vector is unknown until `set_embedding`."""
+        language = language_of(text)
+        with self._lock:
+            self._make_room(turn_index)
+            if language:
+                self._languages[language] += 1
+            entry = _Entry(text, timestamp, language or self._main_language())
+            known = self._entries.get(turn_index)
+            if known is not None:
+                entry.facts = known.facts
+            self._entries[turn_index] = entry
+            self._present[turn_index] = True
+            self._started[turn_index] = timestamp.timestamp()
+            self._ended[turn_index] = (ended or timestamp).timestamp()
+            self._body_lengths[turn_index] = self._body.put(turn_index, terms.terms(text, entry.language))
+            date = terms.stems(terms.words(date_words(timestamp, entry.language)), entry.language)
+            self._date_lengths[turn_index] = self._dates.put(turn_index, date)
+            self._put_facts(turn_index, entry)
+            self._sittings = None
+            self._put_vector(turn_index, embedding)
+
+    def set_embedding(self, turn_index: int, vector: npt.NDArray[np.float32]) -> None:
+        """Set a turn's vector, of length one; nothing happens for a turn that is not here."""
+        with self._lock:
+            if turn_index in self._entries:
+                self._put_vector(turn_index, vector)
+
+    def set_facts(self, facts: Mapping[int, Sequence[str]]) -> None:
+        """Set what summaries found in turns; turns not named keep theirs."""
+        with self._lock:
+            for turn_index, found in facts.items():
+                entry = self._entries.get(turn_index)
+                if entry is not None:
+                    entry.facts = tuple(found)
+                    self._put_facts(turn_index, entry)
+
+    def set_summaries(self, summaries: Sequence[Summary], vectors: Mapping[str, npt.NDArray[np.float32]]) -> None:
+        """Set the summaries there are, with the vectors of those that have one by their uuid."""
+        with self._lock:
+            self._summaries = list(summaries)
+            self._summary_vectors = dict(vectors)
+
+    # --- asking ----------------------------------------------------------------------------------------------------
+
+    @property
+    def turns(self) -> int:
+        """How many turns there are."""
+        return len(self._entries)
+
+    @property
+    def language(self) -> str:
+        """The language most turns are in."""
+        return self._main_language()
+
+    def __contains__(self, turn_index: object) -> bool:
+        return turn_index in self._entries
+
+    def turn_text(self, turn_index: int) -> str:
+        """A turn's text, empty when it is not here."""
+        entry = self._entries.get(turn_index)
+        return entry.text if entry else ""
+
+    def timestamp(self, turn_index: int) -> datetime | None:
+        """When a turn began."""
+        entry = self._entries.get(turn_index)
+        return entry.timestamp if entry else None
+
+    def sitting(self, turn_index: int) -> int:
+        """The sitting a turn belongs to, from 1 in order of time; 0 when it is not here."""
+        with self._lock:
+            return int(self._sitting_rows()[turn_index]) + 1 if turn_index in self._entries else 0
+
+    def sitting_turns(self, sitting: int) -> list[int]:
+        """The turns of a sitting, in order."""
+        with self._lock:
+            rows = np.flatnonzero((self._sitting_rows() == sitting - 1) & self._present)
+            return [int(row) for row in rows]
+
+    def without_vector(self) -> list[int]:
+        """Turns whose vector is unknown."""
+        with self._lock:
+            return [int(row) for row in np.flatnonzero(self._present & ~self._has_vector)]
+
+    def rank(
+        self,
+        query: str,
+        vector: npt.NDArray[np.float32] | None = None,
+        *,
+        exclude: Collection[int] = (),
+        only: Collection[int] | None = None,
+        limit: int | None = None,
+        weights: Mapping[str, float] = WEIGHTS,
+    ) -> list[Ranked]:
+        """The best `limit` turns but the excluded, best first: the weighted sum of every view's z-score.
+
+        Args:
+            vector: The question's, of length one; without it, words decide alone.
+            only: Rank these turns only.
+        """
+        with self._lock:
+            wanted = self._wanted(exclude, only)
+            if not wanted.any():
+                return []
+            scores = np.zeros(self._size, np.float32)
+            for name, values in self._views(query, vector).items():
+                scores += weights[name] * scoring.zscores(values, wanted)
+            rows = np.flatnonzero(wanted)
+            # Of equals the later one comes first: np.lexsort sorts by its last key.
+            order = rows[np.lexsort((-rows, -scores[rows]))][:limit]
+            return [Ranked(int(row), float(scores[row])) for row in order]
+
+    def vector(self, turn_index: int) -> Floats | None:
+        """A turn's vector, None when it is unknown."""
+        with self._lock:
+            if self._vectors is None or turn_index not in self._entries or not self._has_vector[turn_index]:
+                return None
+            vector: Floats = self._vectors[turn_index]
+            return vector
+
+    def facts(self, turn_index: int) -> tuple[str, ...]:
+        """What summaries found in a turn."""
+        entry = self._entries.get(turn_index)
+        return entry.facts if entry else ()
+
+    def ended(self, turn_index: int) -> datetime | None:
+        """When a turn ended."""
+        with self._lock:
+            if turn_index not in self._entries:
+                return None
+            return datetime.fromtimestamp(float(self._ended[turn_index]), UTC)
+
+    @property
+    def last(self) -> int:
+        """The highest turn index there is, 0 when there is none."""
+        return max(self._entries, default=0)
+
+    def summary_scores(self, query: str, vector: npt.NDArray[np.float32] | None) -> dict[str, float]:
+        """How similar each summary is to a question: the cosine, or the share of its words it has."""
+        with self._lock:
+            return self._summary_scores(query, vector)
+
+    # --- inside (the lock is held) ---------------------------------------------------------------------------------
+
+    def _views(self, query: str, vector: Floats | None) -> dict[str, Floats]:
+        body, facts, dates = self._frequencies(query)
+        sittings = self._sitting_rows()
+        views = {
+            "turn": scoring.bm25([f for f in body if f is not None], self._body_lengths, self.turns),
+            "window": self._window_view(body, facts, dates),
+            "sitting": self._sitting_view(body, dates, sittings),
+        }
+        if vector is not None and self._vectors is not None:
+            dots: Floats = self._vectors @ vector.astype(np.float32)
+            norms = self._norms()
+            pooled = scoring.neighbours(dots, POOL_WEIGHT) / norms
+            views["cosine"] = _filled(dots, self._has_vector)
+            views["pooled"] = _filled(pooled, norms > TINY)
+        prior = self._summary_prior(query, vector)
+        if prior is not None:
+            views["summaries"] = prior
+        return views
+
+    def _frequencies(self, query: str) -> tuple[list[Floats | None], list[Floats | None], list[Floats | None]]:
+        """For each word of the question, how often each turn has it: in its text, its facts, its date."""
+        languages = [language for language, _ in self._languages.most_common(3)] or [terms.FALLBACK]
+        asked = self.question_words(query)
+        body, facts, dates = [], [], []
+        for word in asked:
+            found = terms.variants(word, languages)
+            body.append(self._body.frequencies(found, self._size))
+            facts.append(self._facts.frequencies(found, self._size))
+            dates.append(self._dates.frequencies(found, self._size))
+        return body, facts, dates
+
+    def question_words(self, query: str) -> list[str]:
+        """The words of a question that say something, each once."""
+        return terms.content_words(query, language_of(query) or self._main_language())
+
+    def _window_view(self, body: list[Floats | None], facts: list[Floats | None], dates: list[Floats | None]) -> Floats:
+        summed = []
+        for word, fact, date in zip(body, facts, dates, strict=True):
+            parts = [
+                part for part in (None if word is None else scoring.neighbours(word), fact, date) if part is not None
+            ]
+            if parts:
+                summed.append(np.sum(parts, axis=0) * self._present)
+        lengths = (scoring.neighbours(self._body_lengths) + self._fact_lengths + self._date_lengths) * self._present
+        return scoring.bm25(summed, lengths, self.turns)
+
+    def _sitting_view(
+        self, body: list[Floats | None], dates: list[Floats | None], sittings: npt.NDArray[np.int64]
+    ) -> Floats:
+        count = int(sittings.max()) + 1
+        turns = np.bincount(sittings[self._present], minlength=count)
+        shares = np.maximum(turns, 1)
+
+        def total(text: Floats | None, date: Floats | None) -> Floats:
+            summed = np.zeros(count) if text is None else np.bincount(sittings, text, count)
+            if date is not None:
+                # The date counts once for a sitting, however many turns it has.
+                summed = summed + np.bincount(sittings, date, count) / shares
+            return summed.astype(np.float32)
+
+        summed = [
+            total(word, date) for word, date in zip(body, dates, strict=True) if word is not None or date is not None
+        ]
+        lengths = total(self._body_lengths, self._date_lengths)
+        scores: Floats = scoring.bm25(summed, lengths, int(np.count_nonzero(turns)))[sittings]
+        return scores
+
+    def _summary_prior(self, query: str, vector: Floats | None) -> Floats | None:
+        """For each turn the best score of the summaries of the first two levels that cover it."""
+        covering = [summary for summary in self._summaries if summary.level <= 2]
+        if not covering:
+            return None
+        scores = self._summary_scores(query, vector)
+        prior = np.full(self._size, -1.0, np.float32)
+        for summary in covering:
+            rows = slice(summary.start_turn_index, summary.end_turn_index + 1)
+            prior[rows] = np.maximum(prior[rows], scores[summary.uuid])
+        return prior
+
+    def _summary_scores(self, query: str, vector: Floats | None) -> dict[str, float]:
+        asked = self.question_words(query)
+        scores: dict[str, float] = {}
+        for summary in self._summaries:
+            known = self._summary_vectors.get(summary.uuid)
+            if vector is not None and known is not None:
+                scores[summary.uuid] = float(known @ vector)
+            else:
+                scores[summary.uuid] = terms.share(asked, summary_text(summary), self._main_language())
+        return scores
+
+    def _wanted(self, exclude: Collection[int], only: Collection[int] | None) -> npt.NDArray[np.bool_]:
+        wanted = self._present.copy()
+        if only is not None:
+            chosen = np.zeros(self._size, bool)
+            chosen[[row for row in only if 0 <= row < self._size]] = True
+            wanted &= chosen
+        wanted[[row for row in exclude if 0 <= row < self._size]] = False
+        return wanted
+
+    def _sitting_rows(self) -> npt.NDArray[np.int64]:
+        """The sitting of each row from 0; rows without a turn belong to the sitting before them."""
+        if self._sittings is None:
+            rows = np.flatnonzero(self._present)
+            begins = np.zeros(self._size, np.int64)
+            if len(rows) > 1:
+                silence = self._started[rows[1:]] - self._ended[rows[:-1]]
+                begins[rows[1:]] = silence >= SITTING_GAP_SECONDS
+            self._sittings = np.cumsum(begins)
+        return self._sittings
+
+    def _norms(self) -> Floats:
+        """Lengths of the pooled vectors, from products of neighbours."""
+        if self._pool_norms is None:
+            assert self._vectors is not None
+            pooled = self._vectors.copy()
+            pooled[1:] += POOL_WEIGHT * self._vectors[:-1]
+            pooled[:-1] += POOL_WEIGHT * self._vectors[1:]
+            self._pool_norms = np.maximum(np.linalg.norm(pooled, axis=1), TINY).astype(np.float32)
+        return self._pool_norms
+
+    def _put_facts(self, turn_index: int, entry: _Entry) -> None:
+        found = [term for fact in entry.facts for term in terms.terms(fact, entry.language)]
+        self._fact_lengths[turn_index] = self._facts.put(turn_index, found)
+
+    def _put_vector(self, turn_index: int, vector: Floats | None) -> None:
+        if vector is None:
+            if self._vectors is not None and self._has_vector[turn_index]:
+                self._vectors[turn_index] = 0
+            self._has_vector[turn_index] = False
+        else:
+            if self._vectors is None:
+                self._vectors = np.zeros((self._size, len(vector)), np.float32)
+            self._vectors[turn_index] = vector
+            self._has_vector[turn_index] = True
+        self._update_norms(turn_index)
+
+    def _update_norms(self, turn_index: int) -> None:
+        if self._pool_norms is None or self._vectors is None:
+            return
+        for row in range(max(turn_index - 1, 0), min(turn_index + 2, self._size)):
+            pooled = self._vectors[row].copy()
+            if row > 0:
+                pooled += POOL_WEIGHT * self._vectors[row - 1]
+            if row + 1 < self._size:
+                pooled += POOL_WEIGHT * self._vectors[row + 1]
+            self._pool_norms[row] = max(float(np.linalg.norm(pooled)), TINY)
+
+    def _make_room(self, turn_index: int) -> None:
+        if turn_index < self._size:
+            return
+        more = max(self._size * 2, turn_index + 1) - self._size
+        self._size += more
+        for name in (
+            "_present",
+            "_started",
+            "_ended",
+            "_body_lengths",
+            "_fact_lengths",
+            "_date_lengths",
+            "_has_vector",
+        ):
+            setattr(self, name, np.pad(getattr(self, name), (0, more)))
+        if self._vectors is not None:
+            self._vectors = np.pad(self._vectors, ((0, more), (0, 0)))
+        self._pool_norms = None
+        self._sittings = None
+
+    def _main_language(self) -> str:
+        return self._languages.most_common(1)[0][0] if self._languages else ""
+
+
+def _filled(values: Floats, known: npt.NDArray[np.bool_]) -> Floats:
+    """Values with the mean of the known ones where they are not known: neither for nor against those turns."""
+    if known.any() and not known.all():
+        values = np.where(known, values, values[known].mean())
+    return values
+
+
+def summary_text(summary: Summary) -> str:
+    """What of a summary is compared with a question."""
+    return "\n".join(
+        part
+        for part in (
+            summary.conversation_summary,
+            summary.actions_summary,
+            *(finding.text for finding in summary.key_findings),
+        )
+        if part
+    )

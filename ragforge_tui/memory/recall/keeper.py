@@ -1,0 +1,253 @@
+"""Keeps what turns are found by up to date: keys and vectors, in the index of the open conversation and in the graph.
+
+Used by `Recall`, in the background. Everything here can be interrupted: what is missing is found again by query, and
+writing twice is writing once, so two processes may keep the same conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ragforge_tui.errors import ModelError
+from ragforge_tui.graph import Store
+from ragforge_tui.graph.embeddings import Unembedded
+from ragforge_tui.graph.recall import KeyRow, RecallRow
+from ragforge_tui.llm.embeddings import Embedder, Vectors
+from ragforge_tui.memory.recall.index import ConversationIndex
+from ragforge_tui.memory.recall.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, sitting_text
+from ragforge_tui.models import Turn
+from ragforge_tui.text import cut_middle
+
+log = logging.getLogger(__name__)
+
+PAGE = 200
+TURNS_PAGE = 50
+"""Whole turns, with all their results, read at once."""
+EMBED_BATCH = 64
+EMBED_CHARS = 2_000
+"""Of a text that is embedded, head and tail: longer texts say too many things for one vector."""
+SITTING_EVERY = 10
+"""Turns after which the sitting under way is stored, besides when it ends."""
+SCOPED = ("Message", "Summary", "Conversation")
+
+Made = Callable[[Unembedded, npt.NDArray[np.float32]], None]
+
+
+class VectorModel:
+    """The embedding model in use: the configured one, as long as it is the graph's."""
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self.embedder = embedder
+        self.reason = ""
+        """Why meaning is not searched though it is switched on; empty when it is."""
+        self._claimed = False
+
+    @property
+    def name(self) -> str:
+        """Of the model, empty when vectors cannot be used."""
+        return self.embedder.name if self.embedder is not None and not self.reason else ""
+
+    async def claim(self, store: Store) -> None:
+        """Make it the model of a graph that has none yet; find out whether it is the graph's."""
+        if self.embedder is None or self._claimed:
+            return
+        name, size = await store.claim_embedding_model(self.embedder.name, self.embedder.dimension)
+        self._claimed = True
+        if (name, size) != (self.embedder.name, self.embedder.dimension):
+            known = f"{name or 'another model'} ({size} numbers)"
+            self.reason = (
+                f"The graph's vectors are from {known}, the settings name {self.embedder.name} "
+                f"({self.embedder.dimension}): only words are searched until `ragforge-chat graph reembed`."
+            )
+            log.warning("%s", self.reason)
+
+    async def embed(self, texts: Sequence[str]) -> Vectors | None:
+        """Vectors of texts, None when there is no usable model or it fails, which is logged."""
+        if self.embedder is None or self.reason:
+            return None
+        try:
+            return await self.embedder.embed([cut_middle(text, EMBED_CHARS, "\n") for text in texts])
+        except ModelError as error:
+            log.warning("not embedded: %s", error)
+            return None
+
+
+class Keeper:
+    """Keeps one conversation's keys and vectors.
+
+    Args:
+        index: Filled here.
+    """
+
+    def __init__(self, index: ConversationIndex, model: VectorModel, conversation_id: str) -> None:
+        self._index = index
+        self._model = model
+        self._id = conversation_id
+        self._uuids: dict[str, int] = {}
+        self._shared: set[int] = set()
+        """Turns of the conversation this one is a branch of; their keys are its own matter."""
+        self._sitting = 0
+        self._sitting_stored = 0
+
+    # --- filling the index -----------------------------------------------------------------------------------------
+
+    async def load(self, store: Store, *, start: int = 1, end: int | None = None) -> None:
+        """Read the turns of [start, end) into the index; give keys to those that have none."""
+        if end is None:
+            end = (await store.turn_range(self._id))[1] + 1
+        without_keys: list[int] = []
+        for first in range(start, end, PAGE):
+            rows = await store.recall_rows(
+                self._id, start=first, end=min(first + PAGE, end), model=self._model.name or "-"
+            )
+            without_keys += [row.turn_index for row in rows if row.version < KEYS_VERSION]
+            await asyncio.to_thread(self._put_rows, rows)
+        if without_keys:
+            await self._make_keys(store, without_keys)
+
+    def _put_rows(self, rows: Iterable[RecallRow]) -> None:
+        for row in rows:
+            vector = None if row.vector is None else np.frombuffer(row.vector, np.float32)
+            self._index.put(row.turn_index, text=row.text, timestamp=row.timestamp, ended=row.ended, embedding=vector)
+            self._note(row.uuid, row.turn_index, row.conversation_id)
+
+    def _note(self, uuid: str, turn_index: int, conversation_id: str) -> None:
+        self._uuids[uuid] = turn_index
+        if conversation_id != self._id:
+            self._shared.add(turn_index)
+
+    async def _make_keys(self, store: Store, turns: Sequence[int]) -> None:
+        """Keys of turns that a crash, an import or an older version left without; those under way come later."""
+        wanted = set(turns)
+        last = self._index.last
+        made: list[int] = []
+        for first in range(min(wanted), max(wanted) + 1, TURNS_PAGE):
+            page = range(first, first + TURNS_PAGE)
+            if wanted.isdisjoint(page):
+                continue
+            for turn in await store.turns(self._id, start=first, end=first + TURNS_PAGE):
+                if turn.turn_index in wanted and is_finished(turn, last=turn.turn_index == last):
+                    await asyncio.to_thread(self.put, turn)
+                    made.append(turn.turn_index)
+        await self._store_keys(store, {near for turn in made for near in (turn - 1, turn, turn + 1)})
+        await self.store_sittings(store, finished_only=False)
+
+    # --- a turn ----------------------------------------------------------------------------------------------------
+
+    def put(self, turn: Turn) -> None:
+        """Take a whole turn into the index; its vector is unknown from then on."""
+        keys: TurnKeys = keys_of(turn)
+        self._index.put(keys.turn_index, text=keys.text, timestamp=keys.timestamp, ended=keys.ended)
+        self._note(turn.messages[0].uuid, turn.turn_index, turn.messages[0].conversation_id)
+
+    async def turn_stored(self, store: Store, turn: Turn) -> None:
+        """Keys of a turn that has ended, and of those beside it, whose windows it is part of."""
+        last = self._index.last
+        if turn.turn_index > last + 1:
+            # Another process wrote what lies between.
+            await self.load(store, start=last + 1, end=turn.turn_index)
+        await asyncio.to_thread(self.put, turn)
+        await self._store_keys(store, {turn.turn_index - 1, turn.turn_index, turn.turn_index + 1})
+        await self.store_sittings(store, finished_only=True)
+
+    async def facts_changed(self, store: Store, facts: Mapping[int, Sequence[str]]) -> None:
+        """Put facts into the keys of the turns they were found in."""
+        changed = {turn: found for turn, found in facts.items() if self._index.facts(turn) != tuple(found)}
+        if changed:
+            await asyncio.to_thread(self._index.set_facts, changed)
+            await self._store_keys(store, changed)
+
+    async def _store_keys(self, store: Store, turns: Iterable[int]) -> None:
+        mine = sorted(turn for turn in turns if turn in self._index and turn not in self._shared)
+        for start in range(0, len(mine), PAGE):
+            await store.store_keys([self._key_row(turn) for turn in mine[start : start + PAGE]])
+
+    def _key_row(self, turn: int) -> KeyRow:
+        index = self._index
+        text, moment = index.turn_text(turn), index.timestamp(turn)
+        assert moment is not None
+        language = index.language
+        return KeyRow(
+            conversation_id=self._id,
+            turn_index=turn,
+            text=text,
+            lex_key=lex_key(
+                text,
+                previous=index.turn_text(turn - 1),
+                following=index.turn_text(turn + 1),
+                facts=index.facts(turn),
+                moment=moment,
+                language=language,
+            ),
+            language=language,
+            ended=index.ended(turn) or moment,
+            sitting=index.sitting(turn),
+            version=KEYS_VERSION,
+        )
+
+    async def store_sittings(self, store: Store, *, finished_only: bool) -> None:
+        """Store sittings that are over; the one under way too, now and then."""
+        last = self._index.last
+        current = self._index.sitting(last)
+        if not self._sitting:
+            self._sitting = await store.sittings_stored(self._id)
+        due = list(range(max(self._sitting, 1), current))
+        grown = last - self._sitting_stored >= SITTING_EVERY
+        if current and (not finished_only or grown):
+            due.append(current)
+            self._sitting_stored = last
+        for sitting in due:
+            turns = [turn for turn in self._index.sitting_turns(sitting) if turn not in self._shared]
+            moment = self._index.timestamp(turns[0]) if turns else None
+            if moment is not None:
+                text = sitting_text([self._index.turn_text(turn) for turn in turns], moment, self._index.language)
+                await store.store_sitting(self._id, sitting, date=moment, text=text)
+        self._sitting = max(self._sitting, current)
+
+    # --- vectors ---------------------------------------------------------------------------------------------------
+
+    async def embed_missing(self, store: Store) -> None:
+        """Make the vectors that are missing of this conversation's turns and summaries, and of its own summary."""
+        for label in SCOPED:
+            await embed_missing(store, self._model, label, conversation_id=self._id, made=self._took)
+
+    def _took(self, node: Unembedded, vector: npt.NDArray[np.float32]) -> None:
+        turn = self._uuids.get(node.uuid)
+        if turn is not None and vector.any():
+            self._index.set_embedding(turn, vector)
+
+
+async def embed_missing(
+    store: Store, model: VectorModel, label: str, *, conversation_id: str = "", made: Made | None = None
+) -> int:
+    """Make the missing vectors of one kind of node, in batches; how many were made.
+
+    Ends early when the model fails or is not the graph's any more: the rest is found again by query.
+    """
+    total = 0
+    seen: set[str] = set()
+    while model.name:
+        nodes = await store.without_vector(label, model.name, limit=EMBED_BATCH, conversation_id=conversation_id)
+        vectors = await model.embed([node.text for node in nodes]) if nodes else None
+        if vectors is None or seen.issuperset(node.uuid for node in nodes):
+            break
+        seen.update(node.uuid for node in nodes)
+        rows = list(zip(nodes, vectors, strict=True))
+        if not await store.store_vectors(label, model.name, rows):
+            break
+        for node, vector in rows:
+            if made is not None:
+                made(node, vector)
+        total += len(rows)
+    return total
+
+
+def is_finished(turn: Turn, *, last: bool) -> bool:
+    """Whether nothing more will be said in a turn; the last one may still wait for its answer."""
+    answered = any(message.role != "user" for message in turn.messages)
+    return all(message.state != "streaming" for message in turn.messages) and (answered or not last)

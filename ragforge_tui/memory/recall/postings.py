@@ -1,0 +1,62 @@
+"""An inverted index that grows: term to the turns that have it and how often.
+
+The storage of `ConversationIndex`, cut from it because it knows nothing of ranking. Adding a text costs its terms;
+a term's frequencies over all turns are asked for as one array, from which neighbours and sittings are summed.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float32]
+
+
+class Postings:
+    """Term frequencies of rows, which are numbered from 0."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, array[int]] = {}
+        self._counts: dict[str, array[int]] = {}
+        self._terms: dict[int, Counter[str]] = {}
+
+    def put(self, row: int, terms: Iterable[str]) -> int:
+        """Set the terms of a row, replacing those it had; how many there are."""
+        counted = Counter(terms)
+        if row in self._terms:
+            self._remove(row)
+        for term, count in counted.items():
+            if term not in self._rows:
+                self._rows[term], self._counts[term] = array("i"), array("i")
+            self._rows[term].append(row)
+            self._counts[term].append(count)
+        self._terms[row] = counted
+        return counted.total()
+
+    def frequencies(self, terms: Iterable[str], size: int) -> Floats | None:
+        """How often each row has any of the terms; None when none has."""
+        found: Floats | None = None
+        for term in terms:
+            rows = self._rows.get(term)
+            if not rows:
+                continue
+            if found is None:
+                found = np.zeros(size, np.float32)
+            found[np.array(rows)] += np.array(self._counts[term], dtype=np.float32)
+        return found
+
+    def terms_of(self, row: int) -> Counter[str]:
+        """The terms of a row with their counts."""
+        return self._terms.get(row, Counter())
+
+    def _remove(self, row: int) -> None:
+        for term in self._terms.pop(row):
+            rows, counts = self._rows[term], self._counts[term]
+            place = rows.index(row)
+            del rows[place], counts[place]
+            if not rows:
+                del self._rows[term], self._counts[term]

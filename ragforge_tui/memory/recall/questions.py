@@ -1,0 +1,38 @@
+"""What a question is made of before it is searched for. Used by `Recall` alone; pure text."""
+
+from __future__ import annotations
+
+import re
+
+from ragforge_tui.memory.language import language_of
+from ragforge_tui.memory.recall.terms import content_words
+
+FEWEST_WORDS = 3
+"""Telling words below which a message cannot be understood without the one before it."""
+PREVIOUS_CHARS = 500
+
+_REFERRING = re.compile(
+    r"^\W*(?:(?:and|but|so|then|et|mais|alors|und|y|e)\b\W*)?"
+    r"(?:it|its|he|she|they|them|that|this|these|those|his|her|their|"
+    r"il|elle|ils|elles|ça|cela|ce|celui|celle|ceux|son|sa|ses|leur|"
+    r"er|sie|es|das|dies|diese|dieser|ello|eso|esto|ese|esa)\b",
+    re.IGNORECASE,
+)
+
+
+def expanded(question: str, previous_turn: str) -> str:
+    """The question, with what the person said before it when it is too short or begins by referring back."""
+    if len(content_words(question, language_of(question))) >= FEWEST_WORDS and not _REFERRING.match(question):
+        return question
+    said = said_in(previous_turn)
+    return f"{question}\n{said[:PREVIOUS_CHARS]}" if said else question
+
+
+def said_in(turn_text: str) -> str:
+    """What the person said in a turn, from the turn's text, where it is quoted with ``>``."""
+    lines: list[str] = []
+    for line in turn_text.splitlines():
+        if not line.startswith(">"):
+            break
+        lines.append(line[1:].strip())
+    return "\n".join(lines)

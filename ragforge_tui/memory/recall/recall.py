@@ -1,0 +1,249 @@
+"""Recall of one open conversation: what was said before, here and elsewhere, that matters to a new message.
+
+Used by the conversation for the context of a turn, and by the memory tools. Reads from an index in memory for this
+conversation and from the graph for others; a `Keeper` keeps both up to date in the background.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from ragforge_tui.config import MemorySettings
+from ragforge_tui.errors import GraphError
+from ragforge_tui.graph import Store
+from ragforge_tui.llm.embeddings import Embedder
+from ragforge_tui.memory.recall import scoring
+from ragforge_tui.memory.recall.index import ConversationIndex
+from ragforge_tui.memory.recall.keeper import Keeper, VectorModel, embed_missing
+from ragforge_tui.memory.recall.pack import Candidate, pack, within
+from ragforge_tui.memory.recall.questions import expanded
+from ragforge_tui.memory.recall.results import Recalled, RecalledSummary, RecalledTurn
+from ragforge_tui.models import Summary, Turn
+
+log = logging.getLogger(__name__)
+
+CANDIDATES = 300
+"""Turns of this conversation that are tried for room."""
+SAME_COSINE = 0.95
+"""Turns this alike say the same."""
+EMBED_SECONDS = 1.5
+"""How long a question waits for its vector; then words decide alone."""
+FEWEST_ON_TOPIC = 3
+"""With fewer turns on a topic than this, a search limited to it looks everywhere."""
+
+Vector = npt.NDArray[np.float32]
+
+
+class Recall:
+    """Finds what matters in the past of one open conversation, and keeps what it is found by.
+
+    Args:
+        store: Gives the store, waiting while the graph starts.
+        embedder: None to go by words alone.
+        private: Whether the conversation is; others' private ones are never found, whatever this one is.
+    """
+
+    def __init__(
+        self,
+        store: Callable[[], Awaitable[Store]],
+        settings: MemorySettings,
+        embedder: Embedder | None,
+        *,
+        conversation_id: str,
+        workspace: str,
+        private: bool = False,
+    ) -> None:
+        self.index = ConversationIndex()
+        self._store = store
+        self._settings = settings
+        self._model = VectorModel(embedder)
+        self._id = conversation_id
+        self._workspace = workspace
+        self.private = private
+        self._keeper = Keeper(self.index, self._model, conversation_id)
+        self._summaries: list[Summary] = []
+        self._counted: dict[int, tuple[str, int]] = {}
+
+    @property
+    def reason(self) -> str:
+        """Why meaning is not searched though it is switched on; empty when it is."""
+        return self._model.reason
+
+    # --- keeping up to date, in the background ---------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Fill the index from the graph, and make the keys and vectors that are missing there."""
+        store = await self._store()
+        await self._model.claim(store)
+        await self._keeper.load(store)
+        await self._keeper.embed_missing(store)
+
+    async def turn_stored(self, turn: Turn) -> None:
+        """Take in a turn that has ended: index, keys of it and of the one before, its sitting, its vector."""
+        store = await self._store()
+        await self._model.claim(store)
+        await self._keeper.turn_stored(store, turn)
+        await self._keeper.embed_missing(store)
+
+    async def summaries_changed(self, summaries: Sequence[Summary]) -> None:
+        """Take in the summaries there are: facts into the keys of their turns, vectors, and what they say of turns."""
+        store = await self._store()
+        await self._model.claim(store)
+        facts: dict[int, list[str]] = {}
+        for summary in summaries:
+            if summary.level == 1:
+                for finding in summary.key_findings:
+                    for turn in finding.turns:
+                        facts.setdefault(turn, []).append(finding.text)
+        await self._keeper.facts_changed(store, facts)
+        await self._keeper.embed_missing(store)
+        self._summaries = list(summaries)
+        vectors = await store.vectors("Summary", [summary.uuid for summary in summaries], self._model.name or "-")
+        await asyncio.to_thread(self.index.set_summaries, self._summaries, vectors)
+
+    # --- asking ----------------------------------------------------------------------------------------------------
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        exclude: Collection[int] = (),
+        max_tokens: int | None = None,
+        topic: str = "",
+        own: bool = True,
+        others: bool = True,
+        summaries: bool = True,
+        exclude_summaries: Collection[str] = (),
+    ) -> Recalled:
+        """What matters to a question, within a number of tokens; labels and headings count.
+
+        Args:
+            exclude: Turns of this conversation that are sent anyway: they take no other turn's place.
+            max_tokens: For the turns; `recall.max_tokens` unless given. Summaries have a number of their own.
+            topic: Only turns whose summary has this topic, unless they are too few.
+            own: Look in this conversation.
+            others: Look in other conversations, as far as `recall.scope` allows.
+            summaries: Look among summaries too.
+            exclude_summaries: Ids of summaries that are sent anyway.
+        """
+        settings = self._settings.recall
+        room = settings.max_tokens if max_tokens is None else max_tokens
+        question = expanded(query, self.index.turn_text(self.index.last))
+        vector = await self._question_vector(question)
+        candidates = await asyncio.to_thread(self._own, question, vector, exclude, topic) if own else []
+        packed = await asyncio.to_thread(self._packed, candidates, room)
+        turns, text, tokens = packed
+        found = Recalled(turns=turns, text=text, tokens=tokens, reason=self.reason)
+        found.sources = {
+            (turn.conversation_id, turn.turn_index): self.index.turn_text(turn.turn_index) for turn in turns
+        }
+        if summaries and own:
+            found.summaries = await asyncio.to_thread(self._own_summaries, question, vector, exclude_summaries)
+        return found
+
+    async def _question_vector(self, question: str) -> Vector | None:
+        if not self._model.name:
+            return None
+        try:
+            async with asyncio.timeout(EMBED_SECONDS):
+                vectors = await self._model.embed([question])
+        except TimeoutError:
+            log.warning("the question's vector took too long; words decide alone")
+            return None
+        return vectors[0] if vectors is not None and vectors.any() else None
+
+    def _own(self, question: str, vector: Vector | None, exclude: Collection[int], topic: str) -> list[Candidate]:
+        only = self._on_topic(topic) if topic else None
+        ranked = self.index.rank(question, vector, exclude=exclude, only=only, limit=CANDIDATES)
+        return [self._candidate(one.turn_index, one.score) for one in ranked]
+
+    def _on_topic(self, topic: str) -> set[int] | None:
+        """Turns whose first-level summary has the topic; None when they are too few to look among."""
+        wanted = topic.casefold()
+        turns = {
+            turn
+            for summary in self._summaries
+            if summary.level == 1 and wanted in (name.casefold() for name in summary.topics)
+            for turn in range(summary.start_turn_index, summary.end_turn_index + 1)
+        }
+        return turns if len(turns) >= FEWEST_ON_TOPIC else None
+
+    def _candidate(self, turn_index: int, score: float) -> Candidate:
+        text = self.index.turn_text(turn_index)
+        first = self.index.sitting_turns(self.index.sitting(turn_index))[0]
+        date = self.index.timestamp(first)
+        assert date is not None
+        known = self._counted.get(turn_index)
+        return Candidate(
+            conversation_id=self._id,
+            turn_index=turn_index,
+            date=date,
+            text=text,
+            tokens=known[1] if known and known[0] is text else None,
+            score=score,
+        )
+
+    def _packed(self, candidates: list[Candidate], room: int) -> tuple[list[RecalledTurn], str, int]:
+        packed = pack(candidates, room, same=self._same)
+        for candidate in candidates:
+            if candidate.tokens is not None:
+                self._counted[candidate.turn_index] = (candidate.text, candidate.tokens)
+        return within(packed, room)
+
+    def _same(self, candidate: Candidate, packed: Sequence[RecalledTurn]) -> bool:
+        """Whether one of the packed turns is all but equal to a candidate."""
+        vector = self.index.vector(candidate.turn_index)
+        if vector is None:
+            return False
+        known = [found for turn in packed if (found := self.index.vector(turn.turn_index)) is not None]
+        return bool(known) and float(np.max(np.stack(known) @ vector)) > SAME_COSINE
+
+    def _own_summaries(self, question: str, vector: Vector | None, exclude: Collection[str]) -> list[RecalledSummary]:
+        settings = self._settings.recall
+        now = datetime.now(UTC)
+        similar = self.index.summary_scores(question, vector)
+        found = []
+        for summary in self._summaries:
+            similarity = similar.get(summary.uuid, 0.0)
+            if summary.uuid in exclude or similarity < settings.min_score:
+                continue
+            moment = self.index.ended(summary.end_turn_index) or summary.created_at
+            age = (now - moment).total_seconds() / 86_400
+            score = (
+                similarity
+                * scoring.level_factor(summary.level, settings.level_boost)
+                * scoring.recency(age, settings.recency_boost, settings.recency_decay_days)
+            )
+            found.append(RecalledSummary(summary=summary, score=score))
+        found.sort(key=lambda one: -one.score)
+        return found[: settings.max_summaries]
+
+
+async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int], None]) -> None:
+    """Make all vectors of the graph anew with another model; cut short, a repeated call goes on.
+
+    Args:
+        progress: Called with how many vectors are made and how many there are to make.
+    """
+    await store.change_embedding_model(embedder.name, embedder.dimension)
+    model = VectorModel(embedder)
+    await model.claim(store)
+    if model.reason:
+        raise GraphError(model.reason)
+    total = await store.count_without_vector(model.name)
+    done = 0
+    progress(done, total)
+
+    def made(node: object, vector: object) -> None:
+        nonlocal done
+        done += 1
+        progress(min(done, total), total)
+
+    for label in ("Message", "Summary", "Topic", "Conversation"):
+        await embed_missing(store, model, label, made=made)

@@ -1,0 +1,76 @@
+"""The arithmetic of ranking: BM25 over arrays, sums over neighbours and sittings, z-scores, decay with age.
+
+Pure functions over NumPy arrays with an entry for each turn, used by the index and tested alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+K1 = 1.2
+B = 0.75
+
+WEIGHTS: Mapping[str, float] = {
+    "turn": 0.3,
+    "window": 1.0,
+    "sitting": 1.0,
+    "cosine": 0.5,
+    "pooled": 1.0,
+    "summaries": 0.2,
+}
+"""Weight of each view's z-score, measured once on conversations that are not ours (see benchmarks/README.md)."""
+
+
+def bm25(frequencies: Iterable[Floats], lengths: Floats, documents: int) -> Floats:
+    """BM25 of every row for a question's terms.
+
+    Args:
+        frequencies: For each term, how often each row has it.
+        lengths: Terms of each row; rows of length 0 do not count.
+        documents: Number of rows that count.
+    """
+    scores = np.zeros(len(lengths), np.float32)
+    average = float(lengths.sum()) / max(documents, 1) or 1.0
+    norm = K1 * (1 - B + B * lengths / average)
+    for frequency in frequencies:
+        having = int(np.count_nonzero(frequency))
+        weight = math.log(1 + (documents - having + 0.5) / (having + 0.5)) * (K1 + 1)
+        scores += weight * frequency / (frequency + norm)
+    return scores
+
+
+def neighbours(values: Floats, weight: float = 1.0) -> Floats:
+    """Each entry with those before and after it."""
+    summed = values.copy()
+    summed[1:] += weight * values[:-1]
+    summed[:-1] += weight * values[1:]
+    return summed
+
+
+def zscores(values: Floats, among: npt.NDArray[np.bool_]) -> Floats:
+    """Values in standard deviations from their mean, both taken among the marked; zeros where all are alike."""
+    chosen = values[among]
+    if not chosen.size:
+        return np.zeros_like(values)
+    deviation = float(chosen.std())
+    if deviation < 1e-9:
+        return np.zeros_like(values)
+    return ((values - float(chosen.mean())) / deviation).astype(np.float32)
+
+
+def recency(age_days: float, boost: float, decay_days: float) -> float:
+    """The factor age puts on a summary's score: 1 when new, 1 - boost when old."""
+    return 1 - boost + boost * math.exp(-max(age_days, 0.0) / decay_days)
+
+
+def level_factor(level: int, boosts: Mapping[int, float]) -> float:
+    """The factor of a summary's level; levels above the highest given take that one's."""
+    known = [given for given in boosts if given <= level]
+    return boosts[max(known)] if known else 1.0
