@@ -22,6 +22,7 @@ class PersonaModels:
         self._link = link
         self._emit = emit
         self._proposed: set[tuple[str, str]] = set()
+        self._failed: set[str] = set()
 
     async def model_for(self, persona: Persona) -> ChatModel:
         """The model that answers as this persona.
@@ -39,11 +40,14 @@ class PersonaModels:
         return model
 
     async def _prefer(self, wanted: str, persona: Persona) -> None:
+        if wanted in self._failed:
+            wanted = ""
         if wanted == self._link.preferred:
             return
         try:
             await self._link.prefer(wanted, by=persona.name)
         except RagforgeError as error:
+            self._failed.add(wanted)
             self._emit(Notice(text=f"{persona.name} prefers {wanted}, which cannot be used: {error}", level="warning"))
             await self._link.prefer("", by="")
 
