@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from ragforge_tui.graph.accessed import AccessedFiles
 from ragforge_tui.graph.connect import Graph
+from ragforge_tui.graph.embeddings import Embeddings
 from ragforge_tui.graph.messages import Messages
+from ragforge_tui.graph.recall import Recalling
 from ragforge_tui.graph.search import Searching
 from ragforge_tui.graph.tool_calls import ToolCalls
 from ragforge_tui.graph.transfer import Transfer
 
 
-class Store(Transfer, Messages, ToolCalls, Searching, AccessedFiles):
+class Store(Transfer, Messages, ToolCalls, Searching, AccessedFiles, Recalling, Embeddings):
     """Reads and writes conversations in a graph."""
 
     def __init__(self, graph: Graph) -> None:
