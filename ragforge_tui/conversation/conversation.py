@@ -36,6 +36,7 @@ from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.history import ChatMessage, newest_that_fit, without_graph
 from ragforge_tui.models import Message, MessageState, ToolCall, Turn, Usage, now
 from ragforge_tui.text import mask_secrets, storable
+from ragforge_tui.tools.narrowed import NarrowedTools
 
 if TYPE_CHECKING:
     from ragforge_tui.conversation.agent import ConversationAgent
@@ -172,6 +173,12 @@ class Conversation:
         self._run(turn)
         return turn.turn_index
 
+    async def set_persona(self, persona: str) -> None:
+        """Let another persona speak from the next turn on."""
+        self.record.persona = persona
+        await self._agent.recorder.save_persona(self.record)
+        self._agent.emit(ConversationChanged(conversation=msgspec.structs.replace(self.record)))
+
     def cancel(self) -> None:
         """Stop the turn under way here; what came is kept."""
         if self.busy:
@@ -304,25 +311,25 @@ class Conversation:
     async def _prepare(self, turn: Turn) -> TurnRunner:
         agent = self._agent
         instructions = await agent.workspace_instructions()
-        model = await agent.model()
-        persona = agent.persona(self.record.persona)
+        persona = await agent.personas.for_turn(self.record.persona)
+        model = await agent.model_for(persona)
         system = system_messages(agent.workspace, persona, agent.user_name, instructions)
         past = await self._past(model)
-        schemas = agent.toolbox.schemas()
+        tools = NarrowedTools(agent.toolbox, persona.fields.tools, f"The persona {persona.name}")
         return TurnRunner(
             turn=turn,
             prefix=[*system, *past],
             stable=len(system),
-            persona=persona.name,
+            persona=persona,
             model=model,
             tools=ToolRunner(
-                toolbox=agent.toolbox,
+                toolbox=tools,
                 recorder=agent.recorder,
                 approvals=agent.approvals,
                 workspace=agent.workspace,
                 emit=agent.emit,
             ),
-            schemas=schemas,
+            schemas=tools.schemas(),
             recorder=agent.recorder,
             emit=agent.emit,
             max_iterations=agent.settings.model.max_iterations,
