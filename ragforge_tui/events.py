@@ -39,6 +39,8 @@ class MessageStarted(_TurnEvent):
 
     message_id: str
     persona: str = ""
+    persona_glyph: str = ""
+    persona_color: str = ""
     model: str = ""
 
 
@@ -147,11 +149,16 @@ class Notice(_Event):
 
 
 class TrustRequested(_Event):
-    """Instructions found in the workspace (AGENTS.md) wait to be allowed, once per repository."""
+    """Instructions found in the workspace (AGENTS.md, a persona) wait to be allowed, once per text.
+
+    Attributes:
+        persona: The name of the persona it is about, empty for AGENTS.md.
+    """
 
     root: str
     files: list[str]
     text: str
+    persona: str = ""
 
 
 class ConversationChanged(_Event):

@@ -26,6 +26,8 @@ from ragforge_tui.conversation.approvals import Approvals
 from ragforge_tui.conversation.conversation import OPENING_TURNS, Conversation
 from ragforge_tui.conversation.graph_link import GraphLink
 from ragforge_tui.conversation.model_link import ModelLink
+from ragforge_tui.conversation.persona_models import PersonaModels
+from ragforge_tui.conversation.personas import Personas
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.trust import Trust
 from ragforge_tui.errors import GraphError, NotFoundError
@@ -61,7 +63,17 @@ class ConversationAgent:
         self.approvals = Approvals(approve_all=approve_all, interactive=interactive)
         self.trust = Trust(self.workspace, state / "trust.json", self.emit, interactive=interactive)
         self.toolbox = Toolbox(self.workspace, loaded.settings.tools, undo_dir=data / "undo", state_dir=state)
-        self._personas = PersonaLibrary(data / "personas")
+        self.personas = Personas(
+            PersonaLibrary(data / "personas", self.workspace),
+            self.workspace,
+            state / "trust.json",
+            self.emit,
+            default=self.settings.personas.default,
+            user=lambda: self.user_name,
+            tools=lambda: [schema["function"]["name"] for schema in self.toolbox.schemas()],
+            interactive=interactive,
+        )
+        self._persona_models = PersonaModels(self._model, self.emit)
         self._open: dict[str, Conversation] = {}
         self._user_name = ""
         self._leftovers: asyncio.Task[int] | None = None
@@ -169,13 +181,9 @@ class ConversationAgent:
         """Names of models that could answer."""
         return await self._model.names()
 
-    def persona(self, name: str) -> Persona:
-        """A persona by name; the default one when it is gone, so that an old conversation still opens."""
-        try:
-            return self._personas.load(name or self.settings.personas.default)
-        except NotFoundError:
-            log.warning("persona %r not found", name)
-            return self._personas.load("Assistant")
+    async def model_for(self, persona: Persona) -> ChatModel:
+        """The model that answers as a persona: the one that answers now, unless the persona may prefer another."""
+        return await self._persona_models.model_for(persona)
 
     async def workspace_instructions(self) -> list[tuple[str, str]]:
         """The allowed AGENTS.md files, asked about before first use."""
@@ -191,7 +199,7 @@ class ConversationAgent:
         Raises:
             NotFoundError: When there is no such persona.
         """
-        chosen = self._personas.load(persona or self.settings.personas.default)
+        chosen = self.personas.find(persona)
         record = models.Conversation(
             uuid=str(uuid.uuid4()),
             title=title,

@@ -15,7 +15,7 @@ import msgspec
 from ragforge_tui.config import ModelSettings
 from ragforge_tui.errors import ErrorInfo, RagforgeError
 from ragforge_tui.events import Event, ModelChanged
-from ragforge_tui.llm import ChatModel, choose_model, list_models, make_model, preload
+from ragforge_tui.llm import ChatModel, ModelChoice, choose_model, list_models, make_model, preload
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +32,11 @@ class ModelLink:
         self._emit = emit
         self._model: ChatModel | None = None
         self._task: asyncio.Task[ChatModel] | None = None
+        self._made: tuple[ModelChoice, ModelSettings] | None = None
+        self.chosen = bool(settings.name)
+        """Whether the person named the model, by a setting or here; no persona replaces it then."""
+        self.preferred = ""
+        """The model a persona asked for, empty for the one that was chosen or found."""
         self.state = ModelChanged(phase="loading", name=settings.name)
 
     def start(self) -> None:
@@ -39,25 +44,39 @@ class ModelLink:
         if self._task is None:
             self._task = asyncio.create_task(self._choose(self._settings), name="model-link")
 
-    async def model(self) -> ChatModel:
-        """The model that answers now.
+    async def model(self, *, temperature: float | None = None) -> ChatModel:
+        """The model that answers now; `temperature` holds where the settings say none.
 
         Raises:
             RagforgeError: When none could be chosen.
         """
         self.start()
         assert self._task is not None
-        return await asyncio.shield(self._task)
+        model = await asyncio.shield(self._task)
+        if temperature is None or model.offline or self._made is None or self._settings.temperature is not None:
+            return model
+        choice, settings = self._made
+        return make_model(choice, msgspec.structs.replace(settings, temperature=temperature))
 
     async def change(self, name: str) -> ModelChanged:
         """Use another model from the next turn on; empty: the one that is found by itself."""
+        self.chosen = bool(name)
+        self.preferred = ""
+        return await self._use(name, "")
+
+    async def prefer(self, name: str, *, by: str) -> ModelChanged:
+        """Use the model a persona prefers, or for an empty name the one that was there without it."""
+        self.preferred = name
+        return await self._use(name or self._settings.name, f"preferred by the persona {by}" if name else "")
+
+    async def _use(self, name: str, origin: str) -> ModelChanged:
         settings = msgspec.structs.replace(self._settings, name=name)
         if name != self._settings.name and "/" in name:
             # A base URL and key belong to the model they were configured with, not to another provider's.
             same = name.split("/")[0] == self._settings.name.split("/")[0]
             if not same:
                 settings = msgspec.structs.replace(settings, api_base="", api_key="")
-        self._task = asyncio.create_task(self._choose(settings), name="model-link")
+        self._task = asyncio.create_task(self._choose(settings, origin), name="model-link")
         await self.model()
         return self.state
 
@@ -71,13 +90,16 @@ class ModelLink:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _choose(self, settings: ModelSettings) -> ChatModel:
+    async def _choose(self, settings: ModelSettings, origin: str = "") -> ChatModel:
         try:
             choice = await choose_model(settings, os.environ)
+            if origin:
+                choice = msgspec.structs.replace(choice, origin=origin)
             if not choice.offline:
                 self._say(ModelChanged(phase="loading", name=choice.name, origin=choice.origin))
                 await preload()
             model = make_model(choice, settings)
+            self._made = choice, settings
         except RagforgeError as error:
             self._say(ModelChanged(phase="failed", name=settings.name, error=error.info))
             raise

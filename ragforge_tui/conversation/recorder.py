@@ -160,6 +160,18 @@ class Recorder:
         if await self._write(lambda store: store.update_conversation(uuid, title=title)) is None:
             self._append("update_conversation", None, uuid=uuid, title=title)
 
+    async def save_persona(self, conversation: Conversation) -> None:
+        """Store which persona speaks from here on."""
+        uuid, persona = conversation.uuid, conversation.persona
+        if await self._write(lambda store: store.update_conversation(uuid, persona=persona)) is None:
+            self._append("update_conversation", None, uuid=uuid, persona=persona)
+
+    async def spoken_as(self, message: Message, *, digest: str, text: str) -> None:
+        """Store the very text of the persona that speaks a message."""
+        spoken = {"message_uuid": message.uuid, "name": message.persona, "digest": digest, "text": text}
+        if not await self._write(lambda store: _done(store.store_persona(**spoken))):
+            self._append("store_persona", None, **spoken)
+
     def expect(self, conversation_id: str, next_turn: int) -> None:
         """Tell where a conversation's turns go on, should the graph go away before the next one."""
         self._next_turn.setdefault(conversation_id, next_turn)

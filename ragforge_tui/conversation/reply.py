@@ -28,6 +28,7 @@ from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import ChatModel, Finished, ReasoningPart, Retrying, TextPart, ToolRequest
 from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.models import Message, MessageState, now
+from ragforge_tui.personas import Persona
 from ragforge_tui.text import mask_secrets, storable
 
 CHECKPOINT_SECONDS = 0.8
@@ -47,13 +48,14 @@ class Reply:
         *,
         conversation_id: str,
         turn_index: int,
-        persona: str,
+        persona: Persona,
         model: ChatModel,
         recorder: Recorder,
         emit: Callable[[Event], None],
         on_stop: Callable[[], None],
     ) -> None:
         self._model = model
+        self._persona = persona
         self._recorder = recorder
         self._emit = emit
         self._on_stop = on_stop
@@ -70,7 +72,9 @@ class Reply:
             writer=writer_id(),
             lease_until=now() + LEASE,
             timestamp=now(),
-            persona=persona,
+            persona=persona.name,
+            persona_glyph=persona.fields.glyph,
+            persona_color=persona.fields.color,
             model=model.name,
         )
 
@@ -84,12 +88,15 @@ class Reply:
             asyncio.CancelledError: When stopped; what had come is stored as interrupted.
         """
         self.message = await self._recorder.add_message(self.message)
+        await self._recorder.spoken_as(self.message, digest=self._persona.digest, text=self._persona.text)
         self._emit(
             MessageStarted(
                 conversation_id=self.message.conversation_id,
                 turn_index=self.message.turn_index,
                 message_id=self.message.uuid,
                 persona=self.message.persona,
+                persona_glyph=self.message.persona_glyph,
+                persona_color=self.message.persona_color,
                 model=self.message.model,
             )
         )

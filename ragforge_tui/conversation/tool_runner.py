@@ -27,6 +27,7 @@ from ragforge_tui.memory.history import ChatMessage, valid_arguments
 from ragforge_tui.models import Message, Todo, ToolCall, ToolResult, now
 from ragforge_tui.text import mask_secrets, storable, storable_value
 from ragforge_tui.tools import PreparedCall, Toolbox, ToolOutcome
+from ragforge_tui.tools.narrowed import NarrowedTools
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class ToolRunner:
     def __init__(
         self,
         *,
-        toolbox: Toolbox,
+        toolbox: Toolbox | NarrowedTools,
         recorder: Recorder,
         approvals: Approvals,
         workspace: Path,

@@ -19,6 +19,7 @@ from ragforge_tui.events import Event, TurnCancelled, TurnCompleted, TurnEnd, Tu
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.models import Message, Turn, Usage
+from ragforge_tui.personas import Persona
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class TurnRunner:
         turn: Turn,
         prefix: list[ChatMessage],
         stable: int,
-        persona: str,
+        persona: Persona,
         model: ChatModel,
         tools: ToolRunner,
         schemas: list[dict[str, Any]],

@@ -69,6 +69,7 @@ class EngineService:
                 return Empty()
             case protocol.AnswerTrust(root=root, allow=allow):
                 agent.trust.answer(root, allow)
+                agent.personas.answer(root, allow)
                 return Empty()
             case protocol.SetModel(name=name):
                 return await agent.set_model(name)
@@ -188,6 +189,7 @@ async def run_orphan(agent: ConversationAgent, *, turn_seconds: float = 600.0, c
     agent.toolbox.writes_frozen = True
     agent.approvals.close()
     agent.trust.close()
+    agent.personas.close()
 
     async def end_commands() -> None:
         await asyncio.sleep(command_seconds)
