@@ -151,7 +151,16 @@ async def _initial(graph: Graph, dimension: int) -> None:
     await dialect.await_indexes()
 
 
-MIGRATIONS = (Migration(1, "initial", _initial),)
+async def _system_texts(graph: Graph, dimension: int) -> None:
+    """The stable beginning of requests, kept once per text."""
+    dialect = graph.dialect
+    await dialect.declare("SystemText", "uuid")
+    await dialect.create_relationship_type("BEGINS_WITH")
+    await dialect.create_unique("SystemText", ("uuid",))
+    await dialect.await_indexes()
+
+
+MIGRATIONS = (Migration(1, "initial", _initial), Migration(2, "system texts", _system_texts))
 VERSION = MIGRATIONS[-1].version
 
 

@@ -1,0 +1,413 @@
+"""Summaries in the graph: a tree over a conversation's turns, each summary stored whole in one transaction.
+
+One of the subjects `Store` is composed of. A conversation carries its watermarks (the last turn covered, by level) and
+the number of its summaries. A new one must begin where its level's watermark ends and takes the next number, which is
+unique: Neo4j locks the conversation meanwhile, and where nothing locks, of two writers who read the same state one is
+turned back, runs again and sees that the turns are covered. So ranges of a level partition the turns, always.
+
+A branch sees the summaries of its ancestors that lie within the turns it shares, as far as it has none of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ragforge_tui.errors import NotFoundError
+from ragforge_tui.graph.conversations import find_conversation
+from ragforge_tui.graph.records import derived, given, graph_value, projection
+from ragforge_tui.graph.topics import ProposedTopic, TopicLink, attach_topics, link_topics
+from ragforge_tui.graph.turns import segments_of
+from ragforge_tui.graph.writer import writer_alive
+from ragforge_tui.models import Conversation, Finding, Summary, now
+from ragforge_tui.text import storable
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
+
+_PAGE = 500
+_EDGES_AT_ONCE = 100
+_COMPUTED = ("key_findings", "topics", "parent")
+_FIELDS = tuple(name for name in Summary.__struct_fields__ if name not in _COMPUTED)
+_SUMMARY = projection("s", (*_FIELDS, "key_findings", "topics"))
+_CITED = re.compile(r"\s*\[(t\d+(?:,\s*t\d+)*)\]\s*$")
+
+
+class TurnSize(msgspec.Struct, frozen=True):
+    """How much was said in a turn.
+
+    Attributes:
+        chars: Of the person's and the assistant's text; tool results and superseded answers do not count.
+        finished: Nothing more will be said in it.
+    """
+
+    turn_index: int
+    chars: int
+    finished: bool = True
+
+
+class Lineage(msgspec.Struct, frozen=True):
+    """A conversation of a chain of branches, and the last of its turns that counts."""
+
+    conversation_id: str
+    last_turn: int
+
+
+def summary_uuid(conversation_id: str, level: int, start: int, end: int) -> str:
+    """Id of the summary of these turns on that level: whoever makes it, it is the same."""
+    return derived("summary", conversation_id, level, start, end)
+
+
+def finding_text(finding: Finding) -> str:
+    """A finding as the graph keeps it: ``text [t3, t4]``."""
+    if not finding.turns:
+        return finding.text
+    return f"{finding.text} [{', '.join(f't{turn}' for turn in finding.turns)}]"
+
+
+def finding_from(text: str) -> Finding:
+    """A finding read back, or as a model wrote it."""
+    cited = _CITED.search(text)
+    if cited is None:
+        return Finding(text=text.strip())
+    return Finding(text=text[: cited.start()].strip(), turns=[int(turn) for turn in re.findall(r"\d+", cited[1])])
+
+
+def text_size(summary: Summary) -> int:
+    """Characters of what a summary says: both parts and the findings."""
+    return (
+        len(summary.conversation_summary)
+        + len(summary.actions_summary)
+        + sum(len(finding.text) for finding in summary.key_findings)
+    )
+
+
+class Summaries:
+    """What `Store` does with summaries."""
+
+    _graph: Graph
+
+    async def summaries(self, conversation_id: str) -> list[Summary]:
+        """All summaries a conversation has, a branch those of its shared turns too; by level, then in order.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> list[Summary] | None:
+            return await _visible(tx, conversation_id)
+
+        found: list[Summary] | None = await self._graph.read(work)
+        if found is None:
+            raise NotFoundError(f"There is no conversation {conversation_id!r}.")
+        return found
+
+    async def turn_sizes(self, conversation_id: str, *, start: int) -> list[TurnSize]:
+        """How much was said in each turn from `start` on, in order.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+        end = 2**31
+
+        async def segments(tx: AsyncManagedTransaction) -> Any:
+            return await segments_of(tx, conversation_id, max(start, 1), end)
+
+        rows: list[dict[str, Any]] = []
+        for segment in await self._graph.read(segments):
+            for first in range(segment.first, segment.last + 1, _PAGE):
+                rows += await self._sizes(segment.conversation_id, first, min(first + _PAGE - 1, segment.last))
+        return _turn_sizes(rows)
+
+    async def _sizes(self, conversation_id: str, first: int, last: int) -> list[dict[str, Any]]:
+        async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
+            result = await tx.run(
+                "UNWIND range($first, $last) AS turn MATCH (m:Message {conversation_id: $id, turn_index: turn}) "
+                "RETURN m.turn_index AS turn, m.position AS position, m.role AS role, m.state AS state, "
+                "m.writer AS writer, m.lease_until AS lease, coalesce(m.char_count, 0) AS chars, "
+                "EXISTS { MATCH (m)-[:MADE_TOOL_CALL]->() } AS calls ORDER BY turn, position",
+                id=conversation_id,
+                first=first,
+                last=last,
+            )
+            return [dict(record) async for record in result]
+
+        return await self._graph.read(work)
+
+    async def store_summary(
+        self, summary: Summary, topics: Sequence[ProposedTopic] = (), links: Sequence[TopicLink] = ()
+    ) -> Summary | None:
+        """Store a new summary with its edges, its topics and the watermark, all or nothing.
+
+        Args:
+            summary: Its `uuid` comes from `summary_uuid`, `parent_summaries` are the ones it summarises.
+            topics: What it is about.
+            links: Which topics are the same as others.
+
+        Returns:
+            The summary as it stands in the graph; None when it does not begin where the level ends, because somebody
+            else summarised these turns.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+        conversation_id = summary.conversation_id
+
+        async def work(tx: AsyncManagedTransaction) -> tuple[bool, Summary | None]:
+            if existing := await _one(tx, summary.uuid):
+                return True, existing
+            # The write comes first: it takes Neo4j's lock, and what is read afterwards stays true.
+            await tx.run("MATCH (c:Conversation {uuid: $id}) SET c.summarized_at = $now", id=conversation_id, now=now())
+            conversation = await find_conversation(tx, conversation_id)
+            if conversation is None:
+                return False, None
+            watermarks, sequence = await _state(tx, conversation_id)
+            if not await _fits(tx, conversation, watermarks, summary):
+                return True, None
+            await _create(tx, conversation, summary, topics, sequence + 1)
+            await _set_watermark(tx, summary, watermarks, sequence + 1)
+            private_to = conversation_id if conversation.private else ""
+            await attach_topics(tx, summary.uuid, topics, private_to)
+            await link_topics(tx, links, private_to, conversation_id)
+            return True, await _one(tx, summary.uuid)
+
+        there, stored = await self._graph.write(work)
+        if not there:
+            raise NotFoundError(f"There is no conversation {conversation_id!r}.")
+        return stored
+
+    async def set_conversation_summary(self, conversation_id: str, text: str) -> Conversation:
+        """Store what a conversation is about as a whole. That is no use of it: `updated_at` stays.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> Conversation | None:
+            await tx.run(
+                "MATCH (c:Conversation {uuid: $id}) SET c.summary = $text", id=conversation_id, text=storable(text)
+            )
+            return await find_conversation(tx, conversation_id)
+
+        changed: Conversation | None = await self._graph.write(work)
+        if changed is None:
+            raise NotFoundError(f"There is no conversation {conversation_id!r}.")
+        return changed
+
+
+def _turn_sizes(rows: Iterable[dict[str, Any]]) -> list[TurnSize]:
+    turns: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        turns.setdefault(row["turn"], []).append(row)
+    last = max(turns, default=0)
+    return [
+        TurnSize(
+            turn,
+            sum(m["chars"] for m in messages if m["role"] in ("user", "assistant") and m["state"] != "superseded"),
+            _finished(messages, is_last=turn == last),
+        )
+        for turn, messages in sorted(turns.items())
+    ]
+
+
+def _finished(messages: list[dict[str, Any]], *, is_last: bool) -> bool:
+    """Whether nothing more comes. The last turn waits for its answer: a message without calls of its own."""
+    seen = now()
+    live = [m for m in messages if m["state"] != "superseded"]
+    if any(m["state"] == "streaming" and writer_alive(m["writer"] or "", m["lease"], seen) for m in live):
+        return False
+    if not is_last:
+        return True
+    end = live[-1] if live else None
+    return end is not None and end["role"] == "assistant" and (end["state"] != "complete" or not end["calls"])
+
+
+async def _visible(tx: AsyncManagedTransaction, conversation_id: str) -> list[Summary] | None:
+    """The summaries a conversation has, None when there is no such conversation."""
+    lineage = await _lineage(tx, conversation_id)
+    if not lineage:
+        return None
+    result = await tx.run(
+        "UNWIND $rows AS row MATCH (s:Summary {conversation_id: row.id}) WHERE s.end_turn_index <= row.last "
+        f"RETURN {_SUMMARY} AS s ORDER BY s.level, s.start_turn_index",
+        rows=[{"id": part.conversation_id, "last": part.last_turn} for part in lineage],
+    )
+    found = [_summary_from(record["s"]) async for record in result]
+    return frontier_marked(merged_chain(found, [part.conversation_id for part in lineage]))
+
+
+def merged_chain(found: Sequence[Summary], lineage: Sequence[str]) -> list[Summary]:
+    """Of the summaries of a branch and its ancestors those that are one tree.
+
+    Args:
+        found: Of the whole lineage, ancestors' only within the shared turns.
+        lineage: Ids, the conversation itself first, then its parent, and so on.
+    """
+    chosen: list[Summary] = []
+    ids: set[str] = set()
+    for level in range(1, max((summary.level for summary in found), default=0) + 1):
+        chain: list[Summary] = []
+        for owner in lineage:
+            first = chain[0].start_turn_index if chain else None
+            own = sorted(
+                (s for s in found if s.level == level and s.conversation_id == owner), key=lambda s: s.start_turn_index
+            )
+            # One over summaries the branch has replaced by its own does not fit on top of them.
+            older = [
+                s for s in own if (first is None or s.end_turn_index < first) and ids.issuperset(s.parent_summaries)
+            ]
+            chain = [*older, *chain]
+        for summary in chain:
+            if summary.start_turn_index != (chosen_end(chosen, level) + 1):
+                break
+            chosen.append(summary)
+            ids.add(summary.uuid)
+    return chosen
+
+
+def chosen_end(summaries: Iterable[Summary], level: int) -> int:
+    """The watermark of a level: the last turn it covers, 0 when it covers none."""
+    return max((s.end_turn_index for s in summaries if s.level == level), default=0)
+
+
+def frontier_marked(summaries: list[Summary]) -> list[Summary]:
+    """Say of each summary which one summarises it."""
+    parents = {child: summary.uuid for summary in summaries for child in summary.parent_summaries}
+    for summary in summaries:
+        summary.parent = parents.get(summary.uuid, "")
+    return summaries
+
+
+async def _lineage(tx: AsyncManagedTransaction, conversation_id: str) -> list[Lineage]:
+    """The conversation and its ancestors with how far each counts; empty when there is none."""
+    found: list[Lineage] = []
+    last = 2**31
+    current = await find_conversation(tx, conversation_id)
+    while current is not None and all(part.conversation_id != current.uuid for part in found):
+        found.append(Lineage(current.uuid, last))
+        if not current.branch_of:
+            break
+        last = min(last, current.branch_turn or 0)
+        current = await find_conversation(tx, current.branch_of)
+    return found
+
+
+def _summary_from(properties: Any) -> Summary:
+    fields = given(properties, _FIELDS)
+    return Summary(
+        **fields,
+        key_findings=[finding_from(text) for text in properties.get("key_findings") or []],
+        topics=list(properties.get("topics") or []),
+    )
+
+
+async def _one(tx: AsyncManagedTransaction, uuid: str) -> Summary | None:
+    record = await (await tx.run(f"MATCH (s:Summary {{uuid: $uuid}}) RETURN {_SUMMARY} AS s", uuid=uuid)).single()
+    return _summary_from(record["s"]) if record else None
+
+
+async def _state(tx: AsyncManagedTransaction, conversation_id: str) -> tuple[list[int], int]:
+    """Watermarks by level, 0 where the conversation made none itself, and how many summaries it made."""
+    result = await tx.run(
+        "MATCH (c:Conversation {uuid: $id}) "
+        "RETURN coalesce(c.watermarks, []) AS watermarks, coalesce(c.summary_sequence, 0) AS sequence",
+        id=conversation_id,
+    )
+    record = await result.single(strict=True)
+    return list(record["watermarks"]), int(record["sequence"])
+
+
+async def _fits(
+    tx: AsyncManagedTransaction, conversation: Conversation, watermarks: list[int], summary: Summary
+) -> bool:
+    """Whether the summary goes on where its level ends, over summaries that are there."""
+    if conversation.branch_of:
+        visible = await _visible(tx, conversation.uuid) or []
+        ends, known = chosen_end(visible, summary.level), {s.uuid for s in visible}
+        children = [s for s in visible if s.uuid in summary.parent_summaries]
+        return (
+            summary.start_turn_index == ends + 1
+            and known.issuperset(summary.parent_summaries)
+            and (summary.level == 1 or chosen_end(children, summary.level - 1) == summary.end_turn_index)
+        )
+    reached = watermarks[summary.level - 1] if len(watermarks) >= summary.level else 0
+    if summary.start_turn_index != reached + 1:
+        return False
+    return summary.level == 1 or watermarks[summary.level - 2] >= summary.end_turn_index
+
+
+async def _create(
+    tx: AsyncManagedTransaction,
+    conversation: Conversation,
+    summary: Summary,
+    topics: Sequence[ProposedTopic],
+    sequence: int,
+) -> None:
+    """Make the node and its edges to what it summarises and mentions."""
+    properties: dict[str, Any] = {name: graph_value(getattr(summary, name)) for name in _FIELDS}
+    properties["key_findings"] = [storable(finding_text(finding)) for finding in summary.key_findings]
+    properties["topics"] = [storable(name) for name in summary.topics or [topic.name for topic in topics]]
+    properties["sequence"] = sequence
+    await tx.run(
+        "MATCH (c:Conversation {uuid: $id}) CREATE (c)-[:HAS_SUMMARY]->(s:Summary) SET s = $properties",
+        id=conversation.uuid,
+        properties=properties,
+    )
+    if summary.level == 1:
+        await _link_messages(tx, conversation.uuid, summary)
+    else:
+        await tx.run(
+            "MATCH (s:Summary {uuid: $uuid}) UNWIND $children AS child MATCH (l:Summary {uuid: child}) "
+            "CREATE (s)-[:SUMMARIZES]->(l)",
+            uuid=summary.uuid,
+            children=summary.parent_summaries,
+        )
+    await _link_files(tx, conversation.workspace, summary)
+
+
+async def _link_messages(tx: AsyncManagedTransaction, conversation_id: str, summary: Summary) -> None:
+    for segment in await segments_of(tx, conversation_id, summary.start_turn_index, summary.end_turn_index):
+        for first in range(segment.first, segment.last + 1, _EDGES_AT_ONCE):
+            await tx.run(
+                "MATCH (s:Summary {uuid: $uuid}) UNWIND range($first, $last) AS turn "
+                "MATCH (m:Message {conversation_id: $id, turn_index: turn}) WHERE m.state <> 'superseded' "
+                "CREATE (s)-[:SUMMARIZES]->(m)",
+                uuid=summary.uuid,
+                id=segment.conversation_id,
+                first=first,
+                last=min(first + _EDGES_AT_ONCE - 1, segment.last),
+            )
+
+
+async def _link_files(tx: AsyncManagedTransaction, workspace: str, summary: Summary) -> None:
+    paths = sorted({storable(path) for path in summary.files_mentioned if path})
+    if not paths:
+        return
+    await tx.run(
+        "UNWIND $paths AS path MERGE (f:File {workspace: $workspace, path: path})",
+        paths=paths,
+        workspace=storable(workspace),
+    )
+    await tx.run(
+        "MATCH (s:Summary {uuid: $uuid}) UNWIND $paths AS path MATCH (f:File {workspace: $workspace, path: path}) "
+        "CREATE (s)-[:MENTIONS_FILE]->(f)",
+        uuid=summary.uuid,
+        paths=paths,
+        workspace=storable(workspace),
+    )
+
+
+async def _set_watermark(tx: AsyncManagedTransaction, summary: Summary, watermarks: list[int], sequence: int) -> None:
+    reached = [*watermarks, *([0] * (summary.level - len(watermarks)))]
+    reached[summary.level - 1] = summary.end_turn_index
+    await tx.run(
+        "MATCH (c:Conversation {uuid: $id}) SET c.watermarks = $watermarks, c.summary_sequence = $sequence",
+        id=summary.conversation_id,
+        watermarks=reached,
+        sequence=sequence,
+    )

@@ -1,0 +1,168 @@
+"""A model's answer to a request for a summary, read tolerantly and checked.
+
+Models wrap JSON in prose and fences, leave commas and trailing text, write numbers as text: that is forgiven. What is
+missing or cites turns that are not there is a problem, and the summarizer asks once more with it in words. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from ragforge_tui.graph.summaries import finding_from
+from ragforge_tui.graph.topics import ProposedTopic, TopicLink, topic_key
+from ragforge_tui.memory.summaries.draft import Draft, limited
+from ragforge_tui.models import Finding
+from ragforge_tui.text import mask_secrets, plain_text, storable
+
+MAX_ANSWER_CHARS = 200_000
+MIN_TOPICS = 2
+_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+_NUMBER = re.compile(r"\d+")
+
+
+class UnusableAnswerError(Exception):
+    """The answer cannot be used; `problems` says why, in words for the model."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+def read_answer(text: str, *, turns: Collection[int], material: str, acted: bool) -> Draft:
+    """The summary in an answer.
+
+    Args:
+        text: What the model said.
+        turns: The turns findings may cite.
+        material: What was summarised: only files that stand in it are taken over.
+        acted: Whether tools were used, so that something has to be said of it.
+
+    Raises:
+        UnusableAnswerError: It cannot be used.
+    """
+    data = extract_object(text)
+    if data is None:
+        raise UnusableAnswerError(["it holds no JSON object"])
+    findings = _findings(data.get("key_findings"), turns)
+    draft = limited(
+        Draft(
+            conversation_summary=_clean(data.get("conversation_summary")),
+            actions_summary=_clean(data.get("actions_summary")) if acted else "",
+            key_findings=findings,
+            files_mentioned=[path for path in _texts(data.get("files_mentioned")) if path in material],
+            topics=_topics(data.get("topics")),
+            links=_links(data.get("same_topics")),
+        )
+    )
+    problems = []
+    if not draft.conversation_summary:
+        problems.append('"conversation_summary" is missing or empty')
+    if not draft.key_findings:
+        first, last = min(turns), max(turns)
+        problems.append(f'"key_findings" holds no finding with "turns" between {first} and {last}')
+    if len(draft.topics) < MIN_TOPICS:
+        problems.append(f'"topics" holds fewer than {MIN_TOPICS} names')
+    if problems:
+        raise UnusableAnswerError(problems)
+    return draft
+
+
+def extract_object(text: str) -> dict[str, Any] | None:
+    """The first JSON object in a text that looks like an answer; None when there is none."""
+    text = text[:MAX_ANSWER_CHARS]
+    best: dict[str, Any] | None = None
+    decoder = json.JSONDecoder(strict=False)
+    for candidate in (text, _TRAILING_COMMA.sub(r"\1", text)):
+        position = candidate.find("{")
+        tries = 0
+        while position >= 0 and tries < 50:
+            tries += 1
+            try:
+                value, end = decoder.raw_decode(candidate, position)
+            except (ValueError, RecursionError):
+                end = position + 1
+            else:
+                if isinstance(value, dict):
+                    if "conversation_summary" in value:
+                        return value
+                    best = best or value
+            position = candidate.find("{", end)
+    return best
+
+
+def clean_text(value: Any) -> str:
+    """A model's text as it may be stored and shown: one line, no escapes, known shapes of keys masked."""
+    return " ".join(mask_secrets(plain_text(storable(value))).split()) if isinstance(value, str) else ""
+
+
+_clean = clean_text
+
+
+def _texts(value: Any) -> list[str]:
+    return [text for item in value if (text := _clean(item))] if isinstance(value, list) else []
+
+
+def _findings(value: Any, turns: Collection[int]) -> list[Finding]:
+    """Findings that cite at least one turn there is."""
+    found = []
+    for item in value if isinstance(value, list) else []:
+        if isinstance(item, str):
+            finding = finding_from(_clean(item))
+        elif isinstance(item, Mapping):
+            finding = finding_from(_clean(item.get("text") or item.get("finding")))
+            finding = msgspec.structs.replace(finding, turns=[*finding.turns, *_cited(item.get("turns"))])
+        else:
+            continue
+        cited = sorted(set(finding.turns) & set(turns))
+        if finding.text and cited:
+            found.append(Finding(text=finding.text, turns=cited))
+    return found
+
+
+def _cited(value: Any) -> list[int]:
+    items = value if isinstance(value, list) else [value]
+    return [
+        int(number)
+        for item in items
+        if not isinstance(item, float)
+        for number in _NUMBER.findall(str(item))[:50]
+        if len(number) < 10
+    ]
+
+
+def _topics(value: Any) -> list[ProposedTopic]:
+    found = []
+    for item in value if isinstance(value, list) else []:
+        name = _clean(item.get("name") if isinstance(item, Mapping) else item)
+        if topic_key(name):
+            confidence = item.get("confidence") if isinstance(item, Mapping) else None
+            found.append(ProposedTopic(name=name, confidence=_share(confidence, 1.0)))
+    return found
+
+
+def _links(value: Any) -> list[TopicLink]:
+    found = []
+    for item in value if isinstance(value, list) else []:
+        if not isinstance(item, Mapping):
+            continue
+        a, b = _clean(item.get("a")), _clean(item.get("b"))
+        if topic_key(a) and topic_key(b) and topic_key(a) != topic_key(b):
+            found.append(
+                TopicLink(
+                    a=a, b=b, confidence=_share(item.get("confidence"), 0.0), reason=_clean(item.get("reason"))[:300]
+                )
+            )
+    return found
+
+
+def _share(value: Any, default: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return default
+    return min(1.0, max(0.0, number)) if number == number else default

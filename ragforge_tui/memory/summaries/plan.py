@@ -1,0 +1,164 @@
+"""Which summary is due next, and over what. Pure functions over the tree and the sizes of the turns.
+
+Used by the summarizer, which asks again until nothing is due. A plan depends on the turns alone, not on when it is
+made: an import of a thousand turns, a conversation held turn by turn and one resumed after a crash get the same ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ragforge_tui.config import SummarizationSettings
+from ragforge_tui.graph.summaries import TurnSize, chosen_end, text_size
+from ragforge_tui.models import Summary
+
+MIN_CHILDREN = 2
+"""A summary of one summary would say the same again."""
+
+
+class Due(msgspec.Struct, frozen=True, kw_only=True):
+    """A summary to be made.
+
+    Attributes:
+        ordinal: Its place on its level, from 1.
+        char_start: Where its first turn begins in the user and assistant text of the conversation.
+        children: The summaries it summarises; empty at level 1.
+    """
+
+    level: int
+    ordinal: int
+    start: int
+    end: int
+    turn_count: int
+    char_start: int
+    char_end: int
+    children: list[Summary] = []
+
+
+class Pending(msgspec.Struct, frozen=True, kw_only=True):
+    """What is missing until the next summary of a level, whichever comes first.
+
+    Attributes:
+        turns: Further turns; at higher levels, further summaries of the level below it needs at least.
+        chars: Further characters of what it summarises.
+    """
+
+    level: int
+    turns: int
+    chars: int
+
+
+def next_due(summaries: Sequence[Summary], sizes: Sequence[TurnSize], settings: SummarizationSettings) -> Due | None:
+    """The next summary to make, the highest level first; None when nothing is due.
+
+    Args:
+        summaries: All of the conversation, as `Store.summaries` gives them.
+        sizes: The turns, at least those after the last one covered.
+        settings: When something is due.
+    """
+    if not settings.enabled:
+        return None
+    for level in range(_highest(summaries), 0, -1):
+        if due := _due_over(summaries, level, settings):
+            return due
+    return _due_over_turns(summaries, sizes, settings)
+
+
+def pending(summaries: Sequence[Summary], sizes: Sequence[TurnSize], settings: SummarizationSettings) -> list[Pending]:
+    """How far each level is from its next summary: level 1 first, last the level that has none yet."""
+    if not settings.enabled:
+        return []
+    raw = _raw(summaries, sizes)
+    found = [
+        Pending(
+            level=1,
+            turns=max(0, max(settings.every_turns, settings.keep_recent_turns + 1) - len(raw)),
+            chars=max(0, settings.every_chars - sum(size.chars for size in raw)),
+        )
+    ]
+    for level in range(1, _highest(summaries) + 1):
+        waiting = _waiting(summaries, level)
+        found.append(
+            Pending(
+                level=level + 1,
+                turns=max(0, MIN_CHILDREN + 1 - len(waiting)),
+                chars=max(0, settings.level_chars - sum(map(text_size, waiting))),
+            )
+        )
+    return found
+
+
+def frontier(summaries: Iterable[Summary]) -> list[Summary]:
+    """The summaries nothing summarises, in order of the turns: together they cover each summarised turn once."""
+    return sorted((s for s in summaries if not s.parent), key=lambda s: s.start_turn_index)
+
+
+def _highest(summaries: Iterable[Summary]) -> int:
+    return max((summary.level for summary in summaries), default=0)
+
+
+def _waiting(summaries: Iterable[Summary], level: int) -> list[Summary]:
+    """Summaries of a level that the next level does not cover."""
+    summaries = list(summaries)
+    reached = chosen_end(summaries, level + 1)
+    found = [s for s in summaries if s.level == level and s.start_turn_index > reached]
+    return sorted(found, key=lambda s: s.start_turn_index)
+
+
+def _raw(summaries: Sequence[Summary], sizes: Sequence[TurnSize]) -> list[TurnSize]:
+    """Turns not covered yet, up to the first that is still going on."""
+    reached = chosen_end(summaries, 1)
+    raw: list[TurnSize] = []
+    for size in sizes:
+        if size.turn_index <= reached:
+            continue
+        if not size.finished:
+            break
+        raw.append(size)
+    return raw
+
+
+def _due_over_turns(
+    summaries: Sequence[Summary], sizes: Sequence[TurnSize], settings: SummarizationSettings
+) -> Due | None:
+    raw = _raw(summaries, sizes)
+    chars = 0
+    for count, size in enumerate(raw, 1):
+        chars += size.chars
+        covered = raw[: max(0, count - settings.keep_recent_turns)]
+        if covered and (count >= settings.every_turns or chars >= settings.every_chars):
+            before = [s for s in summaries if s.level == 1]
+            offset = max((s.char_range_end for s in before), default=0)
+            return Due(
+                level=1,
+                ordinal=len(before) + 1,
+                start=chosen_end(before, 1) + 1,
+                end=covered[-1].turn_index,
+                turn_count=len(covered),
+                char_start=offset,
+                char_end=offset + sum(turn.chars for turn in covered),
+            )
+    return None
+
+
+def _due_over(summaries: Sequence[Summary], level: int, settings: SummarizationSettings) -> Due | None:
+    """The summary of the next level over this one; its last stays without a parent."""
+    waiting = _waiting(summaries, level)
+    chars = 0
+    for count, summary in enumerate(waiting, 1):
+        chars += text_size(summary)
+        if count > MIN_CHILDREN and chars >= settings.level_chars:
+            children = waiting[: count - 1]
+            return Due(
+                level=level + 1,
+                ordinal=1 + sum(s.level == level + 1 for s in summaries),
+                start=children[0].start_turn_index,
+                end=children[-1].end_turn_index,
+                turn_count=sum(child.turn_count for child in children),
+                char_start=children[0].char_range_start,
+                char_end=children[-1].char_range_end,
+                children=children,
+            )
+    return None

@@ -1,0 +1,90 @@
+"""Sentences of a text a person or a model wrote: markup taken off, cut where one ends.
+
+Used by both writers of summaries, and for titles. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.M | re.S)
+_TABLE_ROW = re.compile(r"^[ \t]*\|.*$|^[ \t:|-]*\|[ \t:|-]+$", re.M)
+_RULE = re.compile(r"^[ \t]*(?:[-*_=][ \t]*){3,}$", re.M)
+_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$", re.M)
+_BULLET = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)]|>)[ \t]+(?:\[[ xX]\][ \t]+)?", re.M)
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
+_EMPHASIS = re.compile(r"(\*\*\*|\*\*|__|~~)(?=\S)(.+?)(?<=\S)\1", re.S)
+_ITALIC = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![\w*])")
+_TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,100}>")
+
+_END = re.compile(
+    r"(?<=[.!?…])[\"'”’»)\]]*(?=\s)|(?<=[。！？])[」』”]*",
+)
+_ABBREVIATION = re.compile(
+    r"\b(?:[A-Z]|e\.g|i\.e|etc|vs|cf|approx|nos?|fig|Mrs?|Ms|Dr|Prof|St|Jr|Mme|p\. ?ex|env|ex|z\.B|bzw|ca|Nr|Sra?)\.$"
+)
+ELLIPSIS = "…"
+
+
+def plain(text: str) -> str:
+    """The prose of a Markdown text: without code blocks, tables and marks; one paragraph a line."""
+    text = _FENCE.sub("\n", text)
+    text = _RULE.sub("", _TABLE_ROW.sub("", text))
+    text = _HEADING.sub(lambda m: f"{m[1]}\n" if m[1] else "", text)
+    text = _BULLET.sub("", text)
+    text = _LINK.sub(r"\1", text)
+    text = _ITALIC.sub(r"\1", _EMPHASIS.sub(r"\2", text))
+    text = _TAG.sub("", text)
+    return "\n".join(line for line in (" ".join(line.split()) for line in text.splitlines()) if line)
+
+
+def code_blocks(text: str) -> list[str]:
+    """What stands in fences."""
+    return ["\n".join(match[0].splitlines()[1:-1]) for match in _FENCE.finditer(text)]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of plain text, line by line."""
+    found: list[str] = []
+    for line in text.splitlines():
+        found += _split(line)
+    return found
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a Markdown text, empty when it has no prose."""
+    return next(iter(sentences(plain(text))), "")
+
+
+def cut(text: str, limit: int) -> str:
+    """At most `limit` characters on one line: whole sentences when they fill half of it, else words and an ellipsis."""
+    text = " ".join(text.split())
+    if len(text) <= limit:
+        return text
+    kept = ""
+    for sentence in _split(text):
+        longer = f"{kept} {sentence}".strip()
+        if len(longer) > limit:
+            break
+        kept = longer
+    if len(kept) >= limit // 2:
+        return kept
+    head = text[: limit - 1]
+    space = head.rfind(" ")
+    if space > limit // 2:
+        head = head[:space]
+    return head.rstrip(" ,;:–—-(«“\"'") + ELLIPSIS
+
+
+def _split(line: str) -> list[str]:
+    found: list[str] = []
+    start = 0
+    for match in _END.finditer(line):
+        piece = line[start : match.end()].strip()
+        if _ABBREVIATION.search(piece):
+            continue
+        if piece:
+            found.append(piece)
+        start = match.end()
+    rest = line[start:].strip()
+    return [*found, rest] if rest else found
