@@ -1,0 +1,51 @@
+"""Answers the requests about personas. Part of the engine's service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragforge_tui import protocol
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.persona_desk import PersonaDesk
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.persona_records import PersonaInfo
+from ragforge_tui.protocol import Request
+from ragforge_tui.text import storable
+
+
+async def answer(agent: ConversationAgent, request: Request[Any]) -> Any:
+    """Answer one of them.
+
+    Raises:
+        RagforgeError: In words for the person.
+    """
+    desk = PersonaDesk(agent)
+    match request:
+        case protocol.ListPersonas():
+            return agent.personas.list()
+        case protocol.ShowPersona(name=name):
+            return agent.personas.view(name)
+        case protocol.SetPersona():
+            return await _set(agent, request)
+        case protocol.DraftPersona(brief=brief):
+            return desk.draft(brief)
+        case protocol.ImprovePersona(text=text, name=name):
+            return await desk.improve(storable(text), name)
+        case protocol.CheckPersona(text=text, name=name):
+            return desk.check(text, name)
+        case protocol.SavePersona(text=text, name=name, replace=replace):
+            return await desk.save(text, name, replace=replace)
+        case protocol.DeletePersona(name=name):
+            return desk.delete(name)
+        case protocol.RestorePersona(name=name):
+            return desk.restore(name)
+    raise RagforgeError(f"The engine does not know the request {type(request).__name__}.", kind="protocol")
+
+
+async def _set(agent: ConversationAgent, request: protocol.SetPersona) -> PersonaInfo:
+    persona = agent.personas.pick(request.name)
+    if request.conversation_id:
+        conversation = agent.opened(request.conversation_id) or await agent.load_conversation(request.conversation_id)
+        await conversation.set_persona(persona.name)
+    agent.personas.ask_again(persona)
+    return agent.personas.info(persona)
