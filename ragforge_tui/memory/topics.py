@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ragforge_tui.graph.topics import ProposedTopic, TopicLink, topic_key
+from ragforge_tui.graph.topic_links import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.keyterms import key_terms, stem
 
 EXTRACTED_CONFIDENCE = 0.5

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ragforge_tui.graph.topics import ProposedTopic, topic_key
+from ragforge_tui.graph.topic_links import ProposedTopic, topic_key
 from ragforge_tui.memory.keyterms import stem, weights, words
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.summaries.actions import actions, calls_of, narrative

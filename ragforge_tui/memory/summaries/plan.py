@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ragforge_tui.config import SummarizationSettings
-from ragforge_tui.graph.summaries import TurnSize, chosen_end, text_size
+from ragforge_tui.graph.summary_tree import TurnSize, chosen_end, text_size
 from ragforge_tui.models import Summary
 
 MIN_CHILDREN = 2
