@@ -29,6 +29,7 @@ from ragforge_tui.conversation.model_link import ModelLink
 from ragforge_tui.conversation.persona_models import PersonaModels
 from ragforge_tui.conversation.personas import Personas
 from ragforge_tui.conversation.recorder import Recorder
+from ragforge_tui.conversation.shared_memory import SharedMemory, settle
 from ragforge_tui.conversation.trust import Trust
 from ragforge_tui.errors import GraphError, NotFoundError
 from ragforge_tui.events import Event, GraphChanged, ModelChanged
@@ -39,6 +40,9 @@ from ragforge_tui.personas import Persona, PersonaLibrary, user_name
 from ragforge_tui.tools import Toolbox
 
 log = logging.getLogger(__name__)
+
+SETTLE_SECONDS = 3.0
+"""How long closing waits for the memory; what is left is done at the next start."""
 
 
 class ConversationAgent:
@@ -62,7 +66,14 @@ class ConversationAgent:
         self._model = ModelLink(loaded.settings.model, self.emit)
         self.approvals = Approvals(approve_all=approve_all, interactive=interactive)
         self.trust = Trust(self.workspace, state / "trust.json", self.emit, interactive=interactive)
-        self.toolbox = Toolbox(self.workspace, loaded.settings.tools, undo_dir=data / "undo", state_dir=state)
+        self.memory = SharedMemory(loaded, self.store, self.model)
+        self.toolbox = Toolbox(
+            self.workspace,
+            loaded.settings.tools,
+            undo_dir=data / "undo",
+            state_dir=state,
+            extra=self.memory.tools,
+        )
         self.personas = Personas(
             PersonaLibrary(data / "personas", self.workspace),
             self.workspace,
@@ -94,8 +105,12 @@ class ConversationAgent:
         self._model.start()
         self._leftovers = asyncio.create_task(self.toolbox.end_leftovers())
 
-    async def close(self) -> None:
-        """Stop what runs, store it as interrupted, let go of graph and model."""
+    async def close(self, *, settle_seconds: float = SETTLE_SECONDS) -> None:
+        """Stop what runs, store it as interrupted, let go of graph and model.
+
+        Args:
+            settle_seconds: How long the memory may still take to be brought up to date.
+        """
         self.closing = True
         self.approvals.close()
         for conversation in self._open.values():
@@ -103,6 +118,7 @@ class ConversationAgent:
             conversation.cancel()
         for conversation in self._open.values():
             await conversation.wait_idle()
+        await settle((conversation.memory for conversation in self._open.values()), settle_seconds)
         if self._leftovers is not None:
             await self._leftovers
         if self._purge is not None:
@@ -117,6 +133,8 @@ class ConversationAgent:
         """The graph can be reached: write in what waited, then, without holding anyone up, purge what is due."""
         left = await self.recorder.drain(store)
         self._purge = asyncio.create_task(_purge_expired(store))
+        for conversation in self._open.values():
+            conversation.memory.wake()
         return left
 
     async def finish_turns(self) -> None:
@@ -238,7 +256,8 @@ class ConversationAgent:
         if record.uuid not in self._open:
             end = record.next_turn
             newest = await store.turns(record.uuid, start=max(1, end - max(turns, 1)), end=end)
-            self._open[record.uuid] = Conversation(self, record, newest)
+            self._open[record.uuid] = conversation = Conversation(self, record, newest)
+            conversation.memory.start()
         return self._open[record.uuid]
 
     def opened(self, conversation_id: str) -> Conversation | None:
@@ -262,6 +281,7 @@ class ConversationAgent:
             open_here.unqueue()
             open_here.cancel()
             await open_here.wait_idle()
+            await open_here.memory.close()
         if immediately:
             await store.purge(record.uuid)
         else:

@@ -10,16 +10,17 @@ import logging
 import uuid
 from collections import deque
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ragforge_tui import models
-from ragforge_tui.conversation.prompt import system_messages
-from ragforge_tui.conversation.recall_keys import turn_keys
+from ragforge_tui.conversation.memory import ConversationMemory
+from ragforge_tui.conversation.prompt import system_parts
 from ragforge_tui.conversation.tool_runner import ToolRunner
 from ragforge_tui.conversation.turn import Stopped, TurnRunner, error_info, until_stopped
-from ragforge_tui.errors import GraphError, RagforgeError
+from ragforge_tui.conversation.turn_window import PAGE_TURNS, TurnWindow
+from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import (
     ConversationChanged,
     Event,
@@ -33,8 +34,10 @@ from ragforge_tui.events import (
 )
 from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import ChatModel
-from ragforge_tui.memory.history import ChatMessage, newest_that_fit, without_graph
+from ragforge_tui.memory.context import BuiltContext
+from ragforge_tui.memory.history_source import speaking
 from ragforge_tui.models import Message, MessageState, ToolCall, Turn, Usage, now
+from ragforge_tui.personas import Persona
 from ragforge_tui.text import mask_secrets, storable
 from ragforge_tui.tools.narrowed import NarrowedTools
 
@@ -44,9 +47,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CHARS_PER_TOKEN = 4
-ANSWER_RESERVE_TOKENS = 4_096
-"""Kept free in the model's window for its answer."""
-PAGE_TURNS = 50
 OPENING_TURNS = 12
 """Fill a screen; opening a long conversation reads no more."""
 TITLE_CHARS = 60
@@ -68,8 +68,8 @@ class Conversation:
     def __init__(self, agent: ConversationAgent, record: models.Conversation, turns: list[Turn]) -> None:
         self.record = record
         self._agent = agent
-        self._recent = turns
-        """The newest turns, ascending and without gaps; earlier ones are read when a request has room for them."""
+        self._window = TurnWindow(record, turns, agent.store, agent.settings.agent.memory.max_context_chars)
+        self.memory = ConversationMemory(agent, record)
         self._active: Turn | None = None
         self._starting = False
         self._stop = asyncio.Event()
@@ -125,7 +125,7 @@ class Conversation:
             raise RagforgeError(end.error.what, todo=end.error.todo, kept=end.error.kept, kind=end.error.kind)
         if not isinstance(end, TurnCompleted):
             raise RagforgeError("The turn was cancelled.", kept="What had come is stored.", kind="cancelled")
-        turn = self._recent[-1]
+        turn = self._window.turns[-1]
         replies = [message for message in turn.messages if message.role == "assistant"]
         return Answer(
             content=end.text,
@@ -162,13 +162,13 @@ class Conversation:
         """
         if self.busy:
             raise RagforgeError("A turn is under way.", todo="Stop it first, then retry.")
-        if not self._recent:
+        turn = self._window.newest
+        if turn is None:
             raise RagforgeError("There is nothing to retry yet.")
-        turn = self._recent[-1]
         store = await self._agent.store()
         await store.supersede(self.record.uuid, turn.turn_index, from_position=1)
         del turn.messages[1:]
-        await self._catch_up(turn.turn_index)
+        await self._window.catch_up(turn.turn_index)
         self._stop = asyncio.Event()
         self._run(turn)
         return turn.turn_index
@@ -215,6 +215,16 @@ class Conversation:
             start = end
         return turns
 
+    async def build_context(self, text: str) -> BuiltContext:
+        """What a request for this message would hold now: sections, items with their sources, tokens, cuts."""
+        if not self._agent.recorder.journaling:
+            await self._window.catch_up(self.record.next_turn)
+        persona = await self._agent.personas.for_turn(self.record.persona)
+        model = await self._agent.model_for(persona)
+        asked = Message(uuid="", conversation_id=self.record.uuid, role="user", content=storable(text), timestamp=now())
+        turn = Turn(turn_index=self.record.next_turn, messages=[asked])
+        return await self._context(turn, persona, model, self._agent.toolbox.schemas())
+
     async def get_tool_calls(self) -> list[ToolCall]:
         """All tool calls with their results, in order."""
         history = await self.get_history()
@@ -246,8 +256,9 @@ class Conversation:
         message = await self._agent.recorder.begin_turn(message)
         self._count(message)
         turn = Turn(turn_index=message.turn_index, messages=[message])
-        await self._catch_up(turn.turn_index)
-        self._recent.append(turn)
+        if not self._agent.recorder.journaling:
+            await self._window.catch_up(turn.turn_index)
+        self._window.add(turn)
         self._agent.emit(TurnStarted(conversation_id=self.record.uuid, turn_index=turn.turn_index, message=message))
         self._run(turn)
         await self._give_title(text)
@@ -255,14 +266,14 @@ class Conversation:
 
     def _run(self, turn: Turn) -> None:
         self._active = turn
-        self._task = asyncio.create_task(self._run_turn(turn), name=f"turn {turn.turn_index}")
+        with speaking(self.record.uuid, turn.turn_index):
+            self._task = asyncio.create_task(self._run_turn(turn), name=f"turn {turn.turn_index}")
 
     async def _run_turn(self, turn: Turn) -> None:
         end = await self._turn_end(turn)
         for reply in turn.messages[1:]:
             self._count(reply)
-        turn_text, lex_key = turn_keys(turn)
-        await self._agent.recorder.index_turn(self.record.uuid, turn.turn_index, turn_text=turn_text, lex_key=lex_key)
+        self.memory.turn_ended(turn)
         self._active = None
         self._task = None
         self._agent.emit(end)
@@ -310,16 +321,14 @@ class Conversation:
 
     async def _prepare(self, turn: Turn) -> TurnRunner:
         agent = self._agent
-        instructions = await agent.workspace_instructions()
         persona = await agent.personas.for_turn(self.record.persona)
         model = await agent.model_for(persona)
-        system = system_messages(agent.workspace, persona, agent.user_name, instructions)
-        past = await self._past(model)
         tools = NarrowedTools(agent.toolbox, persona.fields.tools, f"The persona {persona.name}")
+        schemas = tools.schemas()
+        context = await self._context(turn, persona, model, schemas)
         return TurnRunner(
             turn=turn,
-            prefix=[*system, *past],
-            stable=len(system),
+            context=context,
             persona=persona,
             model=model,
             tools=ToolRunner(
@@ -329,42 +338,29 @@ class Conversation:
                 workspace=agent.workspace,
                 emit=agent.emit,
             ),
-            schemas=tools.schemas(),
+            schemas=schemas,
             recorder=agent.recorder,
             emit=agent.emit,
             max_iterations=agent.settings.model.max_iterations,
             stop=self._stop,
         )
 
-    async def _past(self, model: ChatModel) -> list[ChatMessage]:
-        """The past that is sent: the newest turns within the budget of `max_context_chars` and the model's window."""
-        memory = self._agent.settings.agent.memory
-        budget = min(
-            memory.max_context_chars // CHARS_PER_TOKEN, max(model.context_window - ANSWER_RESERVE_TOKENS, 1_024) // 2
+    async def _context(
+        self, turn: Turn, persona: Persona, model: ChatModel, schemas: list[dict[str, Any]]
+    ) -> BuiltContext:
+        """What the requests of a turn hold before its own messages."""
+        agent = self._agent
+        instructions = await agent.workspace_instructions()
+        earlier = [known for known in self._window.turns if known.turn_index < turn.turn_index]
+        return await self.memory.context(
+            turn.messages[0].content,
+            turn_index=turn.turn_index,
+            turns=earlier,
+            first_message=None if agent.recorder.journaling else await self._window.first_message(),
+            system=system_parts(agent.workspace, persona, agent.user_name, instructions),
+            model=model,
+            overhead=len(msgspec.json.encode(schemas)) // CHARS_PER_TOKEN,
         )
-        earlier = self._recent[:-1]
-        if self._agent.recorder.journaling:
-            return without_graph(earlier)
-        sent = newest_that_fit(earlier, budget)
-        if memory.max_context_messages is not None:
-            sent = _last_messages(sent, memory.max_context_messages)
-        return sent
-
-    async def _catch_up(self, index: int) -> None:
-        """Read what is not here of the turns before `index`: opening reads a screenful, others may have written."""
-        start = max(1, index - PAGE_TURNS)
-        oldest = self._recent[0].turn_index if self._recent else index
-        newest = self._recent[-1].turn_index if self._recent else index - 1
-        if (oldest <= start and newest + 1 >= index) or self._agent.recorder.journaling:
-            return
-        try:
-            store = await self._agent.store()
-            earlier = await store.turns(self.record.uuid, start=start, end=oldest) if start < oldest else []
-            later_start = max(newest + 1, start)
-            later = await store.turns(self.record.uuid, start=later_start, end=index) if later_start < index else []
-            self._recent = [*earlier, *self._recent, *later]
-        except GraphError as error:
-            log.warning("turns before turn %d not read: %s", index, error)
 
     def _count(self, message: Message) -> None:
         self.record.message_count += 1
@@ -378,12 +374,6 @@ class Conversation:
             return
         line = next((line.strip() for line in mask_secrets(storable(text)).splitlines() if line.strip()), "")
         self.record.title = line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
+        self.memory.given_title = self.record.title
         await self._agent.recorder.save_title(self.record)
         self._agent.emit(ConversationChanged(conversation=msgspec.structs.replace(self.record)))
-
-
-def _last_messages(messages: list[ChatMessage], limit: int) -> list[ChatMessage]:
-    """At most the last `limit` messages, beginning with one of the person's so that no call loses its reply."""
-    kept = messages[-limit:]
-    first = next((position for position, message in enumerate(kept) if message["role"] == "user"), len(kept))
-    return kept[first:]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragforge_tui.memory.history import ChatMessage
+from ragforge_tui.memory.context import SystemPart
 from ragforge_tui.personas import Persona
 
 _INSTRUCTIONS = """\
@@ -36,9 +36,7 @@ def _introduction(persona: Persona) -> str:
     return f"{_PERSONA} Its language: {language}, unless the person asks for another." if language else _PERSONA
 
 
-def system_messages(
-    workspace: Path, persona: Persona, user: str, instructions: list[tuple[str, str]]
-) -> list[ChatMessage]:
+def system_parts(workspace: Path, persona: Persona, user: str, instructions: list[tuple[str, str]]) -> list[SystemPart]:
     """The stable prefix, one system message a part.
 
     Args:
@@ -47,8 +45,11 @@ def system_messages(
         user: How the agent may call the person.
         instructions: (path, text) of each allowed AGENTS.md, outermost first.
     """
-    parts = [f"{_INSTRUCTIONS}\n\nThe workspace is {workspace}."]
-    parts += [f"Instructions of this workspace, from {path}:\n\n{text}" for path, text in instructions]
-    parts.append(_introduction(persona))
-    parts.append(persona.prompt(user))
-    return [{"role": "system", "content": part} for part in parts]
+    parts = [SystemPart(kind="system", name="ragforge-chat", text=f"{_INSTRUCTIONS}\n\nThe workspace is {workspace}.")]
+    parts += [
+        SystemPart(kind="instructions", name=path, text=f"Instructions of this workspace, from {path}:\n\n{text}")
+        for path, text in instructions
+    ]
+    parts.append(SystemPart(kind="system", name="persona", text=_introduction(persona)))
+    parts.append(SystemPart(kind="persona", name=persona.name, text=persona.prompt(user)))
+    return parts

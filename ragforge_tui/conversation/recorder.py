@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from ragforge_tui.conversation.graph_link import GraphLink
 from ragforge_tui.errors import GraphError
 from ragforge_tui.graph import Journal, Store
+from ragforge_tui.memory.context import StoredContext
 from ragforge_tui.models import Conversation, Message, ToolCall
 
 log = logging.getLogger(__name__)
@@ -148,12 +149,6 @@ class Recorder:
         if not await self._write(lambda store: _done(store.finish_tool_call(call, workspace))):
             self._append("finish_tool_call", call, workspace=workspace)
 
-    async def index_turn(self, conversation_id: str, turn_index: int, *, turn_text: str, lex_key: str) -> None:
-        """Give a finished turn the keys it is found by."""
-        keys = {"turn_text": turn_text, "lex_key": lex_key}
-        if not await self._write(lambda store: _done(store.index_turn(conversation_id, turn_index, **keys))):
-            self._append("index_turn", None, conversation_id=conversation_id, turn_index=turn_index, **keys)
-
     async def save_title(self, conversation: Conversation) -> None:
         """Store a conversation's title."""
         uuid, title = conversation.uuid, conversation.title
@@ -171,6 +166,18 @@ class Recorder:
         spoken = {"message_uuid": message.uuid, "name": message.persona, "digest": digest, "text": text}
         if not await self._write(lambda store: _done(store.store_persona(**spoken))):
             self._append("store_persona", None, **spoken)
+
+    async def store_context(self, message: Message, context: StoredContext) -> None:
+        """Store what the request held that a message answers."""
+        held: dict[str, Any] = {
+            "message_uuid": message.uuid,
+            "items": context.items,
+            "tokens": context.tokens,
+            "digest": context.digest,
+            "texts": context.texts,
+        }
+        if not await self._write(lambda store: _done(store.store_context(**held))):
+            self._append("store_context", None, **held)
 
     def expect(self, conversation_id: str, next_turn: int) -> None:
         """Tell where a conversation's turns go on, should the graph go away before the next one."""

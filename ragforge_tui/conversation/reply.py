@@ -26,6 +26,7 @@ from ragforge_tui.events import (
 )
 from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import ChatModel, Finished, ReasoningPart, Retrying, TextPart, ToolRequest
+from ragforge_tui.memory.context import StoredContext
 from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.models import Message, MessageState, now
 from ragforge_tui.personas import Persona
@@ -49,6 +50,7 @@ class Reply:
         conversation_id: str,
         turn_index: int,
         persona: Persona,
+        context: StoredContext,
         model: ChatModel,
         recorder: Recorder,
         emit: Callable[[Event], None],
@@ -56,6 +58,7 @@ class Reply:
     ) -> None:
         self._model = model
         self._persona = persona
+        self._context = context
         self._recorder = recorder
         self._emit = emit
         self._on_stop = on_stop
@@ -88,7 +91,8 @@ class Reply:
             asyncio.CancelledError: When stopped; what had come is stored as interrupted.
         """
         self.message = await self._recorder.add_message(self.message)
-        await self._recorder.spoken_as(self.message, digest=self._persona.digest, text=self._persona.text)
+        # Nobody waits for these; they are stored while the model thinks.
+        origins = asyncio.create_task(self._store_origins())
         self._emit(
             MessageStarted(
                 conversation_id=self.message.conversation_id,
@@ -102,6 +106,24 @@ class Reply:
         )
         keeper = asyncio.create_task(self._keep_checkpointing())
         try:
+            await self._ask(messages, tools, cache_prefix, keeper)
+        finally:
+            await origins
+        return self.requests
+
+    async def _store_origins(self) -> None:
+        """Store who speaks here and what the request held."""
+        await self._recorder.spoken_as(self.message, digest=self._persona.digest, text=self._persona.text)
+        await self._recorder.store_context(self.message, self._context)
+
+    async def _ask(
+        self,
+        messages: list[ChatMessage],
+        tools: list[dict[str, Any]] | None,
+        cache_prefix: int,
+        keeper: asyncio.Task[None],
+    ) -> None:
+        try:
             async for part in self._model.stream(messages, tools=tools, cache_prefix=cache_prefix):
                 self._take(part)
         except asyncio.CancelledError:
@@ -114,7 +136,6 @@ class Reply:
             raise
         await _ended(keeper)
         await self._finish("complete")
-        return self.requests
 
     def _take(self, part: TextPart | ReasoningPart | ToolRequest | Retrying | Finished) -> None:
         where: dict[str, Any] = {

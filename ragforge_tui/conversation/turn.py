@@ -17,7 +17,7 @@ from ragforge_tui.conversation.tool_runner import ToolRunner
 from ragforge_tui.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.events import Event, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.llm import ChatModel
-from ragforge_tui.memory.history import ChatMessage
+from ragforge_tui.memory.context import BuiltContext, to_stored
 from ragforge_tui.models import Message, Turn, Usage
 from ragforge_tui.personas import Persona
 
@@ -36,7 +36,7 @@ class TurnRunner:
 
     Args:
         turn: The turn so far; its replies are added to it as they come.
-        prefix: What is sent before the turn's own messages; the first `stable` of them do not change.
+        context: What is sent before the turn's own messages.
         max_iterations: Replies with tools before a final answer without them is asked for.
         stop: Set by whoever wants the turn to end; what came is kept.
     """
@@ -45,8 +45,7 @@ class TurnRunner:
         self,
         *,
         turn: Turn,
-        prefix: list[ChatMessage],
-        stable: int,
+        context: BuiltContext,
         persona: Persona,
         model: ChatModel,
         tools: ToolRunner,
@@ -57,8 +56,9 @@ class TurnRunner:
         stop: asyncio.Event,
     ) -> None:
         self.turn = turn
-        self._messages = list(prefix)
-        self._stable = stable
+        self._messages = context.render()
+        self._stable = len(context.sections[0].items)
+        self._context = to_stored(context)
         self._persona = persona
         self._model = model
         self._tools = tools
@@ -110,6 +110,7 @@ class TurnRunner:
             conversation_id=self._conversation_id,
             turn_index=self.turn.turn_index,
             persona=self._persona,
+            context=self._context,
             model=self._model,
             recorder=self._recorder,
             emit=self._emit,

@@ -41,7 +41,7 @@ _OWNED = (
     ("Insight", 500),
     ("Message", 100),
 )
-_SHARED = ("File", "Persona", "Topic")
+_SHARED = ("File", "Persona", "SystemText", "Topic")
 _ORPHANS_AT_ONCE = 500
 
 

@@ -243,31 +243,10 @@ class Messages:
             value=value,
         )
 
-    async def store_context(self, message_uuid: str, items: str, tokens: int, digest: str) -> None:
-        """Keep what a request was made of: ids of sources and cuts, not their texts."""
-        properties = {
-            "uuid": derived("context", message_uuid, digest),
-            "items": storable(cut_middle(items, INDEXED_CHARS)),
-            "tokens": tokens,
-            "digest": digest,
-            "created_at": now(),
-        }
-
-        async def work(tx: AsyncManagedTransaction) -> None:
-            await tx.run(
-                "MATCH (m:Message {uuid: $message}) MERGE (x:Context {uuid: $properties.uuid}) "
-                "ON CREATE SET x += $properties, x.conversation_id = m.conversation_id "
-                "MERGE (m)-[:WAS_SENT]->(x)",
-                message=message_uuid,
-                properties=properties,
-            )
-
-        await self._graph.write(work)
-
     async def store_persona(self, message_uuid: str, name: str, digest: str, text: str) -> None:
         """Keep the very text of the persona a message was spoken as; one node for each text."""
         properties = {
-            "uuid": derived("persona", name, digest),
+            "uuid": derived("persona", digest),
             "name": storable(name),
             "digest": digest,
             "text": storable(text),

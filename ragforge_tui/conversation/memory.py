@@ -1,0 +1,234 @@
+"""What one open conversation remembers, kept up to date behind the prompt.
+
+After a turn has ended its keys, vectors, summaries, topics and title are made here, one turn after another, in the
+background: nothing of it delays the next message, and what a crash or a lost graph interrupted is caught up with at
+the next turn or start. Before a turn it builds what the request holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ragforge_tui import models
+from ragforge_tui.errors import GraphError, RagforgeError
+from ragforge_tui.events import ConversationChanged
+from ragforge_tui.memory.context import (
+    BuiltContext,
+    ContextBuilder,
+    ContextInputs,
+    SystemPart,
+    without_memory,
+)
+from ragforge_tui.memory.files import RecentFiles
+from ragforge_tui.memory.recall import Recall, Recalled
+from ragforge_tui.memory.summaries import Summarizer
+from ragforge_tui.memory.titles import make_title
+from ragforge_tui.models import Message, Summary, Turn
+
+if TYPE_CHECKING:
+    from ragforge_tui.conversation.agent import ConversationAgent
+    from ragforge_tui.llm import ChatModel
+
+log = logging.getLogger(__name__)
+
+RECALL_SECONDS = 2.0
+"""How long a request waits for what is recalled; a slow graph must not hold up the answer."""
+
+
+class ConversationMemory:
+    """The memory of one open conversation.
+
+    Args:
+        record: The conversation, shared with whoever talks in it.
+    """
+
+    def __init__(self, agent: ConversationAgent, record: models.Conversation) -> None:
+        self._agent = agent
+        self._record = record
+        self._settings = agent.settings.agent.memory
+        self.summaries: list[Summary] = []
+        self.files = RecentFiles(agent.workspace, agent.settings.tools.ignore)
+        self._recall = Recall(
+            agent.store,
+            self._settings,
+            agent.memory.embedder,
+            conversation_id=record.uuid,
+            workspace=record.workspace,
+            private=record.private,
+        )
+        self._builder = ContextBuilder(self._settings)
+        self._ended: asyncio.Queue[Turn] = asyncio.Queue()
+        self._worker: asyncio.Task[None] | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._caught_up = record.next_turn == 1
+        self.given_title = ""
+        """The title made of the first line: replaced by a better one as long as the person gave no other."""
+        self.failure = ""
+        """Why the memory is behind, for the status line; empty while it is not."""
+
+    # --- before a turn -----------------------------------------------------------------------------------------------
+
+    async def context(
+        self,
+        text: str,
+        *,
+        turn_index: int,
+        turns: list[Turn],
+        first_message: Message | None,
+        system: list[SystemPart],
+        model: ChatModel,
+        overhead: int,
+    ) -> BuiltContext:
+        """What the request for a new message holds."""
+        inputs = ContextInputs(
+            conversation_id=self._record.uuid,
+            turn_index=turn_index,
+            text=text,
+            model=model.name,
+            window=model.context_window,
+            overhead=overhead,
+            system=system,
+            turns=turns,
+            first_message=first_message,
+            summaries=self.summaries,
+            files=self.files.render,
+        )
+        if self._agent.recorder.journaling:
+            return without_memory(inputs)
+        recall = self._recalled if self._settings.enabled else None
+        return await self._builder.build(inputs, recall)
+
+    async def _recalled(
+        self, query: str, *, exclude: Collection[int], max_tokens: int, own: bool, summaries: Collection[str]
+    ) -> Recalled:
+        """What recall finds in time; nothing when the graph fails meanwhile, which is logged, not said."""
+        try:
+            async with asyncio.timeout(RECALL_SECONDS):
+                return await self._recall.recall(
+                    query, exclude=exclude, max_tokens=max_tokens, own=own, exclude_summaries=summaries
+                )
+        except (TimeoutError, GraphError) as error:
+            log.warning("nothing recalled: %s", error or "it took too long")
+            return Recalled()
+
+    # --- after a turn ------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to load what is known, and to catch up with what is not."""
+        if self._settings.enabled and self._worker is None:
+            self._idle.clear()
+            self._worker = asyncio.create_task(self._work(), name=f"memory {self._record.uuid[:8]}")
+
+    def turn_ended(self, turn: Turn) -> None:
+        """Take a finished turn in, later."""
+        if self._settings.enabled:
+            self._idle.clear()
+            self._ended.put_nowait(turn)
+            self.start()
+
+    def wake(self) -> None:
+        """The graph is back: catch up with what could not be stored."""
+        if self.failure:
+            self._caught_up = False
+            self._idle.clear()
+            self._ended.put_nowait(Turn(turn_index=0))
+
+    async def settle(self) -> None:
+        """Wait until everything that was said is remembered, or cannot be."""
+        await self._idle.wait()
+
+    async def close(self) -> None:
+        """Stop; what is left is found by query at the next start."""
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
+
+    async def _work(self) -> None:
+        await self._safely(self._catch_up)
+        while True:
+            if self._ended.empty():
+                self._idle.set()
+            turn = await self._ended.get()
+            if not self._caught_up:
+                await self._safely(self._catch_up)
+            if turn.turn_index:
+                await self._safely(lambda turn=turn: self._remember(turn))  # type: ignore[misc]
+
+    async def _safely(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do a piece of work; a failure is kept for the status line and caught up with later."""
+        try:
+            await work()
+            self.failure = ""
+        except GraphError as error:
+            log.warning("memory of %s is behind: %s", self._record.uuid, error)
+            self._behind(str(error))
+        except RagforgeError as error:
+            log.warning("memory of %s: %s", self._record.uuid, error)
+            self._behind(str(error))
+        except Exception as error:
+            log.exception("memory of %s failed", self._record.uuid)
+            self._behind(f"The memory failed unexpectedly ({type(error).__name__}).")
+
+    def _behind(self, why: str) -> None:
+        self._caught_up = False
+        if why != self.failure:
+            self.failure = why
+
+    async def _catch_up(self) -> None:
+        """Load what is known of the conversation and make what is missing."""
+        if self._caught_up:
+            return
+        store = await self._agent.store()
+        uuid = self._record.uuid
+        self.summaries = await store.summaries(uuid)
+        files = await store.accessed_files(uuid)
+        await asyncio.to_thread(self.files.load, files)
+        await self._recall.load()
+        await self._recall.summaries_changed(self.summaries)
+        self._caught_up = True
+        await self._summarise()
+
+    async def _remember(self, turn: Turn) -> None:
+        await asyncio.to_thread(self.files.note, turn)
+        await self._recall.turn_stored(turn)
+        if turn.turn_index == 1:
+            await self._give_title(turn)
+        await self._summarise()
+
+    async def _summarise(self) -> None:
+        settings = self._settings.summarization
+        if not settings.enabled:
+            return
+        store = await self._agent.store()
+        summarizer = Summarizer(store, settings, await self._agent.memory.summary_model(), self._agent.emit)
+        if await summarizer.run_due(self._record.uuid):
+            self.summaries = await store.summaries(self._record.uuid)
+            self._record.summary = (await store.get_conversation(self._record.uuid)).summary
+            await self._recall.summaries_changed(self.summaries)
+
+    async def summarise_conversation(self) -> str:
+        """Write the conversation's summary anew, now."""
+        store = await self._agent.store()
+        settings = self._settings.summarization
+        summarizer = Summarizer(store, settings, await self._agent.memory.summary_model(), self._agent.emit)
+        self._record.summary = await summarizer.summarize_conversation(self._record.uuid)
+        return self._record.summary
+
+    async def _give_title(self, turn: Turn) -> None:
+        """A better title than the first line, unless the person has given one."""
+        if not self.given_title or self._record.title != self.given_title:
+            return
+        title = await make_title(await self._agent.memory.summary_model(), turn)
+        if title and self._record.title == self.given_title:
+            self._record.title = title
+            await self._agent.recorder.save_title(self._record)
+            self._say_changed()
+
+    def _say_changed(self) -> None:
+        self._agent.emit(ConversationChanged(conversation=msgspec.structs.replace(self._record)))

@@ -1,0 +1,106 @@
+"""What each request held, kept as sources and cuts.
+
+One of the subjects `Store` is composed of. Texts of turns and summaries are in the graph already and are looked up;
+the stable beginning of requests (instructions, AGENTS.md, persona) is kept once per text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ragforge_tui.graph.messages import INDEXED_CHARS
+from ragforge_tui.graph.records import derived
+from ragforge_tui.models import ContextRecord, now
+from ragforge_tui.text import cut_middle, storable
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
+
+
+class Contexts:
+    """What `Store` does with contexts."""
+
+    _graph: Graph
+
+    async def store_context(
+        self, message_uuid: str, items: str, tokens: int, digest: str, texts: dict[str, str] | None = None
+    ) -> None:
+        """Keep what the request that a reply answers held.
+
+        Args:
+            message_uuid: The reply. Replies of one turn that held the same share one node.
+            items: JSON of a `ContextRecord` whose texts are left out where they can be looked up.
+            texts: Digest to text of the stable beginning.
+        """
+        properties = {"items": storable(items), "tokens": tokens, "digest": digest, "created_at": now()}
+        kept = [
+            {"uuid": derived("system text", key), "digest": key, "text": storable(cut_middle(text, INDEXED_CHARS))}
+            for key, text in (texts or {}).items()
+        ]
+
+        async def work(tx: AsyncManagedTransaction) -> None:
+            found = await tx.run(
+                "MATCH (m:Message {uuid: $message}) RETURN m.conversation_id AS id, m.turn_index AS turn",
+                message=message_uuid,
+            )
+            record = await found.single()
+            if record is None:
+                return
+            uuid = derived("context", record["id"], record["turn"], digest)
+            await tx.run(
+                "MATCH (m:Message {uuid: $message}) MERGE (x:Context {uuid: $uuid}) "
+                "ON CREATE SET x += $properties, x.conversation_id = m.conversation_id "
+                "MERGE (m)-[:WAS_SENT]->(x)",
+                message=message_uuid,
+                uuid=uuid,
+                properties=properties,
+            )
+            await tx.run(
+                "MATCH (c:Conversation {uuid: $id}) UNWIND $kept AS row MERGE (t:SystemText {uuid: row.uuid}) "
+                "ON CREATE SET t += row MERGE (c)-[:BEGINS_WITH]->(t)",
+                id=record["id"],
+                kept=kept,
+            )
+
+        await self._graph.write(work)
+
+    async def context_of(self, conversation_id: str, turn_index: int) -> ContextRecord | None:
+        """What the last request of a turn held, texts left out; None when nothing was kept of it.
+
+        Args:
+            conversation_id: The conversation that holds the turn itself, not a branch of it.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> str | None:
+            result = await tx.run(
+                "MATCH (m:Message {conversation_id: $id, turn_index: $turn})-[:WAS_SENT]->(x:Context) "
+                "RETURN x.items AS items ORDER BY m.position DESC LIMIT 1",
+                id=conversation_id,
+                turn=turn_index,
+            )
+            record = await result.single()
+            return record["items"] if record else None
+
+        items = await self._graph.read(work)
+        if items is None:
+            return None
+        try:
+            return msgspec.json.decode(items, type=ContextRecord)
+        except msgspec.MsgspecError:
+            return None
+
+    async def system_texts(self, digests: list[str]) -> dict[str, str]:
+        """Texts of the stable beginning by their digests."""
+
+        async def work(tx: AsyncManagedTransaction) -> dict[str, Any]:
+            result = await tx.run(
+                "UNWIND $ids AS id MATCH (t:SystemText {uuid: id}) RETURN t.digest AS digest, t.text AS text",
+                ids=[derived("system text", digest) for digest in digests],
+            )
+            return {record["digest"]: record["text"] async for record in result}
+
+        return await self._graph.read(work)

@@ -1,0 +1,284 @@
+"""Builds what a request holds before the turn's own messages, section by section, within one budget.
+
+While the conversation fits, all its turns are sent and the memory block holds what comes from elsewhere. When it no
+longer fits, the newest turns are sent and everything older comes through the block: how it began, the frontier of
+the summaries, what is recalled, recent files, topics, earlier queries. No text stands twice. Used by conversation/.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Collection
+from typing import Literal, Protocol
+
+import msgspec
+
+from ragforge_tui.config import MemorySettings
+from ragforge_tui.llm import count_tokens
+from ragforge_tui.memory.context.block import PAST_SECTION, TITLES, block_text, request_messages
+from ragforge_tui.memory.context.budget import CHARS_PER_TOKEN, Budget, past_budget
+from ragforge_tui.memory.context.past import Limits, Past, PastTurns, tokens_of
+from ragforge_tui.memory.context.sections import (
+    files_section,
+    frontier_section,
+    goal_section,
+    queries_section,
+    recalled_section,
+    recalled_summaries_section,
+    topics_section,
+)
+from ragforge_tui.memory.history import ChatMessage, without_graph
+from ragforge_tui.memory.recall import Recalled
+from ragforge_tui.models import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now
+
+REPRESENTED_TURNS = 2
+"""The newest turns that are always sent, whatever the strategy."""
+FRAME_TOKENS = 120
+"""The block's opening and closing lines and what stands between its sections, with room to spare."""
+QUERIES = 20
+ORDER = ("goal", "frontier", "summaries", "recalled", "files", "topics", "queries")
+"""Of the block's sections: what changes least comes first."""
+
+
+class SystemPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A text of the stable beginning: the program's instructions, an AGENTS.md, the persona."""
+
+    kind: Literal["system", "instructions", "persona"]
+    name: str
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text, as hexadecimal digits."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+class ContextInputs(msgspec.Struct, kw_only=True):
+    """What a context is built from.
+
+    Attributes:
+        turns: The conversation's turns before the new one, ascending and without gaps up to the newest; from turn 1
+            on when they may all be sent.
+        first_message: The person's first message, when there is one.
+        files: Renders the recently accessed files within so many tokens; empty when there are none.
+        overhead: Tokens of the tools' schemas.
+    """
+
+    conversation_id: str
+    turn_index: int
+    text: str
+    model: str
+    window: int
+    overhead: int = 0
+    system: list[SystemPart]
+    turns: list[Turn]
+    first_message: Message | None = None
+    summaries: list[Summary] = []
+    files: Callable[[int], str] = lambda tokens: ""
+
+
+class Recaller(Protocol):
+    """What the builder needs of recall."""
+
+    def __call__(
+        self, query: str, *, exclude: Collection[int], max_tokens: int, own: bool, summaries: Collection[str]
+    ) -> Awaitable[Recalled]:
+        """Turns and summaries that matter to `query`.
+
+        Args:
+            exclude: Turns of this conversation that are sent anyway.
+            own: Look in this conversation too.
+            summaries: Ids of summaries that are sent anyway.
+        """
+        ...
+
+
+class BuiltContext(msgspec.Struct, frozen=True):
+    """What a request holds before the turn's own messages.
+
+    Attributes:
+        record: Sections, items, sources, tokens.
+        past: The past turns as real messages.
+    """
+
+    record: ContextRecord
+    past: list[ChatMessage]
+
+    @property
+    def sections(self) -> list[ContextSection]:
+        """The sections in the order they are sent."""
+        return self.record.sections
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the past, the stable part left out."""
+        return self.record.tokens
+
+    def render(self) -> list[ChatMessage]:
+        """The messages that are sent."""
+        return request_messages(self.record, self.past)
+
+
+class _Draft(msgspec.Struct, kw_only=True):
+    """A context on its way. `reserved` is kept for sections that are filled last."""
+
+    budget: Budget
+    past: Past
+    sent: set[int]
+    reserved: int = 0
+    recall_room: int = 0
+    frontier: ContextSection | None = None
+    files: ContextSection | None = None
+    topics: ContextSection | None = None
+
+    @property
+    def used(self) -> int:
+        """Tokens that are taken or reserved."""
+        taken = sum(section.tokens for section in (self.frontier, self.files, self.topics) if section)
+        return FRAME_TOKENS + self.past.tokens + self.reserved + taken
+
+
+class ContextBuilder:
+    """Builds the contexts of one conversation, turn after turn."""
+
+    def __init__(self, settings: MemorySettings) -> None:
+        self._settings = settings
+        self._past = PastTurns()
+
+    async def build(self, inputs: ContextInputs, recall: Recaller | None = None) -> BuiltContext:
+        """The context of a new message. Counting and cutting run in a thread.
+
+        Args:
+            recall: None when there is nothing to recall from.
+        """
+        draft = await asyncio.to_thread(self._draft, inputs)
+        found = None
+        if recall is not None and draft.recall_room > 0:
+            found = await recall(
+                inputs.text,
+                exclude=draft.sent,
+                max_tokens=draft.recall_room,
+                own=not draft.past.whole,
+                summaries={item.source for item in draft.frontier.items} if draft.frontier else (),
+            )
+        return await asyncio.to_thread(self._assemble, inputs, draft, found)
+
+    def _draft(self, inputs: ContextInputs) -> _Draft:
+        """All but what is recalled, which depends on what is sent anyway."""
+        stable = inputs.overhead + count_tokens(inputs.text) + sum(count_tokens(part.text) for part in inputs.system)
+        budget = past_budget(self._settings, inputs.window, stable)
+        past = self._choose_past(inputs, budget)
+        draft = _Draft(budget=budget, past=past, sent={sent.turn.turn_index for sent in past.turns})
+        if not past.whole:
+            first = min(draft.sent, default=inputs.turn_index)
+            frontier = [s for s in inputs.summaries if not s.parent and s.start_turn_index < first]
+            draft.frontier = frontier_section(frontier, budget.share("frontier"))
+            draft.reserved = budget.share("goal") + budget.share("queries")
+        left = budget.total - draft.used
+        draft.files = files_section(inputs.files, min(budget.share("files"), left))
+        draft.topics = topics_section(inputs.summaries, min(budget.share("topics"), left - draft.files.tokens))
+        if self._settings.recall.strategy != "recent":
+            draft.recall_room = min(self._settings.recall.max_tokens, budget.total - draft.used)
+        return draft
+
+    def _choose_past(self, inputs: ContextInputs, budget: Budget) -> Past:
+        limit = self._settings.max_context_messages
+        whole = self._past.whole(inputs.turns, budget.total, limit)
+        if whole is not None:
+            return whole
+        recall, recent = self._settings.recall, self._settings.recent
+        reserved = 0 if recall.strategy == "recent" else min(recall.max_tokens, budget.rest // 2)
+        turns = REPRESENTED_TURNS if recall.strategy == "relevant" else max(recent.max_turns, REPRESENTED_TURNS)
+        room = budget.rest - reserved - FRAME_TOKENS
+        return self._past.newest(inputs.turns, Limits(min(room, recent.max_chars // CHARS_PER_TOKEN), turns, limit))
+
+    def _assemble(self, inputs: ContextInputs, draft: _Draft, found: Recalled | None) -> BuiltContext:
+        sections = [draft.frontier] if draft.frontier else []
+        if found is not None:
+            sections += [recalled_summaries_section(found.summaries), recalled_section(found)]
+        if not draft.past.whole:
+            sections += self._first_and_asked(inputs, draft, found)
+        sections += [section for section in (draft.files, draft.topics) if section]
+        block = sorted((s for s in sections if s.items), key=lambda section: ORDER.index(section.name))
+        record = ContextRecord(
+            conversation_id=inputs.conversation_id,
+            turn_index=inputs.turn_index,
+            model=inputs.model,
+            strategy=self._settings.recall.strategy,
+            whole=draft.past.whole,
+            budget=draft.budget.total,
+            created_at=now(),
+            sections=[_system_section(inputs.system), _past_section(draft.past), *block],
+        )
+        record.tokens = draft.past.tokens + (count_tokens(block_text(block)) if block else 0)
+        built = BuiltContext(record, [message for sent in draft.past.turns for message in sent.messages])
+        record.digest = digest_of(built.render())
+        return built
+
+    def _first_and_asked(self, inputs: ContextInputs, draft: _Draft, found: Recalled | None) -> list[ContextSection]:
+        """How the conversation began and what was asked lately, where neither is sent nor recalled anyway."""
+        there = draft.sent | ({turn.turn_index for turn in found.turns if turn.own} if found else set())
+        goal = inputs.first_message if 1 not in there else None
+        first = min(draft.sent, default=inputs.turn_index)
+        asked = [t.messages[0] for t in inputs.turns if 1 < t.turn_index < first and t.turn_index not in there]
+        return [
+            goal_section(goal, draft.budget.share("goal")),
+            queries_section(asked[-QUERIES:], draft.budget.share("queries")),
+        ]
+
+
+def without_memory(inputs: ContextInputs) -> BuiltContext:
+    """What is sent while the graph is away: all messages while they are few, else the first and the last nine."""
+    past = without_graph(inputs.turns)
+    items = [ContextItem(kind="note", role=m["role"], tokens=tokens_of([m]), text=m["content"]) for m in past]
+    tokens = sum(item.tokens for item in items)
+    section = ContextSection(name=PAST_SECTION, title=TITLES[PAST_SECTION], tokens=tokens, items=items)
+    record = ContextRecord(
+        conversation_id=inputs.conversation_id,
+        turn_index=inputs.turn_index,
+        model=inputs.model,
+        strategy="without graph",
+        tokens=tokens,
+        created_at=now(),
+        sections=[_system_section(inputs.system), section],
+    )
+    built = BuiltContext(record, past)
+    record.digest = digest_of(built.render())
+    return built
+
+
+def digest_of(messages: list[ChatMessage]) -> str:
+    """SHA-256 of what is sent, as hexadecimal digits."""
+    return hashlib.sha256(msgspec.json.encode(messages)).hexdigest()
+
+
+def _system_section(parts: list[SystemPart]) -> ContextSection:
+    items = [
+        ContextItem(
+            kind=part.kind,
+            source=part.digest,
+            title=part.name,
+            role="system",
+            tokens=count_tokens(part.text),
+            text=part.text,
+        )
+        for part in parts
+    ]
+    return ContextSection(name="system", title=TITLES["system"], tokens=sum(i.tokens for i in items), items=items)
+
+
+def _past_section(past: Past) -> ContextSection:
+    items = [
+        ContextItem(
+            kind="message",
+            turn_index=sent.turn.turn_index,
+            date=sent.turn.messages[0].timestamp,
+            form=sent.form,
+            positions=sent.positions,
+            tokens=sent.tokens,
+            text="\n".join(message["content"] for message in sent.messages if message["content"]),
+        )
+        for sent in past.turns
+    ]
+    return ContextSection(name=PAST_SECTION, title=TITLES[PAST_SECTION], tokens=past.tokens, items=items)

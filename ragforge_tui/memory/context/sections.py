@@ -1,0 +1,165 @@
+"""The sections of the memory block: each filled with items within its share of the budget.
+
+An item that does not fit is cut rather than dropped, as long as what is left of it still says something.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from ragforge_tui.llm import count_tokens
+from ragforge_tui.memory.context.block import TITLES
+from ragforge_tui.memory.context.cuts import cut_to, left_out, locate
+from ragforge_tui.memory.recall import Recalled, RecalledSummary, RecalledTurn
+from ragforge_tui.memory.recall.pack import CUT_MARK
+from ragforge_tui.models import ContextItem, ContextItemKind, ContextSection, Message, Summary
+from ragforge_tui.text import cut_middle
+
+KEPT = "kept"
+"""Form of an item whose text cannot be cut out of its source again and is stored."""
+FEWEST_CUT_TOKENS = 16
+"""A text cut shorter than this says too little to be sent."""
+SEPARATOR_TOKENS = 1
+QUERY_TOKENS = 60
+"""Of one earlier query: what was asked stands at its beginning."""
+TOPICS_NAMED = 20
+TITLE_CHARS = 60
+
+
+def heading_tokens(name: str) -> int:
+    """Tokens of a section's heading."""
+    return count_tokens(f"## {TITLES[name]}\n\n")
+
+
+def goal_section(first: Message | None, share: int) -> ContextSection:
+    """The person's first message."""
+    return _fill("goal", share, [] if first is None else [(_said("goal", first), first.content)])
+
+
+def queries_section(messages: Sequence[Message], share: int) -> ContextSection:
+    """The newest of the person's messages that fit, in order of time, each by its beginning."""
+    section = _fill("queries", share, [(_said("query", m), m.content) for m in reversed(messages)], each=QUERY_TOKENS)
+    section.items.reverse()
+    return section
+
+
+def frontier_section(frontier: Sequence[Summary], share: int) -> ContextSection:
+    """The summaries that stand for all older turns: the highest levels are kept when they do not all fit."""
+    ranked = sorted(frontier, key=lambda s: (-s.level, s.start_turn_index))
+    section = _fill("frontier", share, [(summary_item(s), summary_text(s)) for s in ranked])
+    section.items.sort(key=lambda item: item.turn_index)
+    return section
+
+
+def files_section(render: Callable[[int], str], share: int) -> ContextSection:
+    """Recently accessed files; the rendered list is kept as it was, since it is made of many places."""
+    room = share - heading_tokens("files")
+    text = render(room) if room > 0 else ""
+    item = ContextItem(kind="file", tokens=count_tokens(text), text=text)
+    return _section("files", share, [item] if text else [], 0)
+
+
+def topics_section(summaries: Iterable[Summary], share: int) -> ContextSection:
+    """The topics the conversation's summaries name most often."""
+    counted = Counter(topic for summary in summaries for topic in summary.topics)
+    names = [name for name, _ in counted.most_common(TOPICS_NAMED)]
+    return _fill("topics", share, [(ContextItem(kind="topic", title=name), name) for name in names])
+
+
+def recalled_section(found: Recalled) -> ContextSection:
+    """Recalled turns, as recall packed them."""
+    items = [_recalled_item(turn, found.source_of(turn)) for turn in found.turns]
+    section = _section("recalled", 0, items, 0)
+    if items:
+        section.tokens = heading_tokens("recalled") + found.tokens
+    return section
+
+
+def _recalled_item(turn: RecalledTurn, source: str) -> ContextItem:
+    spans = [] if turn.text == source else locate(turn.text, source, CUT_MARK)
+    return ContextItem(
+        kind="turn",
+        conversation_id="" if turn.own else turn.conversation_id,
+        title=turn.title,
+        turn_index=turn.turn_index,
+        date=turn.date,
+        form=KEPT if spans is None else "",
+        spans=spans or [],
+        cut=turn.cut,
+        tokens=count_tokens(turn.text),
+        text=turn.text,
+    )
+
+
+def recalled_summaries_section(found: Sequence[RecalledSummary]) -> ContextSection:
+    """Summaries that matter and do not stand on the frontier above."""
+    items = []
+    for recalled in found:
+        item = summary_item(recalled.summary)
+        if not recalled.own:
+            item.conversation_id = recalled.summary.conversation_id
+            item.title = cut_middle(recalled.title, TITLE_CHARS, "…")
+        item.text = item_label(item) + summary_text(recalled.summary)
+        item.tokens = count_tokens(item.text)
+        items.append(item)
+    return _section("summaries", 0, items, 0)
+
+
+def summary_item(summary: Summary) -> ContextItem:
+    """A summary as an item, its text left open."""
+    return ContextItem(
+        kind="summary",
+        source=summary.uuid,
+        turn_index=summary.start_turn_index,
+        last_turn=summary.end_turn_index,
+        level=summary.level,
+        date=summary.created_at,
+    )
+
+
+def summary_text(summary: Summary) -> str:
+    """Both parts of a summary on one line each."""
+    return "\n".join(part for part in (summary.conversation_summary, summary.actions_summary) if part)
+
+
+def _said(kind: ContextItemKind, message: Message) -> ContextItem:
+    return ContextItem(kind=kind, source=message.uuid, turn_index=message.turn_index, date=message.timestamp)
+
+
+def _fill(
+    name: str, share: int, candidates: list[tuple[ContextItem, str]], *, each: int | None = None
+) -> ContextSection:
+    """As many candidates as the share allows, in the order given, the last one cut."""
+    left = share - heading_tokens(name)
+    items: list[ContextItem] = []
+    for item, source in candidates:
+        room = left if each is None else min(left, each)
+        label = count_tokens(item_label(item)) + SEPARATOR_TOKENS
+        text, spans = cut_to(source, max(room - label, 0))
+        if not text or (spans and room - label < FEWEST_CUT_TOKENS):
+            break
+        item.spans, item.cut = spans, left_out(source, spans)
+        item.text = item_label(item) + text
+        item.tokens = count_tokens(item.text) + SEPARATOR_TOKENS
+        if item.tokens > left:
+            break
+        left -= item.tokens
+        items.append(item)
+    return _section(name, share, items, len(candidates) - len(items))
+
+
+def item_label(item: ContextItem) -> str:
+    """What stands before an item's text: the turns it comes from, and the conversation when it is another one."""
+    if not item.turn_index:
+        return ""
+    turns = f"t{item.turn_index}"
+    if item.last_turn > item.turn_index:
+        turns += f"–t{item.last_turn}"
+    where = f"{item.title}, {item.date:%Y-%m-%d}, " if item.conversation_id and item.date else ""
+    return f"[{where}{turns}] "
+
+
+def _section(name: str, share: int, items: list[ContextItem], missing: int) -> ContextSection:
+    tokens = heading_tokens(name) + sum(item.tokens for item in items) if items else 0
+    return ContextSection(name=name, title=TITLES[name], budget=share, tokens=tokens, left_out=missing, items=items)

@@ -1,0 +1,135 @@
+"""What a request held, on its way into the graph and back.
+
+Stored are sources and cuts; texts are looked up again and put together by the very code that built the request. The
+digest tells whether the result is what was sent; a source that changed since is said, not papered over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ragforge_tui.errors import NotFoundError
+from ragforge_tui.graph import Store
+from ragforge_tui.memory.context.block import PAST_SECTION, request_messages
+from ragforge_tui.memory.context.builder import BuiltContext, digest_of
+from ragforge_tui.memory.context.cuts import take
+from ragforge_tui.memory.context.forms import render_turn
+from ragforge_tui.memory.context.sections import KEPT, item_label, summary_text
+from ragforge_tui.memory.history import ChatMessage
+from ragforge_tui.memory.recall import turn_text
+from ragforge_tui.memory.recall.pack import CUT_MARK
+from ragforge_tui.models import ContextItem, ContextRecord, Summary, Turn
+
+LOOKED_UP = ("system", "instructions", "persona", "message", "goal", "query", "summary", "turn")
+"""Kinds whose texts the graph holds already."""
+MISSING = "[what stood here is not in the graph any more]"
+
+
+class StoredContext(msgspec.Struct, frozen=True):
+    """A context as the store takes it: see `Store.store_context`."""
+
+    items: str
+    tokens: int
+    digest: str
+    texts: dict[str, str]
+
+
+def to_stored(context: BuiltContext) -> StoredContext:
+    """Take the texts out that can be looked up again."""
+    record = context.record
+    sections = [
+        msgspec.structs.replace(section, items=[_without_text(item) for item in section.items])
+        for section in record.sections
+    ]
+    return StoredContext(
+        items=msgspec.json.encode(msgspec.structs.replace(record, sections=sections)).decode(),
+        tokens=record.tokens,
+        digest=record.digest,
+        texts={item.source: item.text for section in record.sections[:1] for item in section.items},
+    )
+
+
+async def look_up(record: ContextRecord, store: Store) -> ContextRecord:
+    """The record with its texts; `verified` says whether they are, to the letter, what was sent."""
+    sources = _Sources(store, record.conversation_id)
+    digests = [item.source for section in record.sections[:1] for item in section.items]
+    system = await store.system_texts(digests) if digests else {}
+    past: list[ChatMessage] = []
+    for section in record.sections:
+        if section.name == PAST_SECTION and section.items:
+            await sources.read(section.items[0].turn_index, section.items[-1].turn_index)
+        for item in section.items:
+            if section.name == PAST_SECTION:
+                messages = await _past_messages(item, sources)
+                item.text = "\n".join(message["content"] for message in messages if message["content"])
+                past += messages
+            elif item.kind in ("system", "instructions", "persona"):
+                item.text = system.get(item.source, MISSING)
+            elif not item.text:
+                item.text = await _text_of(item, sources)
+    record.verified = digest_of(request_messages(record, past)) == record.digest
+    return record
+
+
+class _Sources:
+    """Turns and summaries, each read once."""
+
+    def __init__(self, store: Store, own: str) -> None:
+        self._store = store
+        self._own = own
+        self._known: dict[tuple[str, int], Turn | None] = {}
+        self._summaries: dict[str, dict[str, Summary]] = {}
+
+    async def read(self, first: int, last: int) -> None:
+        """Read a run of the conversation's own turns at once."""
+        for turn in await self._store.turns(self._own, start=first, end=last + 1):
+            self._known[self._own, turn.turn_index] = turn
+
+    async def summary(self, conversation_id: str, uuid: str) -> Summary | None:
+        """A summary by the conversation it was recalled from."""
+        of = conversation_id or self._own
+        if of not in self._summaries:
+            self._summaries[of] = {summary.uuid: summary for summary in await self._store.summaries(of)}
+        return self._summaries.get(of, {}).get(uuid)
+
+    async def get(self, conversation_id: str, index: int) -> Turn | None:
+        """The turn, None when it is gone."""
+        key = (conversation_id or self._own, index)
+        if key not in self._known:
+            try:
+                found = await self._store.turns(key[0], start=index, end=index + 1)
+            except NotFoundError:
+                found = []
+            self._known[key] = found[0] if found else None
+        return self._known[key]
+
+
+def _without_text(item: ContextItem) -> ContextItem:
+    if item.kind not in LOOKED_UP or item.form == KEPT:
+        return item
+    return msgspec.structs.replace(item, text="")
+
+
+async def _past_messages(item: ContextItem, sources: _Sources) -> list[ChatMessage]:
+    if item.kind == "note":
+        return [{"role": item.role, "content": item.text}]
+    turn = await sources.get("", item.turn_index)
+    return [] if turn is None else render_turn(turn, item.form, item.positions)
+
+
+async def _text_of(item: ContextItem, sources: _Sources) -> str:
+    source: str | None = None
+    match item.kind:
+        case "goal" | "query":
+            turn = await sources.get("", item.turn_index)
+            said: dict[str, Any] = {message.uuid: message.content for message in turn.messages} if turn else {}
+            source = said.get(item.source)
+        case "summary":
+            summary = await sources.summary(item.conversation_id, item.source)
+            source = summary_text(summary) if summary else None
+        case "turn":
+            turn = await sources.get(item.conversation_id, item.turn_index)
+            return take(turn_text(turn), item.spans, CUT_MARK) if turn else MISSING
+    return MISSING if source is None else item_label(item) + take(source, item.spans)
