@@ -3,11 +3,16 @@
 One of the subjects `Store` is composed of. What a person types is taken apart into words, each of which reaches
 Lucene as a quoted term, so nothing in it can act as query syntax. Conversations that may not be found are left out
 in the query while they are few; the statement checks them again and more is asked for until enough survive.
+
+Turns are found by their own text and by the keys of their windows, in each language there is a key for: a turn whose
+neighbours are about the same comes before one that has the word in passing.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -31,11 +36,34 @@ _FEW = 100
 _DEEPEST = 5_000
 
 
-class _Scope(msgspec.Struct, frozen=True):
+class Scope(msgspec.Struct, frozen=True):
     """Which conversations a search may find: all those `named`, or when that is None all but `excluded`."""
 
     named: list[str] | None
     excluded: list[str]
+
+    def without(self, uuids: Sequence[str]) -> Scope:
+        """The same without some conversations."""
+        if self.named is not None:
+            return Scope([uuid for uuid in self.named if uuid not in uuids], [])
+        return Scope(None, [*self.excluded, *uuids])
+
+    def allows(self, uuid: str) -> bool:
+        """Whether a conversation may be found."""
+        return uuid not in self.excluded and (self.named is None or uuid in self.named)
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A turn's first message, as a full-text index found it; `id` is its conversation's."""
+
+    uuid: str
+    id: str
+    turn_index: int
+    score: float
+
+
+_SEARCHED: tuple[tuple[str, str], ...] = (MESSAGE_TEXT, *MESSAGE_LEX.values())
+"""Full-text indexes a search asks; the first is that of turns' own texts."""
 
 
 class Searching:
@@ -44,26 +72,43 @@ class Searching:
     _graph: Graph
 
     async def search(
-        self, query: str, *, limit: int = 20, conversation_id: str = "", workspace: str | None = None
+        self,
+        query: str,
+        *,
+        limit: int = 20,
+        conversation_id: str = "",
+        workspace: str | None = None,
+        turns: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     ) -> list[SearchHit]:
         """Turns that match, best first, one hit a turn.
 
         Private conversations are found only when named by `conversation_id`, deleted ones never.
+
+        Args:
+            turns: Only these: by conversation, ranges of turns with both ends included.
         """
         words = terms(query)
         if not words or limit <= 0:
             return []
         scope = await self._scope(conversation_id, workspace)
+        if turns is not None:
+            scope = Scope([uuid for uuid in turns if scope.allows(uuid)], [])
         if scope.named is not None and not scope.named:
             return []
-        text = _lucene(words, scope)
-        depth = limit * 2
-        while True:
-            rows, seen = await self._matches(text, depth, limit, scope)
-            if len(rows) >= limit or seen < depth or depth >= _DEEPEST:
-                break
-            depth = min(depth * 5, _DEEPEST)
-        return await self._hits(rows, words)
+
+        def wanted(row: Match) -> bool:
+            return turns is None or any(first <= row.turn_index <= last for first, last in turns.get(row.id, ()))
+
+        found = await asyncio.gather(*(self._matches(words, scope, props, limit, wanted) for props in _SEARCHED))
+        best: dict[str, Match] = {}
+        for rows in found:
+            for row in rows:
+                known = best.get(row.uuid)
+                score = row.score + (known.score if known else 0.0)
+                best[row.uuid] = msgspec.structs.replace(row, score=score)
+        ranked = sorted(best.values(), key=lambda row: (-row.score, row.id, row.turn_index))
+        own = {row.uuid for row in found[0]}
+        return await self._hits(ranked, words, own, limit)
 
     async def index_turn(
         self, conversation_id: str, turn_index: int, *, turn_text: str, lex_key: str, language: str = ""
@@ -87,68 +132,84 @@ class Searching:
 
         await self._graph.write(work)
 
-    async def _scope(self, conversation_id: str, workspace: str | None) -> _Scope:
-        async def work(tx: AsyncManagedTransaction) -> _Scope:
+    async def _scope(self, conversation_id: str, workspace: str | None) -> Scope:
+        async def work(tx: AsyncManagedTransaction) -> Scope:
             if conversation_id:
                 result = await tx.run(
                     "MATCH (c:Conversation {uuid: $id}) WHERE c.status <> 'deleted' RETURN c.uuid AS uuid",
                     id=conversation_id,
                 )
-                return _Scope([record["uuid"] async for record in result], [])
+                return Scope([record["uuid"] async for record in result], [])
             if workspace is not None:
                 result = await tx.run(
                     "MATCH (c:Conversation {workspace: $workspace}) "
                     "WHERE c.status <> 'deleted' AND NOT coalesce(c.private, false) RETURN c.uuid AS uuid",
                     workspace=workspace,
                 )
-                return _Scope([record["uuid"] async for record in result], [])
+                return Scope([record["uuid"] async for record in result], [])
             result = await tx.run(
                 "MATCH (c:Conversation) WHERE c.status = 'deleted' OR coalesce(c.private, false) RETURN c.uuid AS uuid"
             )
-            return _Scope(None, [record["uuid"] async for record in result])
+            return Scope(None, [record["uuid"] async for record in result])
 
         return await self._graph.read(work)
 
-    async def _matches(self, text: str, depth: int, limit: int, scope: _Scope) -> tuple[list[dict[str, Any]], int]:
-        """The best allowed matches among the index's first `depth`, and how many that were."""
+    async def _matches(
+        self,
+        words: Sequence[str],
+        scope: Scope,
+        props: Sequence[str],
+        limit: int,
+        wanted: Callable[[Match], bool] = lambda row: True,
+        *,
+        label: str = "Message",
+    ) -> list[Match]:
+        """The best `limit` allowed matches by one full-text index; more is asked for until enough survive."""
         statement = (
             "CALL db.index.fulltext.queryNodes($index, $text) YIELD node, score "
             "WITH node, score ORDER BY score DESC LIMIT $depth "
-            "RETURN node.uuid AS uuid, node.conversation_id AS id, node.turn_index AS turn, "
-            "node.turn_text AS text, node.timestamp AS at, score"
+            "RETURN node.uuid AS uuid, node.conversation_id AS id, "
+            "coalesce(node.turn_index, node.start_turn_index) AS turn_index, score"
         )
-        parameters = {
-            "index": self._graph.dialect.fulltext_index("Message", MESSAGE_TEXT),
-            "text": text,
-            "depth": depth,
-        }
+        depth = limit * 2
+        while True:
+            parameters = {
+                "index": self._graph.dialect.fulltext_index(label, props),
+                "text": _lucene(words, scope, props[0]),
+                "depth": depth,
+            }
 
-        async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
-            result = await tx.run(statement, parameters)
-            return [dict(record) async for record in result]
+            async def work(tx: AsyncManagedTransaction, parameters: dict[str, Any] = parameters) -> list[Match]:
+                result = await tx.run(statement, parameters)
+                return [Match(**dict(record)) async for record in result]
 
-        found = await self._graph.read(work)
-        named = None if scope.named is None else set(scope.named)
-        excluded = set(scope.excluded)
-        allowed = [row for row in found if row["id"] not in excluded and (named is None or row["id"] in named)]
-        allowed.sort(key=lambda row: (-row["score"], row["id"], row["turn"]))
-        return allowed[:limit], len(found)
+            found = await self._graph.read(work)
+            allowed = [row for row in found if scope.allows(row.id) and wanted(row)]
+            if len(allowed) >= limit or len(found) < depth or depth >= _DEEPEST:
+                allowed.sort(key=lambda row: (-row.score, row.id, row.turn_index))
+                return allowed[:limit]
+            depth = min(depth * 5, _DEEPEST)
 
-    async def _hits(self, rows: list[dict[str, Any]], words: list[str]) -> list[SearchHit]:
-        """Add titles, and find the message of each turn that says most of what was looked for."""
+    async def _hits(self, rows: list[Match], words: list[str], own: Collection[str], limit: int) -> list[SearchHit]:
+        """The first `limit` rows as hits: with titles, and the message of each turn that says most of the words.
+
+        Args:
+            own: Rows whose own text matches; one found by its window alone is a hit only if its words show.
+        """
+        rows = rows[: 2 * limit]
 
         async def work(tx: AsyncManagedTransaction) -> tuple[dict[str, str], dict[str, list[dict[str, Any]]]]:
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (c:Conversation {uuid: id}) RETURN c.uuid AS uuid, c.title AS title",
-                ids=list({row["id"] for row in rows}),
+                ids=list({row.id for row in rows}),
             )
             titles = {record["uuid"]: record["title"] or "" async for record in result}
             result = await tx.run(
                 "UNWIND $rows AS row MATCH (m:Message {conversation_id: row.id, turn_index: row.turn}) "
                 "WHERE m.state <> 'superseded' "
-                "RETURN row.uuid AS key, m.uuid AS uuid, m.role AS role, m.timestamp AS at, "
-                "left(m.content, $chars) AS text ORDER BY m.position",
-                rows=[{"uuid": row["uuid"], "id": row["id"], "turn": row["turn"]} for row in rows],
+                "RETURN row.uuid AS key, m.uuid AS uuid, m.role AS role, m.timestamp AS at, m.position AS position, "
+                "left(m.content, $chars) AS text, m.turn_text AS turn_text ORDER BY m.position",
+                rows=[{"uuid": row.uuid, "id": row.id, "turn": row.turn_index} for row in rows],
                 chars=INDEXED_CHARS,
             )
             messages: dict[str, list[dict[str, Any]]] = {}
@@ -160,24 +221,30 @@ class Searching:
             return []
         titles, messages = await self._graph.read(work)
         found = matcher(words)
-        hits = []
+        hits: list[SearchHit] = []
         for row in rows:
-            candidates = messages.get(row["uuid"], [])
+            candidates = messages.get(row.uuid, [])
             best = max(candidates, key=lambda m: found.count(m["text"] or ""), default=None)
-            own = best is not None and found.count(best["text"] or "") > 0
-            source = best if own and best is not None else {**row, "role": "user"}
-            snippet, highlights = excerpt(source["text"] or "", found)
+            if best is None or len(hits) == limit:
+                continue
+            text = best["text"] or ""
+            if not found.count(text):
+                # What matches may stand in a tool call, which only the turn's text has.
+                best, text = candidates[0], candidates[0]["turn_text"] or text
+                if row.uuid not in own and not found.count(text):
+                    continue
+            snippet, highlights = excerpt(text, found)
             hits.append(
                 SearchHit(
-                    conversation_id=row["id"],
-                    title=titles.get(row["id"], ""),
-                    turn_index=row["turn"],
-                    message_uuid=source["uuid"],
-                    role=source["role"],
+                    conversation_id=row.id,
+                    title=titles.get(row.id, ""),
+                    turn_index=row.turn_index,
+                    message_uuid=best["uuid"],
+                    role=best["role"],
                     snippet=snippet,
                     highlights=highlights,
-                    timestamp=native(source["at"]),
-                    score=row["score"],
+                    timestamp=native(best["at"]),
+                    score=row.score,
                 )
             )
         return hits
@@ -188,9 +255,9 @@ def terms(query: str) -> list[str]:
     return list(dict.fromkeys(word.casefold() for word in _TERM.findall(storable(query))))[:MAX_TERMS]
 
 
-def _lucene(words: list[str], scope: _Scope) -> str:
+def _lucene(words: Sequence[str], scope: Scope, prop: str) -> str:
     """The query: any of the words, in conversations that may be found. Quoted, so nothing in it is syntax."""
-    query = f"+{MESSAGE_TEXT[0]}:({_quoted(words)})"
+    query = f"+{prop}:({_quoted(words)})"
     if scope.named is not None and len(scope.named) <= _FEW:
         return f"{query} +conversation_id:({_quoted(scope.named)})"
     if scope.excluded and len(scope.excluded) <= _FEW:
@@ -198,6 +265,6 @@ def _lucene(words: list[str], scope: _Scope) -> str:
     return query
 
 
-def _quoted(values: list[str]) -> str:
+def _quoted(values: Sequence[str]) -> str:
     escaped = (value.replace("\\", "\\\\").replace('"', '\\"') for value in values)
     return " ".join(f'"{value}"' for value in escaped)

@@ -91,6 +91,8 @@ class Keeper:
         self._uuids: dict[str, int] = {}
         self._shared: set[int] = set()
         """Turns of the conversation this one is a branch of; their keys are its own matter."""
+        self.conversations = [conversation_id]
+        """This conversation and those it is a branch of."""
         self._sitting = 0
         self._sitting_stored = 0
 
@@ -120,6 +122,8 @@ class Keeper:
         self._uuids[uuid] = turn_index
         if conversation_id != self._id:
             self._shared.add(turn_index)
+            if conversation_id not in self.conversations:
+                self.conversations.append(conversation_id)
 
     async def _make_keys(self, store: Store, turns: Sequence[int]) -> None:
         """Keys of turns that a crash, an import or an older version left without; those under way come later."""

@@ -9,18 +9,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from datetime import UTC, datetime
-
-import numpy as np
-import numpy.typing as npt
 
 from ragforge_tui.config import MemorySettings
-from ragforge_tui.errors import GraphError
+from ragforge_tui.errors import GraphError, NotFoundError
 from ragforge_tui.graph import Store
 from ragforge_tui.llm.embeddings import Embedder
-from ragforge_tui.memory.recall import scoring
 from ragforge_tui.memory.recall.index import ConversationIndex
 from ragforge_tui.memory.recall.keeper import Keeper, VectorModel, embed_missing
+from ragforge_tui.memory.recall.others import (
+    Fetched,
+    Question,
+    Ranges,
+    Vector,
+    cosine,
+    fit,
+    merged,
+    summaries_elsewhere,
+    summary_score,
+    turns_elsewhere,
+)
 from ragforge_tui.memory.recall.pack import Candidate, pack, within
 from ragforge_tui.memory.recall.questions import expanded
 from ragforge_tui.memory.recall.results import Recalled, RecalledSummary, RecalledTurn
@@ -34,10 +41,10 @@ SAME_COSINE = 0.95
 """Turns this alike say the same."""
 EMBED_SECONDS = 1.5
 """How long a question waits for its vector; then words decide alone."""
+FEWEST_CHARS_PER_TOKEN = 3
+"""For telling safely, without counting, that this conversation does not need all the room."""
 FEWEST_ON_TOPIC = 3
 """With fewer turns on a topic than this, a search limited to it looks everywhere."""
-
-Vector = npt.NDArray[np.float32]
 
 
 class Recall:
@@ -134,18 +141,45 @@ class Recall:
         """
         settings = self._settings.recall
         room = settings.max_tokens if max_tokens is None else max_tokens
-        question = expanded(query, self.index.turn_text(self.index.last))
-        vector = await self._question_vector(question)
-        candidates = await asyncio.to_thread(self._own, question, vector, exclude, topic) if own else []
-        packed = await asyncio.to_thread(self._packed, candidates, room)
-        turns, text, tokens = packed
-        found = Recalled(turns=turns, text=text, tokens=tokens, reason=self.reason)
-        found.sources = {
-            (turn.conversation_id, turn.turn_index): self.index.turn_text(turn.turn_index) for turn in turns
-        }
-        if summaries and own:
-            found.summaries = await asyncio.to_thread(self._own_summaries, question, vector, exclude_summaries)
+        question = await self._question(query)
+        ranges = await self._on_topic(topic) if topic else None
+        fetched, foreign = await self._elsewhere(question, ranges, turns=others, summaries=summaries and others)
+        mine = await asyncio.to_thread(self._own, question, exclude, ranges) if own else []
+        found = await asyncio.to_thread(self._packed, question, mine, fetched, room)
+        if summaries:
+            known = await asyncio.to_thread(self._own_summaries, question) if own else []
+            ranked = sorted((*known, *foreign), key=lambda one: -one.score)
+            kept = [one for one in ranked if one.summary.uuid not in exclude_summaries]
+            found.summaries = kept[: settings.max_summaries]
         return found
+
+    async def _question(self, query: str) -> Question:
+        """The question with what it refers to, its telling words and its vector."""
+        text = expanded(query, self.index.turn_text(self.index.last))
+        vector = await self._question_vector(text)
+        return Question(text, tuple(self.index.question_words(text)), vector, self._model.name)
+
+    async def _elsewhere(
+        self, question: Question, ranges: Ranges | None, *, turns: bool, summaries: bool
+    ) -> tuple[list[Fetched], list[RecalledSummary]]:
+        """Turns and summaries of other conversations; nothing when the graph fails, which is logged."""
+        if self._settings.recall.scope == "none" or not (turns or summaries):
+            return [], []
+        own, workspace, settings = self._keeper.conversations, self._workspace, self._settings.recall
+        try:
+            store = await self._store()
+            fetched = (
+                await turns_elsewhere(store, question, settings, own=own, workspace=workspace, turns=ranges)
+                if turns
+                else []
+            )
+            known = (
+                await summaries_elsewhere(store, question, settings, own=own, workspace=workspace) if summaries else []
+            )
+        except GraphError as error:
+            log.warning("other conversations not searched: %s", error)
+            return [], []
+        return fetched, known
 
     async def _question_vector(self, question: str) -> Vector | None:
         if not self._model.name:
@@ -158,21 +192,23 @@ class Recall:
             return None
         return vectors[0] if vectors is not None and vectors.any() else None
 
-    def _own(self, question: str, vector: Vector | None, exclude: Collection[int], topic: str) -> list[Candidate]:
-        only = self._on_topic(topic) if topic else None
-        ranked = self.index.rank(question, vector, exclude=exclude, only=only, limit=CANDIDATES)
+    def _own(self, question: Question, exclude: Collection[int], ranges: Ranges | None) -> list[Candidate]:
+        only = None
+        if ranges is not None:
+            mine = [span for uuid in self._keeper.conversations for span in ranges.get(uuid, ())]
+            only = {turn for first, last in mine for turn in range(first, last + 1)}
+        ranked = self.index.rank(question.text, question.vector, exclude=exclude, only=only, limit=CANDIDATES)
         return [self._candidate(one.turn_index, one.score) for one in ranked]
 
-    def _on_topic(self, topic: str) -> set[int] | None:
-        """Turns whose first-level summary has the topic; None when they are too few to look among."""
-        wanted = topic.casefold()
-        turns = {
-            turn
-            for summary in self._summaries
-            if summary.level == 1 and wanted in (name.casefold() for name in summary.topics)
-            for turn in range(summary.start_turn_index, summary.end_turn_index + 1)
-        }
-        return turns if len(turns) >= FEWEST_ON_TOPIC else None
+    async def _on_topic(self, topic: str) -> Ranges | None:
+        """Turns whose summaries have the topic, by conversation; None when they are too few to look among."""
+        try:
+            store = await self._store()
+            ranges = await store.turns_with_topic(topic)
+        except NotFoundError:
+            return None
+        turns = sum(last - first + 1 for spans in ranges.values() for first, last in spans)
+        return ranges if turns >= FEWEST_ON_TOPIC else None
 
     def _candidate(self, turn_index: int, score: float) -> Candidate:
         text = self.index.turn_text(turn_index)
@@ -189,40 +225,50 @@ class Recall:
             score=score,
         )
 
-    def _packed(self, candidates: list[Candidate], room: int) -> tuple[list[RecalledTurn], str, int]:
-        packed = pack(candidates, room, same=self._same)
-        for candidate in candidates:
+    def _packed(self, question: Question, mine: Sequence[Candidate], fetched: Sequence[Fetched], room: int) -> Recalled:
+        """What of both rankings has room; others get their share, and all of what this conversation leaves."""
+        vectors = {_key(one.candidate): one.vector for one in fetched}
+
+        def vector_of(key: tuple[str, int], own: bool) -> Vector | None:
+            return self.index.vector(key[1]) if own else vectors.get(key)
+
+        def same(candidate: Candidate, packed: Sequence[RecalledTurn]) -> bool:
+            """Whether one of the packed turns is all but equal to a candidate."""
+            vector = vector_of(_key(candidate), candidate.own)
+            known = [vector_of((turn.conversation_id, turn.turn_index), turn.own) for turn in packed]
+            return any(cosine(vector, other) > SAME_COSINE for other in known)
+
+        def measure(candidate: Candidate) -> float:
+            return fit(question, candidate.text, vector_of(_key(candidate), candidate.own))
+
+        others = [one.candidate for one in fetched]
+        needed = sum(len(candidate.text) for candidate in mine) // FEWEST_CHARS_PER_TOKEN
+        share = max(int(room * self._settings.recall.other_conversations_share), room - needed)
+        ranked = merged(mine, others, measure) if others else mine
+        packed = pack(ranked, room, others_tokens=share, same=same)
+        for candidate in mine:
             if candidate.tokens is not None:
                 self._counted[candidate.turn_index] = (candidate.text, candidate.tokens)
-        return within(packed, room)
+        turns, text, tokens = within(packed, room)
+        texts = {_key(candidate): candidate.text for candidate in (*mine, *others)}
+        sources = {key: texts[key] for turn in turns for key in [(turn.conversation_id, turn.turn_index)]}
+        return Recalled(turns=turns, text=text, tokens=tokens, sources=sources, reason=self.reason)
 
-    def _same(self, candidate: Candidate, packed: Sequence[RecalledTurn]) -> bool:
-        """Whether one of the packed turns is all but equal to a candidate."""
-        vector = self.index.vector(candidate.turn_index)
-        if vector is None:
-            return False
-        known = [found for turn in packed if (found := self.index.vector(turn.turn_index)) is not None]
-        return bool(known) and float(np.max(np.stack(known) @ vector)) > SAME_COSINE
-
-    def _own_summaries(self, question: str, vector: Vector | None, exclude: Collection[str]) -> list[RecalledSummary]:
+    def _own_summaries(self, question: Question) -> list[RecalledSummary]:
         settings = self._settings.recall
-        now = datetime.now(UTC)
-        similar = self.index.summary_scores(question, vector)
+        similar = self.index.summary_scores(question.text, question.vector)
         found = []
         for summary in self._summaries:
             similarity = similar.get(summary.uuid, 0.0)
-            if summary.uuid in exclude or similarity < settings.min_score:
-                continue
-            moment = self.index.ended(summary.end_turn_index) or summary.created_at
-            age = (now - moment).total_seconds() / 86_400
-            score = (
-                similarity
-                * scoring.level_factor(summary.level, settings.level_boost)
-                * scoring.recency(age, settings.recency_boost, settings.recency_decay_days)
-            )
-            found.append(RecalledSummary(summary=summary, score=score))
-        found.sort(key=lambda one: -one.score)
-        return found[: settings.max_summaries]
+            if similarity >= settings.min_score:
+                ended = self.index.ended(summary.end_turn_index) or summary.created_at
+                score = summary_score(similarity, summary.level, ended, settings)
+                found.append(RecalledSummary(summary=summary, score=score))
+        return found
+
+
+def _key(candidate: Candidate) -> tuple[str, int]:
+    return candidate.conversation_id, candidate.turn_index
 
 
 async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int], None]) -> None:

@@ -1,0 +1,277 @@
+"""What recall finds in other conversations: candidates by words and by meaning, scoped inside the query.
+
+One of the subjects `Store` is composed of. Full-text and vector indexes give candidates; what they are ranked by is
+computed from their texts and exact vectors by whoever asks. Private and deleted conversations are never found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ragforge_tui.graph.records import derived, native
+from ragforge_tui.graph.schema import MESSAGE_LEX
+from ragforge_tui.graph.search import Match, Scope, Searching
+from ragforge_tui.graph.summaries import Summaries
+from ragforge_tui.models import Summary
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+EXACT_VECTORS = 3_000
+"""Nodes in scope up to which all are compared; beyond, the vector index gives the nearest."""
+_DEEPEST = 4_000
+"""Most neighbours asked of a vector index until enough of them are in scope."""
+_SUMMARY_TEXT = ("conversation_summary", "actions_summary", "conversation_id")
+
+Ranges = Mapping[str, Sequence[tuple[int, int]]]
+
+
+class TurnElsewhere(msgspec.Struct, kw_only=True):
+    """A turn of another conversation that may matter.
+
+    Attributes:
+        date: When its sitting began.
+        words: What the full-text indexes gave it, 0 when they did not find it.
+    """
+
+    conversation_id: str
+    title: str
+    turn_index: int
+    date: datetime
+    text: str
+    words: float
+    vector: npt.NDArray[np.float32] | None
+
+
+class SummaryElsewhere(msgspec.Struct, kw_only=True):
+    """A summary of another conversation that may matter. `ended` is when its last turn began."""
+
+    summary: Summary
+    title: str
+    ended: datetime
+    vector: npt.NDArray[np.float32] | None
+
+
+class Elsewhere(Searching, Summaries):
+    """What `Store` does for recall of other conversations."""
+
+    async def turns_elsewhere(
+        self,
+        words: Sequence[str],
+        vector: npt.NDArray[np.float32] | None,
+        model: str,
+        *,
+        own: Sequence[str],
+        workspace: str | None,
+        limit: int = 100,
+        turns: Ranges | None = None,
+    ) -> list[TurnElsewhere]:
+        """Turns of other conversations by words or meaning, at most `limit` by each, in no order.
+
+        Args:
+            vector: The question's; None to go by words alone.
+            model: What `vector` was made by; vectors of other models are not compared.
+            own: Conversations that do not count as others.
+            workspace: Only conversations of this folder; None: all.
+            turns: Only these: by conversation, ranges of turns with both ends included.
+        """
+        scope = await self._other_scope(own, workspace, turns)
+        if scope.named is not None and not scope.named:
+            return []
+
+        def wanted(row: Match) -> bool:
+            return turns is None or any(first <= row.turn_index <= last for first, last in turns.get(row.id, ()))
+
+        legs = [self._matches(words, scope, props, limit, wanted) for props in MESSAGE_LEX.values()] if words else []
+        if vector is not None:
+            legs.append(self._nearest("Message", vector, model, scope, limit, wanted))
+        found = await asyncio.gather(*legs)
+        scores: dict[str, float] = {}
+        for rows in found[: len(MESSAGE_LEX)] if words else []:
+            for row in rows:
+                scores[row.uuid] = max(scores.get(row.uuid, 0.0), row.score)
+        return await self._read_turns([row.uuid for rows in found for row in rows], scores, model)
+
+    async def summaries_elsewhere(
+        self,
+        words: Sequence[str],
+        vector: npt.NDArray[np.float32] | None,
+        model: str,
+        *,
+        own: Sequence[str],
+        workspace: str | None,
+        limit: int = 20,
+    ) -> list[SummaryElsewhere]:
+        """Summaries of other conversations by meaning, or by words when there is no vector; in no order."""
+        scope = await self._other_scope(own, workspace, None)
+        if scope.named is not None and not scope.named:
+            return []
+        if vector is not None:
+            rows = await self._nearest("Summary", vector, model, scope, limit)
+        elif words:
+            rows = await self._matches(words, scope, _SUMMARY_TEXT, limit, label="Summary")
+        else:
+            rows = []
+        return await self._read_summaries(rows, model)
+
+    async def _other_scope(self, own: Sequence[str], workspace: str | None, turns: Ranges | None) -> Scope:
+        scope = (await self._scope("", workspace)).without(own)
+        return scope if turns is None else Scope([uuid for uuid in turns if scope.allows(uuid)], [])
+
+    async def _nearest(
+        self,
+        label: str,
+        vector: npt.NDArray[np.float32],
+        model: str,
+        scope: Scope,
+        limit: int,
+        wanted: Callable[[Match], bool] = lambda row: True,
+    ) -> list[Match]:
+        """The nodes in scope nearest to a vector."""
+        if scope.named is not None and await self._vectors_in(label, scope.named) <= EXACT_VECTORS:
+            rows = await self._exact(label, vector, model, scope.named)
+            return [row for row in rows if wanted(row)][:limit]
+        depth = limit * 2
+        while True:
+            found = await self._from_index(label, vector, model, depth)
+            allowed = [row for row in found if row.id and scope.allows(row.id) and wanted(row)]
+            if len(allowed) >= limit or len(found) < depth or depth >= _DEEPEST:
+                return allowed[:limit]
+            depth = min(depth * 5, _DEEPEST)
+
+    async def _vectors_in(self, label: str, conversations: Sequence[str]) -> int:
+        """About how many nodes of a kind these conversations have."""
+
+        async def work(tx: AsyncManagedTransaction) -> int:
+            result = await tx.run(
+                "UNWIND $ids AS id MATCH (c:Conversation {uuid: id}) RETURN sum(c.next_turn - 1) AS turns",
+                ids=list(conversations),
+            )
+            record = await result.single()
+            return int(record["turns"] or 0) if record else 0
+
+        found: int = await self._graph.read(work)
+        return found
+
+    async def _exact(
+        self, label: str, vector: npt.NDArray[np.float32], model: str, conversations: Sequence[str]
+    ) -> list[Match]:
+        turn = "n.turn_index" if label == "Message" else "n.start_turn_index"
+        cosine = self._graph.dialect.cosine("n.embedding", "$vector")
+
+        async def work(tx: AsyncManagedTransaction) -> list[Match]:
+            result = await tx.run(
+                f"UNWIND $ids AS id MATCH (n:{label} {{conversation_id: id}}) "
+                "WHERE n.embed_model = $model AND n.embedding IS NOT NULL "
+                f"WITH n, {cosine} AS score ORDER BY score DESC LIMIT {EXACT_VECTORS} "
+                f"RETURN n.uuid AS uuid, n.conversation_id AS id, {turn} AS turn_index, score",
+                ids=list(conversations),
+                model=model,
+                vector=vector.tolist(),
+            )
+            return [Match(**dict(record)) async for record in result]
+
+        found: list[Match] = await self._graph.read(work)
+        return found
+
+    async def _from_index(self, label: str, vector: npt.NDArray[np.float32], model: str, depth: int) -> list[Match]:
+        """The index's own neighbours; those of another model come without a conversation and are left out."""
+        turn = "node.turn_index" if label == "Message" else "node.start_turn_index"
+
+        async def work(tx: AsyncManagedTransaction) -> list[Match]:
+            result = await tx.run(
+                "CALL db.index.vector.queryNodes($index, $depth, $vector) YIELD node, score "
+                "RETURN node.uuid AS uuid, "
+                "CASE WHEN node.embed_model = $model THEN node.conversation_id ELSE '' END AS id, "
+                f"{turn} AS turn_index, score ORDER BY score DESC",
+                index=self._graph.dialect.vector_index(label),
+                depth=depth,
+                vector=vector.tolist(),
+                model=model,
+            )
+            return [Match(**dict(record)) async for record in result]
+
+        found: list[Match] = await self._graph.read(work)
+        return found
+
+    async def _read_turns(self, uuids: Sequence[str], scores: Mapping[str, float], model: str) -> list[TurnElsewhere]:
+        async def work(tx: AsyncManagedTransaction) -> tuple[list[dict[str, Any]], dict[str, datetime]]:
+            result = await tx.run(
+                "UNWIND $ids AS id MATCH (m:Message {uuid: id}) "
+                "MATCH (c:Conversation {uuid: m.conversation_id}) "
+                "RETURN m.uuid AS uuid, c.uuid AS id, c.title AS title, m.turn_index AS turn, m.timestamp AS at, "
+                "m.sitting AS sitting, coalesce(m.turn_text, '') AS text, "
+                "CASE WHEN m.embed_model = $model THEN m.embedding_bytes ELSE NULL END AS vector",
+                ids=list(dict.fromkeys(uuids)),
+                model=model,
+            )
+            rows = [dict(record) async for record in result]
+            for row in rows:
+                row["sitting"] = derived("sitting", row["id"], row["sitting"] or 0)
+            result = await tx.run(
+                "UNWIND $ids AS id MATCH (s:Sitting {uuid: id}) RETURN s.uuid AS uuid, s.date AS date",
+                ids=list({row["sitting"] for row in rows}),
+            )
+            return rows, {record["uuid"]: native(record["date"]) async for record in result}
+
+        if not uuids:
+            return []
+        rows, dates = await self._graph.read(work)
+        return [
+            TurnElsewhere(
+                conversation_id=row["id"],
+                title=row["title"] or "",
+                turn_index=row["turn"],
+                date=dates.get(row["sitting"]) or native(row["at"]),
+                text=row["text"],
+                words=scores.get(row["uuid"], 0.0),
+                vector=None if row["vector"] is None else np.frombuffer(bytes(row["vector"]), np.float32),
+            )
+            for row in rows
+        ]
+
+    async def _read_summaries(self, rows: Sequence[Match], model: str) -> list[SummaryElsewhere]:
+        wanted = {row.uuid for row in rows}
+        if not wanted:
+            return []
+        facts = await self._summary_facts(wanted, model)
+        found = []
+        for conversation_id in {row.id for row in rows}:
+            for summary in await self.summaries(conversation_id):
+                if summary.uuid in wanted and summary.uuid in facts:
+                    title, ended, vector = facts[summary.uuid]
+                    found.append(SummaryElsewhere(summary=summary, title=title, ended=ended, vector=vector))
+        return found
+
+    async def _summary_facts(
+        self, uuids: set[str], model: str
+    ) -> dict[str, tuple[str, datetime, npt.NDArray[np.float32] | None]]:
+        """Of summaries: the title of their conversation, when their last turn began, their vector."""
+
+        async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
+            result = await tx.run(
+                "UNWIND $ids AS id MATCH (s:Summary {uuid: id}) MATCH (c:Conversation {uuid: s.conversation_id}) "
+                "OPTIONAL MATCH (m:Message {conversation_id: s.conversation_id, turn_index: s.end_turn_index, "
+                "position: 0}) "
+                "RETURN s.uuid AS uuid, c.title AS title, coalesce(m.timestamp, s.created_at) AS ended, "
+                "CASE WHEN s.embed_model = $model THEN s.embedding_bytes ELSE NULL END AS vector",
+                ids=sorted(uuids),
+                model=model,
+            )
+            return [dict(record) async for record in result]
+
+        return {
+            row["uuid"]: (
+                row["title"] or "",
+                native(row["ended"]),
+                None if row["vector"] is None else np.frombuffer(bytes(row["vector"]), np.float32),
+            )
+            for row in await self._graph.read(work)
+        }

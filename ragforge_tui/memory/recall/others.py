@@ -1,0 +1,171 @@
+"""What other conversations have to say: fetched from the graph, ranked, and weighed against this one.
+
+Used by `Recall`. Scores of two conversations cannot be compared, since each is relative to its own turns. So each side
+is ranked by itself, and the two rankings are merged by a plain measure both have: how much of the question's words a
+turn has, plus the cosine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ragforge_tui.config import RecallSettings
+from ragforge_tui.graph import Store
+from ragforge_tui.graph.elsewhere import SummaryElsewhere, TurnElsewhere
+from ragforge_tui.memory.language import language_of
+from ragforge_tui.memory.recall import scoring, terms
+from ragforge_tui.memory.recall.pack import Candidate
+from ragforge_tui.memory.recall.results import RecalledSummary
+
+Vector = npt.NDArray[np.float32]
+Ranges = Mapping[str, Sequence[tuple[int, int]]]
+
+CANDIDATES = 100
+"""Turns asked of each index."""
+TRIED = 60
+"""Of the turns of other conversations, how many are tried for room."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A question as it is searched for."""
+
+    text: str
+    words: tuple[str, ...]
+    vector: Vector | None = None
+    model: str = ""
+
+
+class Fetched(msgspec.Struct):
+    """A candidate of another conversation with its vector."""
+
+    candidate: Candidate
+    vector: Vector | None
+
+
+async def turns_elsewhere(
+    store: Store,
+    question: Question,
+    settings: RecallSettings,
+    *,
+    own: Sequence[str],
+    workspace: str,
+    turns: Ranges | None = None,
+) -> list[Fetched]:
+    """Turns of other conversations that have to do with a question, best first.
+
+    A turn that shares no word with it and is not similar either has nothing to do with it: unlike the turns of the
+    conversation itself, those of others are not context by default.
+    """
+    if settings.scope == "none" or not question.words:
+        return []
+    found = await store.turns_elsewhere(
+        question.words,
+        question.vector,
+        question.model,
+        own=own,
+        workspace=workspace if settings.scope == "workspace" else None,
+        limit=CANDIDATES,
+        turns=turns,
+    )
+    return rank(found, question, settings.min_score)
+
+
+def rank(found: Sequence[TurnElsewhere], question: Question, min_score: float) -> list[Fetched]:
+    """Best first: z-scores of words and meaning, summed."""
+    if not found:
+        return []
+    everything = np.ones(len(found), bool)
+    words = np.array([turn.words for turn in found], np.float32)
+    scores = scoring.zscores(words, everything)
+    cosines = np.array([cosine(question.vector, turn.vector) for turn in found], np.float32)
+    if question.vector is not None:
+        scores = scores + scoring.zscores(cosines, everything)
+    order = np.argsort(-scores, kind="stable")
+    return [
+        Fetched(
+            Candidate(
+                conversation_id=turn.conversation_id,
+                title=turn.title,
+                turn_index=turn.turn_index,
+                date=turn.date,
+                text=turn.text,
+                score=float(scores[row]),
+                own=False,
+            ),
+            turn.vector,
+        )
+        for row in order
+        for turn in [found[row]]
+        if turn.words > 0 or cosines[row] >= min_score
+    ][:TRIED]
+
+
+async def summaries_elsewhere(
+    store: Store,
+    question: Question,
+    settings: RecallSettings,
+    *,
+    own: Sequence[str],
+    workspace: str,
+) -> list[RecalledSummary]:
+    """Summaries of other conversations that are similar enough, best first."""
+    if settings.scope == "none" or not question.words or not settings.max_summaries:
+        return []
+    found = await store.summaries_elsewhere(
+        question.words,
+        question.vector,
+        question.model,
+        own=own,
+        workspace=workspace if settings.scope == "workspace" else None,
+    )
+    return [one for summary in found if (one := _summary(summary, question, settings)) is not None]
+
+
+def _summary(found: SummaryElsewhere, question: Question, settings: RecallSettings) -> RecalledSummary | None:
+    if question.vector is not None and found.vector is not None:
+        similarity = cosine(question.vector, found.vector)
+    else:
+        text = f"{found.summary.conversation_summary}\n{found.summary.actions_summary}"
+        similarity = terms.share(question.words, text, language_of(text))
+    if similarity < settings.min_score:
+        return None
+    score = summary_score(similarity, found.summary.level, found.ended, settings)
+    return RecalledSummary(summary=found.summary, title=found.title, score=score, own=False)
+
+
+def summary_score(similarity: float, level: int, ended: datetime, settings: RecallSettings) -> float:
+    """Similarity with the factors of level and age, by which summaries are ranked among themselves."""
+    age = (datetime.now(UTC) - ended).total_seconds() / 86_400
+    factor = scoring.level_factor(level, settings.level_boost)
+    return similarity * factor * scoring.recency(age, settings.recency_boost, settings.recency_decay_days)
+
+
+def cosine(a: Vector | None, b: Vector | None) -> float:
+    """The cosine of two unit vectors, 0 when one is unknown."""
+    return 0.0 if a is None or b is None or len(a) != len(b) else float(a @ b)
+
+
+def fit(question: Question, text: str, vector: Vector | None) -> float:
+    """How well a turn answers a question by itself: the share of its words the turn has, plus the cosine."""
+    return terms.share(question.words, text, language_of(text)) + cosine(question.vector, vector)
+
+
+def merged(
+    own: Sequence[Candidate], others: Sequence[Candidate], measure: Callable[[Candidate], float]
+) -> Iterator[Candidate]:
+    """Two rankings as one: of the two next ones always the better comes first, this conversation's when alike."""
+    second = 0
+    theirs = measure(others[0]) if others else 0.0
+    for candidate in own:
+        mine = measure(candidate) if second < len(others) else None
+        while mine is not None and second < len(others) and theirs > mine:
+            yield others[second]
+            second += 1
+            theirs = measure(others[second]) if second < len(others) else 0.0
+        yield candidate
+    yield from others[second:]
