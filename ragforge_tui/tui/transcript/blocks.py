@@ -1,22 +1,29 @@
 """The blocks a transcript is made of: what each was made from and how it is drawn.
 
-Free of widgets: a block gives lines for a width and a palette, keeps the last ones it gave, and knows what
-copying and folding it means. Made by `document`, drawn by the widget.
+Free of widgets, and of Markdown until there is a text to draw, so that an empty chat is there at once. A block
+gives lines for a width and a palette, keeps the last ones it gave, and knows what copying and folding it means.
+Made by `document`, drawn by the widget.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Literal
+
+from rich.style import Style
 
 from ragforge_tui.tui.transcript.lines import BLANK, Line, Run, clean, line_of, one_line, wrap
-from ragforge_tui.tui.transcript.markdown import render
 from ragforge_tui.tui.transcript.palette import Palette
-from ragforge_tui.tui.transcript.stream import StreamedText
 
-Kind = Literal["user", "head", "text", "tool", "notice", "state", "retry"]
+if TYPE_CHECKING:
+    from ragforge_tui.tui.transcript.stream import StreamedText
+
+Kind = Literal["user", "head", "text", "tool", "notice", "state", "retry", "switch"]
 Action = Literal["fold", "copy"]
 Level = Literal["info", "warning", "error"]
+NoteKind = Literal["notice", "state", "retry", "switch"]
 
+BOLD = Style(bold=True)
 MEASURE = 110
 """Cells a line of text may be wide; wider is hard to read."""
 _FOLDED_USER_CHARS = 6_000
@@ -24,7 +31,7 @@ _FOLDED_USER_LINES = 60
 _MAX_MARKDOWN = 300_000
 
 
-class Block:
+class Block(ABC):
     """One thing in the transcript.
 
     Attributes:
@@ -90,9 +97,9 @@ class Block:
         """The sign that it can be folded or unfolded."""
         return (" ▸" if self.folded else " ▾"), palette.arrow
 
+    @abstractmethod
     def draw(self, width: int, palette: Palette) -> list[Line]:
         """Its lines, made anew."""
-        raise NotImplementedError
 
     def estimate(self, width: int) -> int:
         """About how many lines it will have; cheap."""
@@ -148,10 +155,13 @@ class HeadBlock(Block):
 
     kind = "head"
 
-    def __init__(self, turn_index: int, message_id: str, *, name: str, glyph: str, unfolded: bool = False) -> None:
+    def __init__(
+        self, turn_index: int, message_id: str, *, name: str, glyph: str, color: str = "", unfolded: bool = False
+    ) -> None:
         super().__init__(turn_index, message_id)
         self.name = name
         self.glyph = glyph
+        self.color = color
         self.thinking = False
         self._unfolded = unfolded
         self._pieces: list[str] = []
@@ -187,8 +197,9 @@ class HeadBlock(Block):
         runs: list[Run] = []
         if self.name:
             glyph = one_line(self.glyph)
-            runs += [(f"{glyph} ", palette.glyph)] if glyph else []
-            runs.append((one_line(self.name), palette.persona))
+            style = palette.speaker(self.color)
+            runs += [(f"{glyph} ", style)] if glyph else []
+            runs.append((one_line(self.name), style + BOLD))
         label = self._fold_label()
         if label:
             runs += [(f"  {label}" if runs else label, palette.muted), self.arrow(palette)]
@@ -240,6 +251,8 @@ class TextBlock(Block):
 
     def begin_stream(self, width: int, palette: Palette) -> StreamedText:
         """A stream for this width that begins with what is there."""
+        from ragforge_tui.tui.transcript.stream import StreamedText
+
         self.stream = StreamedText(min(width, MEASURE), palette)
         self.stream.add(self.source)
         return self.stream
@@ -262,6 +275,8 @@ class TextBlock(Block):
         return stream.lines
 
     def _draw_whole(self, width: int, palette: Palette) -> list[Line]:
+        from ragforge_tui.tui.transcript.markdown import render
+
         text = self.source
         if self.folded is None:
             return render(text, width, palette)
@@ -278,9 +293,9 @@ class TextBlock(Block):
 
 
 class NoteBlock(Block):
-    """A sentence of the program itself: a notice, how a reply ended, or that a request is made again."""
+    """A sentence of the program itself: a notice, how a reply ended, a request made again, another who speaks."""
 
-    def __init__(self, kind: Literal["notice", "state", "retry"], turn_index: int, text: str, level: Level) -> None:
+    def __init__(self, kind: NoteKind, turn_index: int, text: str, level: Level) -> None:
         super().__init__(turn_index)
         self.kind = kind
         self.text = text
@@ -298,6 +313,8 @@ class NoteBlock(Block):
         }[self.level]
         if self.kind == "retry":
             glyph, style = "↻", palette.running
+        elif self.kind == "switch":
+            glyph, style = "⇄", palette.faint
         first = [(f"{glyph} ", style)]
         return wrap([(clean(self.text), palette.muted)], width, first=first, rest=[("  ", palette.text)])
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from ragforge_tui.events import (
     ApprovalRequested,
@@ -29,25 +32,25 @@ from ragforge_tui.events import (
 )
 from ragforge_tui.models import Message, ToolCall, Turn
 from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, Level, NoteBlock, TextBlock, UserBlock
-from ragforge_tui.tui.transcript.tool_block import ToolBlock
+from ragforge_tui.tui.transcript.speakers import mark_switch, speaker, speaker_before
+
+if TYPE_CHECKING:
+    from ragforge_tui.tui.transcript.tool_block import ToolBlock
 
 DEFAULT_GLYPH = "✶"
 
 
-@dataclass
-class Shown:
+class Shown(msgspec.Struct):
     """How people and times are shown.
 
     Attributes:
         user_name: What the person's messages are headed with.
-        glyphs: Signs of personas, by name.
         unfold_reasoning: Show what was thought at once.
         now: The clock; a message of another day shows its date.
         zone: The time zone of the times shown; None is the machine's.
     """
 
     user_name: str = "you"
-    glyphs: dict[str, str] = field(default_factory=dict)
     unfold_reasoning: bool = False
     now: Callable[[], datetime] = datetime.now
     zone: tzinfo | None = None
@@ -96,8 +99,8 @@ class _TurnView:
         self.blocks = [block for block in self.blocks[:1] if isinstance(block, UserBlock)]
         self._forget()
 
-    def reply(self, message_id: str, persona: str) -> None:
-        """A reply begins; the first of a turn is headed with the persona's name."""
+    def reply(self, message_id: str, persona: str, glyph: str = "", color: str = "") -> None:
+        """A reply begins; the first of a turn is headed with the persona's name, as it was when it spoke."""
         if message_id in self.replies:
             return
         if self.ended:
@@ -105,12 +108,12 @@ class _TurnView:
         self.replies.add(message_id)
         if not self.named:
             self.named = True
-            self._head(message_id, persona or "Assistant")
+            self._head(message_id, persona or "Assistant", glyph, color)
 
-    def _head(self, message_id: str, name: str) -> HeadBlock:
-        glyph = self.shown.glyphs.get(name, DEFAULT_GLYPH)
+    def _head(self, message_id: str, name: str, glyph: str = "", color: str = "") -> HeadBlock:
+        glyph = glyph or DEFAULT_GLYPH
         unfolded = self.shown.unfold_reasoning
-        block = HeadBlock(self.turn_index, message_id, name=name, glyph=glyph, unfolded=unfolded)
+        block = HeadBlock(self.turn_index, message_id, name=name, glyph=glyph, color=color, unfolded=unfolded)
         self.heads[message_id] = block
         text = self.texts.get(message_id)
         at = self.blocks.index(text) if text is not None else len(self.blocks)
@@ -138,7 +141,7 @@ class _TurnView:
 
     def finish(self, message: Message) -> None:
         """A reply is stored: what the record says replaces what was streamed."""
-        self.reply(message.uuid, message.persona)
+        self.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)
         if message.reasoning:
             self.thinking(message.uuid).thought(message.reasoning)
         if message.content.strip() or message.uuid in self.texts:
@@ -162,6 +165,8 @@ class _TurnView:
             block.update(call)
             return block
         gap = 0 if self.blocks and self.blocks[-1].kind == "tool" else 1
+        from ragforge_tui.tui.transcript.tool_block import ToolBlock  # not needed before the first call
+
         block = self.tools[call.uuid] = ToolBlock(self.turn_index, call, gap=gap)
         self.blocks.append(block)
         return block
@@ -226,13 +231,17 @@ class Document:
     def load(self, turns: Iterable[Turn]) -> None:
         """Show stored turns after what is there."""
         for turn in turns:
-            self._replace(turn.turn_index, self._stored(turn))
+            view = self._stored(turn)
+            mark_switch(view, speaker_before(self._views, turn.turn_index, self.first_turn))
+            self._replace(turn.turn_index, view)
 
     def prepend(self, turns: Iterable[Turn]) -> int:
         """Show earlier turns before what is there; gives the number of new blocks."""
         views = [self._stored(turn) for turn in turns if turn.turn_index not in self._views]
         if not views:
             return 0
+        for earlier, later in pairwise(views):
+            mark_switch(later, speaker(earlier))
         fresh = [block for view in views for block in view.blocks]
         serial = self.blocks[0].serial if self.blocks else 0
         for offset, block in enumerate(fresh):
@@ -241,7 +250,15 @@ class Document:
         self.blocks[:0] = fresh
         self.stable = 0
         self._note_first(view.turn_index for view in views)
+        self._mark_after(views[-1])
         return len(fresh)
+
+    def _mark_after(self, last: _TurnView) -> None:
+        """The turn after a page that was put before it may turn out to be another persona's first."""
+        view = self._views.get(last.turn_index + 1)
+        before = list(view.blocks) if view is not None else []
+        if view is not None and mark_switch(view, speaker(last)):
+            self._rearrange(before, view.blocks)
 
     def notice(self, text: str, level: Level) -> None:
         """A sentence of the program, after all that is there."""
@@ -261,6 +278,8 @@ class Document:
         if not isinstance(event, ModelRetry):
             view.drop_retry()
         changed = _tell(view, event)
+        if isinstance(event, MessageStarted | MessageFinished):
+            mark_switch(view, speaker_before(self._views, event.turn_index, self.first_turn))
         if changed is not None:
             self.changed.add(changed)
         elif not isinstance(event, ReasoningDelta | TextDelta):
@@ -318,7 +337,7 @@ def _tell(view: _TurnView, event: TurnEvent) -> Block | None:
         case TurnStarted():
             view.user(event.message)
         case MessageStarted():
-            view.reply(event.message_id, event.persona)
+            view.reply(event.message_id, event.persona, event.persona_glyph, event.persona_color)
         case ReasoningDelta():
             head = view.thinking(event.message_id)
             head.thinking = True
@@ -378,7 +397,7 @@ def _tell_end(view: _TurnView, state: str, sentence: str, level: Level) -> None:
 def _tell_stored(view: _TurnView, message: Message) -> None:
     """A stored reply, told as it went: its text, its calls, then how it ended."""
     if message.state == "streaming":
-        view.reply(message.uuid, message.persona)
+        view.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)
         if message.reasoning:
             view.thinking(message.uuid).thought(message.reasoning)
         if message.content:

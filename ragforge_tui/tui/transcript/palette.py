@@ -7,14 +7,15 @@ without an app; hashable, so that it can be part of the key of a cache.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 from rich.style import Style
 from textual.color import Color
 
+from ragforge_tui.tui.inks import ink
 
-@dataclass(frozen=True)
-class Palette:
+
+class Palette(msgspec.Struct, frozen=True):
     """One style for each thing that is worth a colour; everything else is `text`."""
 
     text: Style
@@ -41,6 +42,13 @@ class Palette:
     number: Style
     name: Style
     comment: Style
+    dark: bool = True
+    ansi: bool = False
+
+    def speaker(self, color: str) -> Style:
+        """How a persona's name is written: in its own colour, where it has one and the theme has more than sixteen."""
+        own = None if self.ansi else ink(color, dark=self.dark)
+        return self.glyph if own is None else Style(color=own.rich_color)
 
 
 def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palette:
@@ -98,4 +106,6 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         number=amber,
         name=blue,
         comment=muted,
+        dark=dark,
+        ansi=ansi,
     )
