@@ -258,11 +258,11 @@ class CheckPersona(Request[PersonaDraft]):
 
 
 class SavePersona(Request[PersonaInfo]):
-    """Keep a text as an own persona; `replace` overwrites an own one of that name."""
+    """Keep a text as an own persona, under `name` where it says none; `instead_of` is the one it was edited from."""
 
     text: str
     name: str
-    replace: bool = False
+    instead_of: str = ""
 
 
 class DeletePersona(Request[PersonaInfo]):

@@ -66,13 +66,13 @@ class PersonaDesk:
         persona = persona_of(text.encode("utf-8", "surrogatepass"), name, "own", "")
         return PersonaDraft(text=text, info=self._personas.info(persona))
 
-    async def save(self, text: str, name: str, *, replace: bool) -> PersonaInfo:
-        """Keep a text as a persona of the person's own.
+    async def save(self, text: str, name: str, *, instead_of: str = "") -> PersonaInfo:
+        """Keep a text as a persona of the person's own; see `OwnPersonas.save`.
 
         Raises:
             RagforgeError: The name is taken or cannot be one, or nobody could use the text.
         """
-        saved = await asyncio.to_thread(self._own.save, text, name, replace=replace)
+        saved = await asyncio.to_thread(self._own.save, text, name, instead_of=instead_of)
         return self._listed(saved.name)
 
     def delete(self, name: str) -> PersonaInfo:

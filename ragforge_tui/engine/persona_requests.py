@@ -33,8 +33,8 @@ async def answer(agent: ConversationAgent, request: Request[Any]) -> Any:
             return await desk.improve(storable(text), name)
         case protocol.CheckPersona(text=text, name=name):
             return desk.check(text, name)
-        case protocol.SavePersona(text=text, name=name, replace=replace):
-            return await desk.save(text, name, replace=replace)
+        case protocol.SavePersona(text=text, name=name, instead_of=instead_of):
+            return await desk.save(text, name, instead_of=instead_of)
         case protocol.DeletePersona(name=name):
             return desk.delete(name)
         case protocol.RestorePersona(name=name):

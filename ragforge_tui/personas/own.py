@@ -46,20 +46,23 @@ class OwnPersonas:
         self._library = library
         self._folder = library.own
 
-    def save(self, text: str, name: str, *, replace: bool = False) -> Persona:
+    def save(self, text: str, name: str, *, instead_of: str = "") -> Persona:
         """Write a persona's text.
 
         Args:
             name: Its name where the text says none.
-            replace: Overwrite an own one of the same name, in the file it has.
+            instead_of: Name of the one that was edited: an own one keeps its file, another gets an own copy.
 
         Raises:
             RagforgeError: The name is taken or cannot be one, or nobody could use the text.
         """
-        return self._write(text.encode("utf-8", "surrogatepass"), name, replace=replace)
+        return self._write(text.encode("utf-8", "surrogatepass"), name, self._of_name(instead_of))
 
     def add(self, path: Path, *, replace: bool = False) -> Persona:
         """Take in a file, byte for byte.
+
+        Args:
+            replace: Overwrite an own one of the same name.
 
         Raises:
             RagforgeError: As for `save`, or the file cannot be read.
@@ -68,17 +71,19 @@ class OwnPersonas:
             raw = path.read_bytes()
         except OSError as error:
             raise RagforgeError(f"{path} cannot be read: {error.strerror}.", kind="not_found") from error
-        return self._write(raw, path.name.removesuffix(SUFFIX), replace=replace)
+        return self._write(raw, path.name.removesuffix(SUFFIX), None, replace=replace)
 
-    def _write(self, raw: bytes, name: str, *, replace: bool) -> Persona:
+    def _write(self, raw: bytes, name: str, edited: Persona | None, *, replace: bool = False) -> Persona:
         wanted = self._folder / file_name(name)
         persona = usable(persona_of(raw, wanted.name.removesuffix(SUFFIX), "own", str(wanted)))
         taken = self._of_name(persona.name)
+        replace = replace or (taken is not None and edited is not None and taken.path == edited.path)
         if taken is not None and not replace:
             raise RagforgeError(
                 f"You have a persona named {taken.name} already.", todo="Choose another name.", kind="taken"
             )
-        path = Path(taken.path) if taken is not None else self._folder / file_name(persona.name)
+        before = edited or taken
+        path = Path(before.path) if before is not None else self._folder / file_name(persona.name)
         _put(path, raw)
         return self._library.load(persona.name, ("own",))
 
@@ -120,6 +125,8 @@ class OwnPersonas:
         raise NotFoundError("No deleted persona is left to bring back.")
 
     def _of_name(self, name: str) -> Persona | None:
+        if not name:
+            return None
         return next((own for own in self._library.found(("own",)) if key_of(own.name) == key_of(name)), None)
 
 
