@@ -38,7 +38,7 @@ async def test_a_message_is_answered_and_kept(loaded: Loaded, server: OpenAIServ
         assert answer.usage.output_tokens > 0
     async with ConversationAgent(loaded) as again:
         resumed = await again.load_conversation(conversation.record.uuid[:8])
-        assert resumed.record.title == "Hello there."
+        assert resumed.record.title == "Hello there"
         assert resumed.record.tags == ["first"]
         assert resumed.record.message_count == 2
         (turn,) = await resumed.get_history()

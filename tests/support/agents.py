@@ -23,7 +23,7 @@ from tests.support.sizes import DIMENSION, HEAP_MB, LINGER
 
 
 def settings_for(target: GraphTarget, *, api_base: str = "", model: str = "openai/scripted") -> Settings:
-    """Settings that reach a test's graph and model."""
+    """Settings that reach a test's graph and model; without vectors, whose model takes seconds to load."""
     return Settings(
         model=ModelSettings(name=model, api_base=api_base, api_key="test", token_timeout=20.0, retries=1),
         graph=GraphSettings(
@@ -36,7 +36,7 @@ def settings_for(target: GraphTarget, *, api_base: str = "", model: str = "opena
         ),
         tools=ToolSettings(command_timeout=20.0),
         user=UserSettings(name="Ada"),
-        agent=AgentSettings(memory=MemorySettings(embeddings=EmbeddingSettings(dimension=DIMENSION))),
+        agent=AgentSettings(memory=MemorySettings(embeddings=EmbeddingSettings(enabled=False, dimension=DIMENSION))),
     )
 
 

@@ -267,6 +267,8 @@ class OpenAIServer:
             if step.fits(body, self._turns_only):
                 self.steps.remove(step)
                 return step
+        if self._turns_only and not body.get("tools"):
+            return Step(text="{}")  # no title, no summary: what needs no model stands in
         return Step(text=last_user_text(body))
 
     async def _chat(self, request: Recorded, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
