@@ -22,27 +22,21 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2
 _NEEDS_CLEANING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 # Shapes published by the providers themselves; each with a cheap literal that must be there before the
-# pattern is tried, which keeps a 20 MB message fast.
-_SECRETS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (literal, re.compile(pattern))
-    for literal, pattern in (
-        ("sk-", r"\bsk-(?:ant-|proj-|or-v1-|svcacct-)?[A-Za-z0-9_-]{20,}"),
-        ("gh", r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{40,})"),
-        ("glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
-        ("AKIA", r"\bAKIA[0-9A-Z]{16}\b"),
-        ("ASIA", r"\bASIA[0-9A-Z]{16}\b"),
-        ("AIza", r"\bAIza[0-9A-Za-z_-]{35}"),
-        ("xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-        ("hf_", r"\bhf_[A-Za-z0-9]{30,}"),
-        ("gsk_", r"\bgsk_[A-Za-z0-9]{30,}"),
-        ("xai-", r"\bxai-[A-Za-z0-9]{30,}"),
-        ("npm_", r"\bnpm_[A-Za-z0-9]{36}\b"),
-        ("eyJ", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
-        (
-            "PRIVATE KEY-----",
-            r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]{0,20000}?-----END [A-Z ]*PRIVATE KEY-----",
-        ),
-    )
+# pattern is tried, or even compiled, which keeps a 20 MB message and the start fast.
+_SECRETS = (
+    ("sk-", r"\bsk-(?:ant-|proj-|or-v1-|svcacct-)?[A-Za-z0-9_-]{20,}"),
+    ("gh", r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{40,})"),
+    ("glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    ("AKIA", r"\bAKIA[0-9A-Z]{16}\b"),
+    ("ASIA", r"\bASIA[0-9A-Z]{16}\b"),
+    ("AIza", r"\bAIza[0-9A-Za-z_-]{35}"),
+    ("xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("hf_", r"\bhf_[A-Za-z0-9]{30,}"),
+    ("gsk_", r"\bgsk_[A-Za-z0-9]{30,}"),
+    ("xai-", r"\bxai-[A-Za-z0-9]{30,}"),
+    ("npm_", r"\bnpm_[A-Za-z0-9]{36}\b"),
+    ("eyJ", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    ("PRIVATE KEY-----", r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]{0,20000}?-----END [A-Z ]*PRIVATE KEY-----"),
 )
 
 
@@ -87,7 +81,7 @@ def mask_secrets(text: str) -> str:
     """Replace what has the known shape of a key by its first characters and a mark."""
     for literal, pattern in _SECRETS:
         if literal in text:
-            text = pattern.sub(lambda match: f"{match[0][:6]}…[masked]", text)
+            text = re.sub(pattern, lambda match: f"{match[0][:6]}…[masked]", text)
     return text
 
 

@@ -60,6 +60,8 @@ def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> 
     """
     # Text that streams is drawn in a worker thread; a key must not wait for that thread's slices of 5 ms, the default.
     sys.setswitchinterval(SWITCH_SECONDS)
+    # Nothing is garbage before the first paint; looking for it would hold that up.
+    gc.disable()
     app = ChatApp(connect, options)
     conversation_id = app.run()
     if conversation_id:
@@ -149,6 +151,7 @@ class ChatApp(App[str]):
         if draft is not None and not self.prompt.text:
             self.prompt.put(draft)
         gc.freeze()  # What is loaded by now stays; the collector need not look at it again.
+        gc.enable()
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: our commands, then the themes."""

@@ -5,9 +5,9 @@ One widget that draws its lines, so that a thousand sessions cost what the visib
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from rich.cells import cell_len, set_cell_size
 from textual import events
 from textual.content import Content
@@ -18,8 +18,7 @@ from textual.widget import Widget
 from ragforge_tui.text import plain_text
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """One row.
 
     Attributes:

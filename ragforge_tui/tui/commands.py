@@ -8,8 +8,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from ragforge_tui.tui import fuzzy
 
@@ -32,8 +33,7 @@ class Actions(Protocol):
     async def quit(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """One thing a person can ask of the chat.
 
     Attributes:
@@ -77,8 +77,7 @@ COMMANDS: tuple[Command, ...] = (
 _SHAPE = re.compile(r"/([A-Za-z?][\w-]*|\?)?$")
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(msgspec.Struct, frozen=True):
     """A line that has the shape of a command; `command` is None when there is none of that name."""
 
     name: str

@@ -6,15 +6,15 @@ Pure. A message is `waiting` while the engine or the graph is not ready, `sendin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 from uuid import uuid4
+
+import msgspec
 
 Place = Literal["waiting", "sending", "queued"]
 
 
-@dataclass(slots=True)
-class Outgoing:
+class Outgoing(msgspec.Struct):
     """One message of the person; `message_id` is made here, so that sending twice stores once."""
 
     message_id: str

@@ -6,9 +6,9 @@ Not part of the transcript: it has the focus, it is answered by one key, and the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+import msgspec
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -33,8 +33,7 @@ DETAIL_KINDS: dict[Literal["write", "command", "secret"], DetailKind] = {
 }
 
 
-@dataclass(slots=True)
-class Question:
+class Question(msgspec.Struct):
     """What is asked.
 
     Attributes:
@@ -48,7 +47,7 @@ class Question:
     title: str
     detail: str
     answers: list[Choice]
-    answer: Callable[[str, str], None] = field(repr=False)
+    answer: Callable[[str, str], None]
     feedback: str = ""
 
 

@@ -5,8 +5,9 @@ Pure. `dispatch` and the controller change it, header and status line are drawn 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from ragforge_tui.events import GraphChanged, ModelChanged
 from ragforge_tui.models import Conversation, Usage
@@ -15,8 +16,7 @@ Activity = Literal["idle", "thinking", "answering", "running", "waiting"]
 Connection = Literal["starting", "up", "lost", "closing"]
 
 
-@dataclass(slots=True)
-class Spent:
+class Spent(msgspec.Struct):
     """Tokens and money since this chat was started."""
 
     input_tokens: int = 0
@@ -36,8 +36,7 @@ class Spent:
         return self.input_tokens + self.output_tokens
 
 
-@dataclass(slots=True)
-class ChatState:
+class ChatState(msgspec.Struct):
     """All of it; one per screen.
 
     Attributes:
@@ -51,14 +50,14 @@ class ChatState:
     persona: str = ""
     model: ModelChanged | None = None
     graph: GraphChanged | None = None
-    running: dict[str, int] = field(default_factory=dict)
+    running: dict[str, int] = {}
     followed: int | None = None
     stale: bool = False
-    tools: set[str] = field(default_factory=set)
+    tools: set[str] = set()
     answering: bool = False
     questions: int = 0
     turn_started: float | None = None
-    spent: Spent = field(default_factory=Spent)
+    spent: Spent = msgspec.field(default_factory=Spent)
     hint: str = ""
 
     @property

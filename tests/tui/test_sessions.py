@@ -109,12 +109,12 @@ async def test_earlier_pages(run_chat: ChatRunner) -> None:
     fake.store(owner, *[turn(owner, index, f"question {index}", "answer") for index in range(1, 71)])
     async with run_chat(fake, resume=owner.uuid) as chat:
         await chat.until(lambda: chat.loaded)
-        assert chat.loaded[0][0].turn_index == 41
-        chat.app.transcript.post_message(Transcript.NeedEarlier(41))
+        assert chat.loaded[0][0].turn_index == 59
+        chat.app.transcript.post_message(Transcript.NeedEarlier(59))
         await chat.until(lambda: chat.prepended)
-        assert [one.turn_index for one in chat.prepended[0]] == list(range(11, 41))
+        assert [one.turn_index for one in chat.prepended[0]] == list(range(29, 59))
         asked = chat.engine.asked(FetchTurns)[0]
-        assert (asked.start, asked.end) == (11, 41)
+        assert (asked.start, asked.end) == (29, 59)
 
 
 async def test_an_interrupted_turn_is_offered_again(run_chat: ChatRunner, engine: FakeEngine) -> None:
