@@ -212,6 +212,15 @@ class ConversationMemory:
             self._record.summary = (await store.get_conversation(self._record.uuid)).summary
             await self._recall.summaries_changed(self.summaries)
 
+    async def until_next_summary(self) -> tuple[int, int]:
+        """Turns and characters until the next level 1 summary, whichever comes first."""
+        settings = self._settings.summarization
+        if not settings.enabled:
+            return 0, 0
+        summarizer = Summarizer(await self._agent.store(), settings, None, self._agent.emit)
+        first = (await summarizer.pending(self._record.uuid))[0]
+        return first.turns, first.chars
+
     async def summarise_conversation(self) -> str:
         """Write the conversation's summary anew, now."""
         store = await self._agent.store()

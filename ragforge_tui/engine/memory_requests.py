@@ -1,0 +1,85 @@
+"""Requests about the memory: what a request held, summaries, topics, files, similar conversations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragforge_tui import protocol
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.errors import NotFoundError
+from ragforge_tui.memory.context import look_up
+from ragforge_tui.models import ContextRecord, Conversation, SimilarConversation
+from ragforge_tui.protocol import MemoryView
+
+
+async def answer(agent: ConversationAgent, request: protocol.MemoryRequest) -> Any:
+    """Answer one request about the memory.
+
+    Raises:
+        RagforgeError: In words for the person.
+    """
+    match request:
+        case protocol.FetchContext(conversation_id=ref, turn_index=turn):
+            return await _context(agent, ref, turn)
+        case protocol.FetchMemory(conversation_id=conversation_id):
+            return await _memory(agent, conversation_id)
+        case protocol.SummarizeConversation(conversation_id=conversation_id):
+            return await _summarize(agent, conversation_id)
+        case protocol.ListTopics(query=query, limit=limit, workspace=workspace):
+            store = await agent.store()
+            return await store.topics(query, limit=limit, workspace=workspace)
+        case protocol.FindSimilar():
+            return await _similar(agent, request)
+
+
+async def _context(agent: ConversationAgent, ref: str, turn_index: int) -> ContextRecord:
+    """What the last request of a turn held; a turn shared with a parent is looked up there."""
+    store = await agent.store()
+    conversation = await store.resolve(ref)
+    index = turn_index or conversation.next_turn - 1
+    turns = await store.turns(conversation.uuid, start=index, end=index + 1) if index > 0 else []
+    if not turns:
+        raise NotFoundError(f"The conversation {conversation.uuid[:8]} has no turn {index}.")
+    found = await store.context_of(turns[0].messages[0].conversation_id, index)
+    if found is None:
+        raise NotFoundError(
+            f"Nothing was kept of what was sent in turn {index}.",
+            todo="It was imported, or held before contexts were kept, or no model was asked in it.",
+        )
+    return await look_up(found, store)
+
+
+async def _memory(agent: ConversationAgent, conversation_id: str) -> MemoryView:
+    conversation = agent.opened(conversation_id)
+    if conversation is None:
+        raise NotFoundError(f"The conversation {conversation_id} is not open.", todo="Open it first.")
+    store = await agent.store()
+    memory = conversation.memory
+    turns, chars = await memory.until_next_summary()
+    return MemoryView(
+        summary=conversation.record.summary,
+        summaries=await store.summaries(conversation_id),
+        topics=await store.topics(conversation_id=conversation_id),
+        files=memory.files.groups(),
+        next_turns=turns,
+        next_chars=chars,
+        behind=memory.failure,
+    )
+
+
+async def _summarize(agent: ConversationAgent, conversation_id: str) -> Conversation:
+    conversation = await agent.load_conversation(conversation_id)
+    await conversation.memory.summarise_conversation()
+    return conversation.record
+
+
+async def _similar(agent: ConversationAgent, request: protocol.FindSimilar) -> list[SimilarConversation]:
+    store = await agent.store()
+    recall = agent.settings.agent.memory.recall
+    conversation = await store.resolve(request.ref)
+    return await store.similar_conversations(
+        conversation.uuid,
+        limit=request.limit,
+        min_score=recall.min_score if request.min_score is None else request.min_score,
+        workspace=conversation.workspace if recall.scope == "workspace" else None,
+    )
