@@ -182,7 +182,8 @@ class ConversationIndex:
                 return []
             scores = np.zeros(self._size, np.float32)
             for name, values in self._views(query, vector).items():
-                scores += weights[name] * scoring.zscores(values, wanted)
+                if weight := weights.get(name):
+                    scores += weight * scoring.zscores(values, wanted)
             rows = np.flatnonzero(wanted)
             # Of equals the later one comes first: np.lexsort sorts by its last key.
             order = rows[np.lexsort((-rows, -scores[rows]))][:limit]

@@ -1,0 +1,252 @@
+"""How much of what answers a question is recalled: ``python -m benchmarks.recall --data FILE [--graph neo4j]``.
+
+Imports every conversation of a file in LoCoMo's format (see `dialogues`) with its dates, lets recall index it as it
+does any imported conversation, and asks its questions. No language model takes part. Printed are the share of evidence
+utterances whose text stands in what is recalled within 500, 1 000 and 2 000 tokens, labels and headings counted, the
+share of evidence turns among the first five, and how long a question takes; beside them, from the same index and
+packed by the same rules, three baselines: one vector per turn, full text (BM25) alone, and both by reciprocal rank
+fusion. Times leave the embedding of the question out; it stands in a line of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.dialogues import Dialogue, Question, read
+from ragforge_tui.config import EmbeddingSettings, MemorySettings, Paths
+from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server
+from ragforge_tui.llm.embeddings import Embedder, make_embedder
+from ragforge_tui.memory.recall import ConversationIndex, Recall, RecalledTurn
+from ragforge_tui.memory.recall.pack import Candidate, pack
+
+SMALLER = (500, 1_000)
+FIRST = 5
+RRF = 60
+Ranking = Callable[[ConversationIndex, str, "npt.NDArray[np.float32] | None"], list[tuple[int, float]]]
+
+
+class KnownQuestions:
+    """An embedder that has made the questions' vectors before, so that what is timed is recall alone."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.name, self.dimension = embedder.name, embedder.dimension
+        self._known: dict[str, npt.NDArray[np.float32]] = {}
+        self.times: list[float] = []
+
+    async def learn(self, texts: Sequence[str]) -> None:
+        """Make vectors to be given out later."""
+        for text in texts:
+            start = time.perf_counter()
+            self._known[text] = (await self._embedder.embed([text]))[0]
+            self.times.append((time.perf_counter() - start) * 1000)
+
+    async def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """See `Embedder`."""
+        if len(texts) == 1 and texts[0] in self._known:
+            return self._known[texts[0]][None, :]
+        return await self._embedder.embed(texts)
+
+
+class Score:
+    """Shares of evidence by budget and among the first turns, a row for each question."""
+
+    def __init__(self, budgets: Sequence[int]) -> None:
+        self.budgets = budgets
+        self.rows: list[tuple[str, int, list[float]]] = []
+
+    def add(
+        self, dialogue: Dialogue, question: Question, first: Sequence[int], packed: Sequence[Sequence[RecalledTurn]]
+    ) -> None:
+        """Count what of a question's evidence is among the first turns and in each of the packed texts."""
+        turns = {dialogue.turn_of[one] for one in question.evidence}
+        shares = [len(turns.intersection(first)) / len(turns)]
+        for recalled in packed:
+            texts = {turn.turn_index: _flat(turn.text) for turn in recalled if turn.own}
+            found = [
+                one for one in question.evidence if _flat(dialogue.text_of[one]) in texts.get(dialogue.turn_of[one], "")
+            ]
+            shares.append(len(found) / len(question.evidence))
+        self.rows.append((dialogue.name, question.category, shares))
+
+    def mean(self, name: str = "", category: int | None = None) -> list[float]:
+        """Percent: among the first turns, then by budget; of one conversation or category when given."""
+        rows = [r for n, c, r in self.rows if (not name or n == name) and (category is None or c == category)]
+        return [100 * statistics.fmean(column) for column in zip(*rows, strict=True)]
+
+
+async def main(data: Path, graph: str, budget: int, *, embeddings: bool, others: bool) -> None:
+    """Measure, print the tables and the last line."""
+    budgets = [*(size for size in SMALLER if size < budget), budget]
+    settings = MemorySettings(embeddings=EmbeddingSettings(enabled=embeddings))
+    embedder = make_embedder(settings.embeddings)
+    known = KnownQuestions(embedder) if embedder else None
+    dialogues = read(data, "/benchmark")
+    if others:
+        one = dialogues[0].export.conversation.workspace
+        for dialogue in dialogues:
+            dialogue.export.conversation.workspace = one
+    recipe = Score(budgets)
+    baselines = {name: Score(budgets) for name in RANKINGS}
+    times: list[float] = []
+    async with open_store(graph) as store:
+        try:
+            recalls = [await imported(store, dialogue, settings, known) for dialogue in dialogues]
+            for dialogue, recall in zip(dialogues, recalls, strict=True):
+                if known:
+                    await known.learn([question.text for question in dialogue.questions])
+                for question in dialogue.questions:
+                    times.append(await ask(recall, dialogue, question, recipe))
+                    for name, ranking in RANKINGS.items():
+                        vector = (await known.embed([question.text]))[0] if known else None
+                        ask_baseline(recall.index, ranking, dialogue, question, vector, baselines[name])
+        finally:
+            for dialogue in dialogues:
+                await store.purge(dialogue.export.conversation.uuid)
+    report(recipe, baselines, times, known)
+
+
+async def imported(
+    store: Store, dialogue: Dialogue, settings: MemorySettings, embedder: KnownQuestions | None
+) -> Recall:
+    """A conversation brought in and indexed."""
+    start = time.perf_counter()
+    record = await store.import_(dialogue.export)
+
+    async def ready() -> Store:
+        return store
+
+    recall = Recall(ready, settings, embedder, conversation_id=record.uuid, workspace=record.workspace)
+    await recall.load()
+    took = time.perf_counter() - start
+    print(f"{dialogue.name}: {recall.index.turns} turns, {len(dialogue.questions)} questions, ready after {took:.1f} s")
+    return recall
+
+
+async def ask(recall: Recall, dialogue: Dialogue, question: Question, score: Score) -> float:
+    """Recall for each budget; the milliseconds of the largest."""
+    packed, took = list[list[RecalledTurn]](), 0.0
+    for budget in score.budgets:
+        start = time.perf_counter()
+        found = await recall.recall(question.text, max_tokens=budget)
+        took = (time.perf_counter() - start) * 1000
+        assert found.tokens <= budget
+        packed.append(found.turns)
+    best = sorted((turn for turn in packed[-1] if turn.own), key=lambda turn: -turn.score)[:FIRST]
+    score.add(dialogue, question, [turn.turn_index for turn in best], packed)
+    return took
+
+
+def ask_baseline(
+    index: ConversationIndex,
+    ranking: Ranking,
+    dialogue: Dialogue,
+    question: Question,
+    vector: npt.NDArray[np.float32] | None,
+    score: Score,
+) -> None:
+    """The same for a plain ranking, packed by the same rules."""
+    ranked = ranking(index, question.text, vector)
+    tried = [_candidate(index, turn, value) for turn, value in ranked[:200]]
+    packed = [pack(tried, budget) for budget in score.budgets]
+    score.add(dialogue, question, [turn for turn, _ in ranked[:FIRST]], packed)
+
+
+def _candidate(index: ConversationIndex, turn: int, score: float) -> Candidate:
+    date = index.timestamp(index.sitting_turns(index.sitting(turn))[0])
+    assert date is not None
+    return Candidate(conversation_id="", turn_index=turn, date=date, text=index.turn_text(turn), score=score)
+
+
+def dense(index: ConversationIndex, text: str, vector: npt.NDArray[np.float32] | None) -> list[tuple[int, float]]:
+    """One vector per turn."""
+    return [(one.turn_index, one.score) for one in index.rank(text, vector, weights={"cosine": 1.0})]
+
+
+def full_text(index: ConversationIndex, text: str, vector: npt.NDArray[np.float32] | None) -> list[tuple[int, float]]:
+    """BM25 of each turn's own text."""
+    return [(one.turn_index, one.score) for one in index.rank(text, None, weights={"turn": 1.0})]
+
+
+def fused(index: ConversationIndex, text: str, vector: npt.NDArray[np.float32] | None) -> list[tuple[int, float]]:
+    """Both, by reciprocal ranks."""
+    scores: dict[int, float] = {}
+    for ranked in (dense(index, text, vector), full_text(index, text, vector)):
+        for rank, (turn, _) in enumerate(ranked, 1):
+            scores[turn] = scores.get(turn, 0.0) + 1 / (RRF + rank)
+    return sorted(scores.items(), key=lambda item: -item[1])
+
+
+RANKINGS: dict[str, Ranking] = {"dense": dense, "bm25": full_text, "rrf": fused}
+
+
+def report(recipe: Score, baselines: dict[str, Score], times: list[float], known: KnownQuestions | None) -> None:
+    """The tables and the last line."""
+    head = "".join(f"{f'{size} tok':>10}" for size in recipe.budgets)
+    print(f"\n{'percent of evidence':<28}{'R@5':>8}{head}")
+    rows = {"recipe": recipe.mean()}
+    for name in dict.fromkeys(name for name, _, _ in recipe.rows):
+        rows[f"  {name}"] = recipe.mean(name)
+    for category in sorted({category for _, category, _ in recipe.rows}):
+        rows[f"  category {category}"] = recipe.mean(category=category)
+    rows |= {f"baseline {name}": score.mean() for name, score in baselines.items()}
+    for label, values in rows.items():
+        print(f"{label:<28}{values[0]:>8.1f}" + "".join(f"{value:>10.1f}" for value in values[1:]))
+    p50, p95 = (statistics.quantiles(times, n=100, method="inclusive")[percent - 1] for percent in (50, 95))
+    print(f"\n{len(times)} questions; recall p50 {p50:.1f} ms, p95 {p95:.1f} ms")
+    if known:
+        print(f"embedding a question: p50 {statistics.median(known.times):.1f} ms")
+    figures = {"recipe": recipe.mean()[-1], "r5": recipe.mean()[0]}
+    figures |= {name: score.mean()[-1] for name, score in baselines.items()}
+    figures |= {"p50_ms": p50, "p95_ms": p95}
+    print("recall " + " ".join(f"{name}={value:.1f}" for name, value in figures.items()))
+
+
+@asynccontextmanager
+async def open_store(graph: str) -> AsyncIterator[Store]:
+    """A store in a folder of its own, or in the Neo4j that NEO4J_URI names."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = Paths(config=f"{folder}/config", data=f"{folder}/data", state=f"{folder}/state")
+        target = GraphTarget(embedded=True, chosen_by="benchmark")
+        if graph == "neo4j":
+            target = GraphTarget(
+                uri=os.environ["NEO4J_URI"],
+                username=os.environ.get("NEO4J_USERNAME", "neo4j"),
+                password=os.environ.get("NEO4J_PASSWORD", ""),
+                database=os.environ.get("NEO4J_DATABASE", ""),
+                chosen_by="benchmark",
+            )
+        opened = await Graph.open(target, paths)
+        try:
+            yield Store(opened)
+        finally:
+            await opened.close()
+            if target.embedded:
+                await asyncio.to_thread(stop_server, paths)
+
+
+def _flat(text: str) -> str:
+    """A text without what separates its words, for telling whether it is there."""
+    return " ".join(text.replace("\n> ", " ").split())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="How much of what answers a question is recalled.")
+    parser.add_argument("--data", type=Path, required=True, help="a file in LoCoMo's format")
+    parser.add_argument("--graph", choices=("embedded", "neo4j"), default="embedded")
+    parser.add_argument("--budget", type=int, default=2_000)
+    parser.add_argument("--no-embeddings", action="store_true", help="go by words alone")
+    parser.add_argument("--others", action="store_true", help="one workspace for all: others may be recalled, too")
+    given = parser.parse_args()
+    asyncio.run(main(given.data, given.graph, given.budget, embeddings=not given.no_embeddings, others=given.others))
