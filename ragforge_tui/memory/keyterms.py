@@ -8,15 +8,30 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ragforge_tui.memory.language import DAYS, MONTHS, STOP_WORDS
 
 _WORD = re.compile(r"[^\W_](?:[\w.+#/’'-]*[\w+#])?|_\w+")
 _ELISION = re.compile(r"^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.I)
 _POSSESSIVE = re.compile(r"['’]s$", re.I)
-_CONTRACTION = re.compile(r"^\w+(?:n['’]t|['’](?:m|re|ve|ll|d|s))$", re.I)
+_CONTRACTION = re.compile(r"^\w+(?:n['’]t|['’](?:m|re|ve|ll|d|s)|-(?:je|tu|ils?|elles?|on|nous|vous|ce|t-\w+))$", re.I)
+_PLACE = re.compile(r"/|\.[A-Za-z]\w{0,7}$|^[KMGT]i?B$")
+"""Paths have a list of their own."""
+_LETTER = re.compile(r"[^\W\d_]")
 _IDENTIFIER = re.compile(r"\w[./_]\w|[a-z][A-Z]|\w\(\)|_")
+_CLAUSE = re.compile(r"[.!?…;:,()\[\]{}«»“”\"\n]+(?=\s|$)|\s[–—-]\s|\n|(?<=\s)[(«“\"]")
+_CALLED = re.compile(
+    r"(?:\b(?i:hey|hi|hello|dear|thanks|thank you|bye|wow|yeah|bonjour|salut|merci|coucou),?\s|,\s)"
+    r"[^\W\d_a-zà-ÿ][\w'’-]+(?=\s*[,.!?…]|$)"
+)
+"""Somebody called by name: that is who is spoken to, not what is spoken of."""
+_ARTICLES_TEXT = (
+    "a an the my your his her its our their this that these those some any each every no of in on at for with about "
+    "from into by to les le la l un une des du de d mon ma mes ton ta tes son sa ses notre nos votre vos leur leurs ce "
+    "cet cette ces au aux dans sur pour avec par en chaque der die das ein eine el los las una unos"
+)
+_ARTICLES = frozenset(_ARTICLES_TEXT.split())
 _FEW_LETTERS = 3
 
 # Words of conversation, not of its subject.
@@ -25,7 +40,7 @@ _CHATTER_TEXT = (
     "great good nice cool awesome amazing wonderful fun glad happy sorry love like want need know think thought "
     "feel feeling felt look looking looks looked make makes made making take takes took taking give gives gave tell "
     "told say says said see saw seen go going goes went gone come comes came coming put let lets thing things stuff "
-    "something anything nothing everything someone anyone everyone way ways kind sort lot lots bit time times day "
+    "something anything nothing wait waits waiting everything someone anyone everyone way ways kind sort lot lots bit time times day "
     "days week weeks month months year years today yesterday tomorrow now recently soon always never still also "
     "even ever already again back much many first last next new old big little small long right wrong best better "
     "person people guy guys one two three keep keeps kept try trying tried help helps helped ask asked answer "
@@ -35,7 +50,11 @@ _CHATTER_TEXT = (
     "beaucoup chose choses faire fais font veux veut peux peut pouvez voudrais aimerais dire dit voir vois aller va "
     "vais vas aussi encore toujours jamais déjà maintenant hier demain aujourd hui jour jours semaine mois année "
     "fois quelque quelques tout toute tous toutes génial besoin temps gens fichier fichiers ligne lignes montre "
-    "trouve cherche "
+    "trouve cherche others together lucky excited proud thankful grateful words part parts second seconds minute "
+    "minutes hour hours ago moment moments asks happening happened around forward life world idea ideas place "
+    "example reason point être away once half done loading shape mark another worth write writes written wrote "
+    "created create creates set sets run runs running ran exit status end ends rest side number numbers word lance "
+    "affiche autre autres "
 )
 _CHATTER = frozenset(_CHATTER_TEXT.split())
 _DATES = frozenset(
@@ -94,15 +113,18 @@ def weights(texts: Sequence[str], language: str = "") -> dict[str, float]:
     return {word: (1 + math.log(count)) * (1 + math.log(spread[word])) for word, count in counted.items()}
 
 
-def key_terms(texts: Sequence[str], language: str = "", limit: int = 4) -> list[str]:
-    """Up to `limit` names of what the texts are about: phrases that come back, names, identifiers."""
+def key_terms(texts: Sequence[str], language: str = "", limit: int = 4, preferred: Collection[str] = ()) -> list[str]:
+    """Up to `limit` names of what the texts are about: phrases that come back, names, identifiers.
+
+    `preferred` are names, by the stems of their words, that count more where they occur.
+    """
     scores: dict[str, float] = {}
     forms: dict[str, Counter[str]] = {}
     for weight, name in _candidates(texts, language):
         key = " ".join(stem(part) for part in name.split())
         scores[key] = scores.get(key, 0.0) + weight
         forms.setdefault(key, Counter())[name] += 1
-    ranked = sorted(scores, key=lambda key: (-_rank(scores[key], key), key))
+    ranked = sorted(scores, key=lambda key: (-_rank(scores[key], key) * (2 if key in preferred else 1), key))
     chosen: list[str] = []
     for key in ranked:
         parts = set(key.split())
@@ -115,41 +137,64 @@ def key_terms(texts: Sequence[str], language: str = "", limit: int = 4) -> list[
 
 
 def _rank(score: float, key: str) -> float:
-    """A phrase of two words counts more than each alone, when it comes back."""
-    return score * (1.7 if " " in key else 1.0)
+    """A phrase of two words tells more than each of them."""
+    return score * (1.6 if " " in key else 1.0)
 
 
 def _candidates(texts: Sequence[str], language: str) -> list[tuple[float, str]]:
     found: list[tuple[float, str]] = []
     for text in texts:
         seen: Counter[str] = Counter()
-        for sentence in re.split(r"[.!?…;:,()\[\]{}«»“”\"\n]+(?=\s|$)|\n", text):
-            for phrase, weight in _phrases(sentence, language):
+        for part in _CLAUSE.split(_CALLED.sub(", ", text)):
+            for phrase, weight in _phrases(part, language):
                 seen[phrase.casefold()] += 1
                 # What one text repeats counts less than what several texts say.
                 found.append((weight / seen[phrase.casefold()], phrase))
     return found
 
 
-def _phrases(sentence: str, language: str) -> list[tuple[str, float]]:
-    """Single words and neighbouring pairs of words of a sentence."""
+def _phrases(clause: str, language: str) -> list[tuple[str, float]]:
+    """Names, identifiers, and what stands after an article: the last word of such a run, and its last two."""
     found: list[tuple[str, float]] = []
-    kept = set(words(sentence, language))
-    previous, end = "", -2
-    for number, match in enumerate(_WORD.finditer(sentence)):
+    kept = set(words(clause, language))
+    run: list[str] = []
+    after_article = False
+    first = True
+    end = 0
+    for match in _WORD.finditer(clause):
         word = _POSSESSIVE.sub("", _ELISION.sub("", match[0])).rstrip("-'’")
-        if (
-            word not in kept
-            or word.casefold() in _DATES
-            or (any(c.isdigit() for c in word) and not _IDENTIFIER.search(word))
-        ):
-            previous = ""
-            continue
-        named = number > 0 and word[0].isupper() and not word.isupper()
-        weight = 2.0 if _IDENTIFIER.search(word) else 1.5 if named else 1.0
-        if len(word) > 2:
-            found.append((word, weight))
-        if previous and match.start() - end == 1 and not _IDENTIFIER.search(previous + word):
-            found.append((f"{previous} {word}", weight))
-        previous, end = word, match.end()
+        elided = _ELISION.match(match[0]) is not None
+        if word in kept and _may_name(word) and (not run or match.start() - end == 1) and not (run and elided):
+            run.append(word)
+            after_article = after_article or elided
+        else:
+            found += _named(run, after_article, first=first)
+            first = False
+            run = [word] if word in kept and _may_name(word) else []
+            after_article = elided or match[0].casefold() in _ARTICLES if not run else elided
+        end = match.end()
+    return found + _named(run, after_article, first=first)
+
+
+def _may_name(word: str) -> bool:
+    return (
+        len(word) > 2
+        and word.casefold() not in _DATES
+        and not _PLACE.search(word)
+        and len(_LETTER.findall(word)) > 2
+        and (bool(_IDENTIFIER.search(word)) or not any(char.isdigit() for char in word))
+    )
+
+
+def _named(run: list[str], after_article: bool, *, first: bool) -> list[tuple[str, float]]:
+    """What a run of neighbouring words may name, with how likely it is a name of something."""
+    if not run:
+        return []
+    head = run[-1]
+    if _IDENTIFIER.search(head):
+        return [(head, 2.0)]
+    noun = 1.0 if after_article else 0.8 if head[0].isupper() and not first else 0.3
+    found = [(head, noun)]
+    if len(run) > 1 and not _IDENTIFIER.search(run[-2]):
+        found.append((f"{run[-2]} {head}", noun))
     return found

@@ -15,14 +15,14 @@ import msgspec
 from ragforge_tui.export import main_argument
 from ragforge_tui.memory.history import result_text
 from ragforge_tui.memory.summaries.phrases import Phrases
-from ragforge_tui.memory.summaries.sentences import ELLIPSIS, cut
+from ragforge_tui.memory.summaries.sentences import ELLIPSIS, cut, first_sentence
 from ragforge_tui.models import ToolCall, Turn
 
 _NUMBERED = re.compile(r"^\s*(\d+)\t", re.M)
 _HIT = re.compile(r"^([^\n:]+):(\d+):", re.M)
 _WRITTEN = re.compile(r"\(([+]\d+ -\d+) lines\)")
 _ALL_HITS = re.compile(r"^\[(\d+) matches in (\d+) files", re.M)
-_ARGUMENT_CHARS = 70
+_ARGUMENT_CHARS = 56
 _ERROR_CHARS = 90
 _OUTPUT_CHARS = 60
 _REASON_CHARS = 110
@@ -151,7 +151,7 @@ def _outcome(call: ToolCall, words: Phrases) -> str:
     if call.tool_name == "run_command":
         return _command_outcome(call, text, words)
     if not call.result.success:
-        return words.failed.format(cut(call.result.error or text, _ERROR_CHARS).rstrip("."))
+        return words.failed.format(cut(first_sentence(call.result.error or text), _ERROR_CHARS).rstrip("."))
     if call.tool_name == "read_file":
         numbers = _NUMBERED.findall(text)
         return words.lines.format(f"{numbers[0]}–{numbers[-1]}") if numbers else ""

@@ -6,8 +6,9 @@ summary. Nothing is invented: every statement is quoted from the turns or told f
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -25,24 +26,28 @@ from ragforge_tui.memory.summaries.draft import (
     limited,
 )
 from ragforge_tui.memory.summaries.phrases import Phrases, phrases
-from ragforge_tui.memory.summaries.sentences import cut, plain, sentences
+from ragforge_tui.memory.summaries.sentences import compress, cut, prose, sentences
+from ragforge_tui.memory.summaries.statements import statements
 from ragforge_tui.memory.topics import EXTRACTED_CONFIDENCE, topics_of
 from ragforge_tui.models import Finding, Summary, Turn
 
 EXTRACTIVE = "extractive"
 
-_QUESTION_CHARS = (60, 160)
-_ANSWER_CHARS = (70, 220)
 _MOST_SHOWN = 4
+_EXCHANGE_CHARS = 150
+"""An exchange told in fewer characters is cut to pieces."""
 _FEWEST_WORDS = 3
 _ALIKE = 0.6
+_SENTENCE_CHARS = 160
+_TELLING = 0.45
+"""A finding tells at least this share of what the best one does."""
 
 _ASKS = re.compile(
     r"\?\s*[\"'”’»)]*$|^(?:please |can you|could you|show|find|list|run|read|open|explain|what|where|when|who|which|"
     r"why|how|write|create|add|fix|change|replace|make|remove|rename|update|tell me|give me|help|search|look|check|use|"
     r"montre|trouve|liste|lance|lis|ouvre|explique|écris|crée|ajoute|corrige|change|remplace|fais|supprime|renomme|"
     r"dis|donne|aide|cherche|regarde|vérifie|utilise|que |qu['’]|quoi|où|quand|qui|quel|pourquoi|comment|peux-tu|"
-    r"pouvez)",
+    r"pouvez)\b",
     re.I,
 )
 _SPECIFIC = re.compile(r"\d|`|\w/\w|\w_\w|[a-z][A-Z]|\w\(\)|\.\w{2,4}\b")
@@ -51,6 +56,18 @@ _FILLER = re.compile(
     r"^(?:sure|of course|certainly|great|okay|ok|yes|no|thanks|thank you|you['’]re welcome|hi|hello|hey|wow|awesome|"
     r"glad|sorry|let me|i['’]ll|here (?:is|are)|i am the offline assistant|i['’]m the offline|"
     r"bien sûr|d'accord|merci|bonjour|salut|voici|je vais|je suis l['’]assistant)\b",
+    re.I,
+)
+_OWN = re.compile(r"\b(?:I|my|me|we|our|je|j['’]|mon|ma|mes|nous|notre|nos)\b", re.I)
+_YOURS = re.compile(r"\b(?:you|your|tu|te|ton|ta|tes|vous|votre|vos)\b", re.I)
+_WHEN = re.compile(
+    r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|since|until|hier|demain|dernier|dernière|prochaine?|depuis|"
+    r"one|two|three|four|five|six|seven|eight|nine|ten|deux|trois|quatre|cinq|dix)\b|\d",
+    re.I,
+)
+_EMPTY = re.compile(
+    r"^(?:sure|of course|certainly|great question|good question|okay|ok|thanks|thank you|hi|hello|hey|wow|awesome|"
+    r"bien sûr|d['’]accord|merci|bonjour|salut|voici)\b[^.!?]{0,40}[.!:]?$",
     re.I,
 )
 _PATH = re.compile(
@@ -72,12 +89,12 @@ class _Said(msgspec.Struct, frozen=True):
     score: float
 
 
-def extract(turns: Sequence[Turn], *, language: str = "") -> Draft:
-    """The summary of a run of turns."""
+def extract(turns: Sequence[Turn], *, language: str = "", known_topics: Collection[str] = ()) -> Draft:
+    """The summary of a run of turns; a topic known already is preferred to a new one."""
     texts = [text for turn in turns for _, text in _spoken(turn)]
-    language = language or language_of("\n".join(texts))
+    language = language or language_of_turns(turns)
     said = phrases(language)
-    weigh = weights([plain(text) for text in texts], language)
+    weigh = weights(texts, language)
     spoken = [_sentences(turn, weigh, language) for turn in turns]
     done = actions(turns, said)
     findings = _findings([one for per_turn in spoken for one in per_turn], said)
@@ -88,10 +105,17 @@ def extract(turns: Sequence[Turn], *, language: str = "") -> Draft:
         actions_summary=narrative(done, said, PART_CHARS),
         key_findings=findings,
         files_mentioned=files_of(turns),
-        topics=topics_of([plain(text) for text in texts], language),
+        topics=topics_of(texts, language, known=known_topics),
         made_by=EXTRACTIVE,
     )
     return limited(draft)
+
+
+def language_of_turns(turns: Sequence[Turn]) -> str:
+    """The language of the person; where they say too little, of all that was said."""
+    spoken = [said for turn in turns for said in _spoken(turn)]
+    asked = "\n".join(text for person, text in spoken if person)
+    return language_of(asked) or language_of("\n".join(text for _, text in spoken))
 
 
 def files_of(turns: Sequence[Turn]) -> list[str]:
@@ -101,7 +125,9 @@ def files_of(turns: Sequence[Turn]) -> list[str]:
     for turn in turns:
         for _, text in _spoken(turn):
             paths += [match for match in _PATH.findall(text) if _is_file(match)]
-    return list(dict.fromkeys(paths))[:MAX_FILES]
+    found = list(dict.fromkeys(paths))
+    # A bare name beside a path that ends in it is the same file.
+    return [path for path in found if not any(other.endswith(f"/{path}") for other in found)][:MAX_FILES]
 
 
 def _is_file(path: str) -> bool:
@@ -109,9 +135,9 @@ def _is_file(path: str) -> bool:
 
 
 def _spoken(turn: Turn) -> list[tuple[bool, str]]:
-    """What was said in a turn: (by the person, text)."""
+    """What was said in a turn, as prose: (by the person, text)."""
     return [
-        (message.role == "user", message.content)
+        (True, prose(message.content)) if message.role == "user" else (False, statements(message.content))
         for message in turn.messages
         if message.role in ("user", "assistant") and message.content and message.state != "superseded"
     ]
@@ -120,7 +146,7 @@ def _spoken(turn: Turn) -> list[tuple[bool, str]]:
 def _sentences(turn: Turn, weigh: dict[str, float], language: str) -> list[_Said]:
     found = []
     for person, text in _spoken(turn):
-        for place, sentence in enumerate(sentences(plain(text))):
+        for place, sentence in enumerate(sentences(text)):
             found.append(_Said(turn.turn_index, person, sentence, _score(sentence, place, weigh, language)))
     return found
 
@@ -135,7 +161,13 @@ def _score(sentence: str, place: int, weigh: dict[str, float], language: str) ->
     if place == 0:
         value *= 1.15
     if _FILLER.match(sentence):
-        value *= 0.4
+        value *= 0.5
+    if _OWN.search(sentence):
+        value *= 1.25
+    elif _YOURS.search(sentence):
+        value *= 0.6
+    if _WHEN.search(sentence):
+        value *= 1.2
     if sentence.endswith("?"):
         value *= 0.5
     if len(sentence) > FINDING_CHARS:
@@ -144,64 +176,100 @@ def _score(sentence: str, place: int, weigh: dict[str, float], language: str) ->
 
 
 def _conversation(turns: Sequence[Turn], spoken: Sequence[list[_Said]], said: Phrases) -> str:
-    """The exchanges that tell most, in order: what was asked or said, and the answer's best sentence."""
+    """The exchanges that tell most, in order: what was asked or said, and what came back."""
     told = {i: max((one.score for one in spoken[i]), default=0.0) for i in range(len(turns)) if spoken[i]}
-    if not told:
-        return ""
-    shown = sorted(sorted(told, key=lambda i: (-told[i], i))[:_MOST_SHOWN])
-    for count in range(len(shown), 0, -1):
-        kept = sorted(sorted(shown, key=lambda i: (-told[i], i))[:count])
-        room = PART_CHARS // count
-        text = " ".join(_exchange(spoken[i], said, first=i == kept[0], room=room) for i in kept)
-        if len(text) <= PART_CHARS:
+    ranked = sorted(told, key=lambda i: (-told[i], i))[:_MOST_SHOWN]
+    for count in range(len(ranked), 0, -1):
+        kept = sorted(ranked[:count])
+        text = " ".join(_exchange(spoken[i], said, first=i == kept[0], room=PART_CHARS // count - 1) for i in kept)
+        if len(text) <= PART_CHARS and PART_CHARS // count >= _EXCHANGE_CHARS:
             return text
-    return cut(text, PART_CHARS)
+    return cut(_exchange(spoken[ranked[0]], said, first=True, room=PART_CHARS), PART_CHARS) if ranked else ""
 
 
 def _exchange(spoken: list[_Said], said: Phrases, *, first: bool, room: int) -> str:
-    room -= 45
-    question = _question([one for one in spoken if one.person])
-    replies = [one for one in spoken if not one.person]
-    asked = bool(_ASKS.search(question))
-    answer = _answer(replies, min(max(room * 3 // 5, _ANSWER_CHARS[0]), _ANSWER_CHARS[1]))
-    question = cut(question, min(max(room - len(answer), _QUESTION_CHARS[0]), _QUESTION_CHARS[1]))
-    if not question:
-        return _ended(answer)
+    wish = _wish([one for one in spoken if one.person])
+    replies = [one for one in spoken[spoken.index(wish) if wish else 0 :] if not one.person]
+    if wish is None:
+        return _ended(_from_best(replies, room))
+    asked = bool(_ASKS.search(wish.text))
     opening = (said.asked if asked else said.said) if first else said.then_asked if asked else said.then_said
-    text = opening.format(said.quote.format(question))
-    return _ended(text + (said.answer.format(answer) if answer else said.no_answer))
+    room -= len(opening) + len(said.quote) + len(said.answer) - 6
+    start = _reply(replies, wish, asked=asked)
+    if start is None:
+        text = opening.format(said.quote.format(compress(wish.text, room)))
+        return _ended(text if replies else text + said.no_answer)
+    question = compress(wish.text, max(room * 2 // 5, room - len(start.text)))
+    return _ended(
+        opening.format(said.quote.format(question))
+        + said.answer.format(_going_on(replies, start, room - len(question)))
+    )
 
 
 def _ended(text: str) -> str:
-    return text if text.endswith((".", "!", "?", "…", "”", "»")) else f"{text}."
+    return text if not text or text.endswith((".", "!", "?", "…", "”", "»")) else f"{text}."
 
 
-def _question(own: list[_Said]) -> str:
-    """What the person wanted: the question or wish, else what they said that tells most."""
-    wishes = [one for one in own if _ASKS.search(one.text) and len(one.text.split()) > 1]
-    best = max(wishes or own, key=lambda one: one.score, default=None)
-    return best.text if best else ""
+def _wish(own: list[_Said]) -> _Said | None:
+    """What the person wanted: the question or wish that tells most, else what they said that does."""
+    best = max(own, key=lambda one: one.score, default=None)
+    wish = max((one for one in own if _ASKS.search(one.text)), key=lambda one: one.score, default=None)
+    return wish if wish is not None and (best is None or wish.score > 0 or best.score == 0) else best
 
 
-def _answer(replies: list[_Said], limit: int) -> str:
+def _reply(replies: list[_Said], wish: _Said, *, asked: bool) -> _Said | None:
+    """Where the answer begins: at its first sentence that is one; on a statement, only a reply that tells as much."""
+    if asked:
+        plainly = [one for one in replies if not one.text.endswith("?") and not _EMPTY.match(one.text)]
+        return next(iter(plainly or replies), None)
     best = max(replies, key=lambda one: one.score, default=None)
-    return cut(best.text, limit) if best else ""
+    return best if best is not None and best.score >= wish.score and not best.text.endswith("?") else None
+
+
+def _going_on(replies: list[_Said], start: _Said, room: int) -> str:
+    """From a sentence on as many as there is room for."""
+    text = compress(start.text, room)
+    for one in replies[replies.index(start) + 1 :]:
+        if len(text) + len(one.text) + 1 > room or one.text.endswith("?"):
+            break
+        text = f"{text} {one.text}"
+    return text
+
+
+def _from_best(replies: list[_Said], room: int) -> str:
+    best = max(replies, key=lambda one: one.score, default=None)
+    return compress(best.text, room) if best else ""
 
 
 def _findings(spoken: list[_Said], said: Phrases) -> list[Finding]:
     """The sentences that tell most, none like another, in the order they were said."""
     chosen: list[_Said] = []
+    least = max((one.score for one in spoken), default=0.0) * _TELLING
     for one in sorted(spoken, key=lambda s: (-s.score, s.turn, s.text)):
-        if one.score <= 0 or one.text.endswith("?") or any(_alike(one.text, other.text) for other in chosen):
+        if (
+            one.score <= least
+            or _is_list(one.text)
+            or one.text.endswith("?")
+            or any(_alike(one.text, other.text) for other in chosen)
+        ):
             continue
         chosen.append(one)
         if len(chosen) == MAX_FINDINGS:
             break
     chosen.sort(key=lambda s: spoken.index(s))
     return [
-        Finding(text=said.person.format(said.quote.format(one.text)) if one.person else one.text, turns=[one.turn])
+        Finding(text=_attributed(compress(one.text, FINDING_CHARS - 30), said, person=one.person), turns=[one.turn])
         for one in chosen
     ]
+
+
+def _is_list(text: str) -> bool:
+    """Whether a text only begins to list things."""
+    return text.endswith(", …") and not text.startswith("`")
+
+
+def _attributed(text: str, said: Phrases, *, person: bool) -> str:
+    return said.person.format(said.quote.format(text)) if person else text
 
 
 def _alike(a: str, b: str) -> bool:
@@ -210,28 +278,68 @@ def _alike(a: str, b: str) -> bool:
 
 
 def extract_over(children: Sequence[Summary], *, language: str = "") -> Draft:
-    """The summary of consecutive summaries."""
+    """The summary of consecutive summaries: what each stretch of them was about, then what else was found."""
     texts = [f"{child.conversation_summary} {' '.join(f.text for f in child.key_findings)}" for child in children]
     language = language or language_of("\n".join(texts))
     said = phrases(language)
-    findings = [finding for child in children for finding in child.key_findings]
-    weigh = weights([finding.text for finding in findings] or texts, language)
-    ranked = sorted(findings, key=lambda f: (-_score(f.text, 1, weigh, language), f.turns))
+    weigh = weights([finding.text for child in children for finding in child.key_findings] or texts, language)
     chosen: list[Finding] = []
-    for finding in ranked:
-        if not any(_alike(finding.text, other.text) for other in chosen):
-            chosen.append(finding)
-        if len(chosen) == MAX_FINDINGS:
-            break
+    course = []
+    for stretch in _stretches(children):
+        first, last = stretch[0].start_turn_index, stretch[-1].end_turn_index
+        best = _best_findings(stretch, weigh, language, 1, chosen)
+        text = best[0].text if best else stretch[0].conversation_summary
+        course.append((said.turns.format(first, last) if last > first else said.turn.format(first), text))
+        chosen += best
+    room = PART_CHARS // len(course) - 16
+    rest = _best_findings(children, weigh, language, MAX_FINDINGS, chosen)
     draft = Draft(
-        conversation_summary=_course([child.conversation_summary for child in children], said),
-        actions_summary=_course([child.actions_summary for child in children if child.actions_summary], said),
-        key_findings=sorted(chosen, key=lambda f: f.turns),
+        conversation_summary=" ".join(_ended(f"{label}: {compress(text, room)}") for label, text in course),
+        actions_summary=_acts([child.actions_summary for child in children], said, PART_CHARS),
+        key_findings=sorted(rest or chosen, key=lambda f: f.turns),
         files_mentioned=joined_files(children),
         topics=_joined_topics(children) or topics_of(texts, language),
         made_by=EXTRACTIVE,
     )
     return limited(draft)
+
+
+def _stretches(children: Sequence[Summary]) -> list[Sequence[Summary]]:
+    """Consecutive groups of about the same number, at most `_MOST_SHOWN`."""
+    count = min(_MOST_SHOWN, len(children))
+    bounds = [len(children) * i // count for i in range(count + 1)]
+    return [children[start:end] for start, end in itertools.pairwise(bounds)]
+
+
+def _best_findings(
+    children: Sequence[Summary], weigh: dict[str, float], language: str, limit: int, known: Sequence[Finding]
+) -> list[Finding]:
+    """The findings that tell most, none like another or like those known."""
+    chosen: list[Finding] = []
+    findings = [finding for child in children for finding in child.key_findings]
+    for finding in sorted(findings, key=lambda f: (-_score(f.text, 1, weigh, language), f.turns)):
+        if not any(_alike(finding.text, other.text) for other in (*known, *chosen)):
+            chosen.append(finding)
+        if len(chosen) == limit:
+            break
+    return chosen
+
+
+def _acts(texts: Sequence[str], said: Phrases, limit: int) -> str:
+    """Sentences about actions, as many as there is room for: changes and failures before looks, in their order."""
+    acts = list(dict.fromkeys(sentence for text in texts for sentence in sentences(text)))
+    changes, failures = (
+        re.compile("|".join(rf"\b{re.escape(getattr(said, name).partition('{')[0].strip())}" for name in names), re.I)
+        for names in (("created", "wrote", "edited", "ran"), ("failed",))
+    )
+    rank = [0 if changes.search(act) else 1 if failures.search(act) else 2 for act in acts]
+    kept: set[int] = set()
+    room = limit
+    for index in sorted(range(len(acts)), key=lambda i: (rank[i], i)):
+        if len(acts[index]) < room:
+            kept.add(index)
+            room -= len(acts[index]) + 1
+    return " ".join(acts[i] for i in sorted(kept)) or (cut(acts[0], limit) if acts else "")
 
 
 def _joined_topics(children: Sequence[Summary]) -> list[ProposedTopic]:
@@ -254,19 +362,17 @@ def joined_files(children: Sequence[Summary]) -> list[str]:
     return sorted(counted, key=lambda path: -counted[path])[:MAX_FILES]
 
 
-def _course(texts: Sequence[str], said: Phrases) -> str:
-    """Beginning, middle and end of a course of things."""
-    if len(texts) < 2:
-        return texts[0] if texts else ""
-    picked = [(said.first, texts[0]), (said.last, texts[-1])]
-    if len(texts) > 2:
-        picked.insert(1, (said.later, texts[len(texts) // 2]))
-    room = PART_CHARS // len(picked) - 14
-    return " ".join(_ended(opening.format(cut(text, room))) for opening, text in picked)
+def extract_conversation(
+    frontier: Sequence[Summary], recent: Sequence[Turn], *, goal: str = "", language: str = ""
+) -> str:
+    """Two or three sentences on a whole conversation: what it is about, what was done, what was found.
 
-
-def extract_conversation(frontier: Sequence[Summary], recent: Sequence[Turn], *, language: str = "") -> str:
-    """Two or three sentences on a whole conversation: what it is about, what was done, what was found."""
+    Args:
+        frontier: The summaries nothing summarises.
+        recent: Turns after them.
+        goal: What the person said first.
+        language: Its language, as far as it is known.
+    """
     drafts = [extract_over(frontier, language=language)] if frontier else []
     if recent:
         drafts.append(extract(recent, language=language))
@@ -274,16 +380,24 @@ def extract_conversation(frontier: Sequence[Summary], recent: Sequence[Turn], *,
         return ""
     language = language or language_of(" ".join(draft.conversation_summary for draft in drafts))
     said = phrases(language)
-    names = list(dict.fromkeys(topic.name for draft in drafts for topic in draft.topics))[:4]
-    room = PART_CHARS // 3
-    parts = []
-    if names:
-        listed = ", ".join(names[:-1]) + f" {said.conjunction} {names[-1]}" if len(names) > 1 else names[0]
-        parts.append(cut(said.about.format(listed), room))
-    else:
-        parts.append(cut(drafts[0].conversation_summary, room))
-    if done := next((draft.actions_summary for draft in reversed(drafts) if draft.actions_summary), ""):
-        parts.append(_ended(said.done.format(cut(done, room))))
-    if found := next((draft.key_findings for draft in drafts if draft.key_findings), []):
-        parts.append(_ended(said.found.format(cut(found[0].text, room))))
+    parts = [_about(drafts, goal, said)]
+    acted = [summary.actions_summary for summary in frontier] + [draft.actions_summary for draft in drafts[-1:]]
+    if done := _acts([text for text in acted if text], said, _SENTENCE_CHARS):
+        parts.append(_ended(said.done.format(done)))
+    findings = [finding for draft in drafts for finding in draft.key_findings]
+    weigh = weights([finding.text for finding in findings], language)
+    if best := max(findings, key=lambda f: _score(f.text, 1, weigh, language), default=None):
+        parts.append(_ended(said.found.format(compress(best.text, _SENTENCE_CHARS))))
     return cut(" ".join(parts), PART_CHARS)
+
+
+def _about(drafts: Sequence[Draft], goal: str, said: Phrases) -> str:
+    """What was discussed: the topics, and what it began with."""
+    names = list(dict.fromkeys(topic.name for draft in drafts for topic in draft.topics))[:MAX_TOPICS]
+    if not names:
+        return compress(drafts[0].conversation_summary, _SENTENCE_CHARS)
+    listed = f"{', '.join(names[:-1])} {said.conjunction} {names[-1]}" if len(names) > 1 else names[0]
+    first = compress(next(iter(sentences(prose(goal))), ""), _SENTENCE_CHARS - len(listed) - 20)
+    if not first:
+        return said.about.format(listed)
+    return _ended(said.about.format(listed).rstrip(".") + said.began.format(said.quote.format(first)))

@@ -17,12 +17,13 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
     then_asked: str
     then_said: str
     answer: str
+    reply: str
     no_answer: str
     interrupted: str
-    first: str
-    later: str
-    last: str
+    turn: str
+    turns: str
     about: str
+    began: str
     done: str
     found: str
     person: str
@@ -55,14 +56,15 @@ _EN = Phrases(
     asked="The person asked: {}",
     said="The person said: {}",
     then_asked="Then: {}",
-    then_said="Then said: {}",
+    then_said="Then the person said: {}",
     answer="; the answer: {}",
+    reply="; the reply: {}",
     no_answer="; there was no answer",
     interrupted=" (interrupted)",
-    first="First: {}",
-    later="Then: {}",
-    last="At last: {}",
+    turn="Turn {}",
+    turns="Turns {}–{}",
     about="About {}.",
+    began="; it began with {}",
     done="Done: {}",
     found="Found: {}",
     person="The person: {}",
@@ -95,14 +97,15 @@ _FR = Phrases(
     asked="La personne a demandé : {}",
     said="La personne a dit : {}",
     then_asked="Puis : {}",
-    then_said="Puis a dit : {}",
+    then_said="Puis la personne a dit : {}",
     answer=" ; la réponse : {}",
+    reply=" ; en retour : {}",
     no_answer=" ; sans réponse",
     interrupted=" (interrompue)",
-    first="D'abord : {}",
-    later="Ensuite : {}",
-    last="Enfin : {}",
+    turn="Tour {}",
+    turns="Tours {}–{}",
     about="Il est question de {}.",
+    began=" ; tout a commencé par {}",
     done="Fait : {}",
     found="Trouvé : {}",
     person="La personne : {}",

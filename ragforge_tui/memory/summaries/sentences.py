@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.M | re.S)
+FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.M | re.S)
 _TABLE_ROW = re.compile(r"^[ \t]*\|.*$|^[ \t:|-]*\|[ \t:|-]+$", re.M)
 _RULE = re.compile(r"^[ \t]*(?:[-*_=][ \t]*){3,}$", re.M)
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$", re.M)
 _BULLET = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)]|>)[ \t]+(?:\[[ xX]\][ \t]+)?", re.M)
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
-_EMPHASIS = re.compile(r"(\*\*\*|\*\*|__|~~)(?=\S)(.+?)(?<=\S)\1", re.S)
+_EMPHASIS = re.compile(r"(\*\*\*|\*\*|__(?!\w+__)|~~)(?=\S)(.+?)(?<=\S)\1", re.S)
 _ITALIC = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![\w*])")
 _TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,100}>")
 
@@ -23,24 +23,35 @@ _END = re.compile(
 _ABBREVIATION = re.compile(
     r"\b(?:[A-Z]|e\.g|i\.e|etc|vs|cf|approx|nos?|fig|Mrs?|Ms|Dr|Prof|St|Jr|Mme|p\. ?ex|env|ex|z\.B|bzw|ca|Nr|Sra?)\.$"
 )
+_OPENER = re.compile(
+    r"^(?:(?:yes|yeah|yep|no|nope|ok|okay|so|well|wow|oh|ah|hey|hi|hello|thanks|thank you|sure|of course|great|right|"
+    r"absolutely|definitely|actually|honestly|also|and|but|oui|non|alors|eh bien|bon|merci|bonjour|salut|d['’]accord|"
+    r"bien sûr|en fait|et|mais)\b(?:,? (?-i:[A-ZÀ-Þ])[\w'’-]+(?=\s*[,!.–-]))?"
+    r"\s*(?:[!.:–-]|,(?! (?:for|to|that|de|pour|d['’])\b))\s*|(?:and|but|so|et|mais) (?=\w))",
+    re.I,
+)
+_CLAUSE_END = re.compile(r"[,;:](?=\s)|\s[–—-]\s")
 ELLIPSIS = "…"
+
+
+def prose(text: str) -> str:
+    """What a person typed as prose: without code blocks; one paragraph a line. Marks stay: they may be meant."""
+    return _lines(_BULLET.sub("", FENCE.sub("\n", text)))
 
 
 def plain(text: str) -> str:
     """The prose of a Markdown text: without code blocks, tables and marks; one paragraph a line."""
-    text = _FENCE.sub("\n", text)
+    text = FENCE.sub("\n", text)
     text = _RULE.sub("", _TABLE_ROW.sub("", text))
     text = _HEADING.sub(lambda m: f"{m[1]}\n" if m[1] else "", text)
     text = _BULLET.sub("", text)
     text = _LINK.sub(r"\1", text)
     text = _ITALIC.sub(r"\1", _EMPHASIS.sub(r"\2", text))
-    text = _TAG.sub("", text)
+    return _lines(_TAG.sub("", text))
+
+
+def _lines(text: str) -> str:
     return "\n".join(line for line in (" ".join(line.split()) for line in text.splitlines()) if line)
-
-
-def code_blocks(text: str) -> list[str]:
-    """What stands in fences."""
-    return ["\n".join(match[0].splitlines()[1:-1]) for match in _FENCE.finditer(text)]
 
 
 def sentences(text: str) -> list[str]:
@@ -68,12 +79,36 @@ def cut(text: str, limit: int) -> str:
             break
         kept = longer
     if len(kept) >= limit // 2:
-        return kept
-    head = text[: limit - 1]
+        return _closed(kept)[:limit]
+    head = text[: limit - 3]
     space = head.rfind(" ")
     if space > limit // 2:
         head = head[:space]
-    return head.rstrip(" ,;:–—-(«“\"'") + ELLIPSIS
+    return _closed(head.rstrip(" ,;:–—-(«“\"'") + ELLIPSIS)
+
+
+def compress(sentence: str, limit: int) -> str:
+    """A sentence without what only opens it, cut at the end of a clause when it is too long."""
+    text = " ".join(sentence.split())
+    for _ in range(3):
+        shorter = _OPENER.sub("", text)
+        if shorter == text or len(shorter.split()) < 3:
+            break
+        text = shorter[:1].upper() + shorter[1:]
+    if len(text) <= limit:
+        return text
+    ends = [match.start() for match in _CLAUSE_END.finditer(text[: limit - 3])]
+    if ends and ends[-1] >= limit // 2:
+        return _closed(text[: ends[-1]].rstrip(" ,;:–—-") + ELLIPSIS)
+    return cut(text, limit)
+
+
+def _closed(text: str) -> str:
+    """A cut text with the end marks of the quotations it opens."""
+    for opening, closing in (("“", "”"), ("« ", " »")):
+        if text.count(opening.strip()) > text.count(closing.strip()):
+            text += closing
+    return text
 
 
 def _split(line: str) -> list[str]:

@@ -37,6 +37,7 @@ from ragforge_tui.memory.summaries.extractive import (
     extract_over,
     files_of,
     joined_files,
+    language_of_turns,
 )
 from ragforge_tui.memory.summaries.plan import Due, Pending, frontier, next_due, pending
 from ragforge_tui.memory.summaries.sentences import cut
@@ -51,7 +52,6 @@ ATTEMPTS = 2
 MAX_TOOLS = 20
 _KNOWN_TOPICS = 40
 _RECENT_TURNS = 20
-_LANGUAGE_SAMPLE = 400
 
 
 class Summarizer:
@@ -124,7 +124,7 @@ class Summarizer:
     async def _until_done(self, conversation_id: str, made: list[Summary]) -> None:
         tree, sizes = await self._state(conversation_id)
         while due := next_due(tree, sizes, self._settings):
-            stored = await self._make(conversation_id, due)
+            stored = await self._make(conversation_id, due, tree)
             if stored is None:
                 # Somebody else was first: go on from what is there.
                 tree, sizes = await self._state(conversation_id)
@@ -132,13 +132,13 @@ class Summarizer:
             made.append(stored)
             tree = frontier_marked([*tree, stored])
 
-    async def _make(self, conversation_id: str, due: Due) -> Summary | None:
+    async def _make(self, conversation_id: str, due: Due, tree: Sequence[Summary]) -> Summary | None:
         started = SummaryStarted(
             conversation_id=conversation_id, level=due.level, start_turn_index=due.start, end_turn_index=due.end
         )
         self._emit(started)
         try:
-            draft, tools = await self._written(conversation_id, due)
+            draft, tools = await self._written(conversation_id, due, tree)
             summary = _summary(conversation_id, due, draft, tools)
             stored = await self._store.store_summary(summary, draft.topics, draft.links)
         except (GraphError, asyncio.CancelledError) as error:
@@ -151,13 +151,13 @@ class Summarizer:
             self._emit(SummaryCreated(conversation_id=conversation_id, summary=stored))
         return stored
 
-    async def _written(self, conversation_id: str, due: Due) -> tuple[Draft, list[str]]:
+    async def _written(self, conversation_id: str, due: Due, tree: Sequence[Summary]) -> tuple[Draft, list[str]]:
         """What the summary says, and the tools its turns used."""
         if due.level > 1:
             return await self._over_summaries(conversation_id, due)
         turns = await self._store.turns(conversation_id, start=due.start, end=due.end + 1)
         tools = list(dict.fromkeys(call.tool_name for _, call in calls_of(turns)))[:MAX_TOOLS]
-        language = language_of("\n".join(_sample(turn) for turn in turns))
+        language = language_of_turns(turns)
         if self._model is not None:
             known = await self._known_topics(conversation_id)
             messages = prompt.over_turns(
@@ -169,7 +169,8 @@ class Summarizer:
                 if tools and not draft.actions_summary:
                     draft.actions_summary = (await asyncio.to_thread(extract, turns, language=language)).actions_summary
                 return draft, tools
-        return await asyncio.to_thread(extract, turns, language=language), tools
+        names = list(dict.fromkeys(name for summary in tree if summary.level == 1 for name in summary.topics))
+        return await asyncio.to_thread(extract, turns, language=language, known_topics=names), tools
 
     async def _over_summaries(self, conversation_id: str, due: Due) -> tuple[Draft, list[str]]:
         tools = list(dict.fromkeys(tool for child in due.children for tool in child.tools_used))[:MAX_TOOLS]
@@ -242,22 +243,23 @@ class Summarizer:
         _, last = await self._store.turn_range(conversation_id)
         first = max(chosen_end(tree, 1) + 1, last - _RECENT_TURNS + 1)
         recent = await self._store.turns(conversation_id, start=first, end=last + 1)
-        top = frontier(tree)
-        text = await self._conversation_text(top, recent)
+        begun = await self._store.turns(conversation_id, start=1, end=2)
+        goal = next((m.content for turn in begun for m in turn.messages if m.role == "user"), "")
+        text = await self._conversation_text(frontier(tree), recent, goal)
         if text:
             changed = await self._store.set_conversation_summary(conversation_id, text)
             self._emit(ConversationChanged(conversation=changed))
         return text
 
-    async def _conversation_text(self, top: Sequence[Summary], recent: Sequence[Turn]) -> str:
-        language = language_of("\n".join([*(s.conversation_summary for s in top), *map(_sample, recent)]))
+    async def _conversation_text(self, top: Sequence[Summary], recent: Sequence[Turn], goal: str) -> str:
+        language = language_of("\n".join([goal, *(s.conversation_summary for s in top)])) or language_of_turns(recent)
         if self._model is not None and (top or recent):
             material = "\n\n".join([*map(prompt.format_summary, top), *map(prompt.format_turn, recent)])
             messages = prompt.over_conversation(material, language=language, window=self._model.context_window)
             answer = clean_text(await self._complete(self._model, messages))
             if answer and not answer.startswith(("{", "[", "<<<")):
                 return cut(answer, PART_CHARS)
-        return await asyncio.to_thread(extract_conversation, top, recent, language=language)
+        return await asyncio.to_thread(extract_conversation, top, recent, goal=goal, language=language)
 
 
 def _failed(started: SummaryStarted, reason: str) -> SummaryFailed:
@@ -268,11 +270,6 @@ def _failed(started: SummaryStarted, reason: str) -> SummaryFailed:
         end_turn_index=started.end_turn_index,
         reason=reason,
     )
-
-
-def _sample(turn: Turn) -> str:
-    """Enough of what was said in a turn to tell its language."""
-    return "\n".join(message.content[:_LANGUAGE_SAMPLE] for message in turn.messages if message.state != "superseded")
 
 
 def _summary(conversation_id: str, due: Due, draft: Draft, tools: list[str]) -> Summary:

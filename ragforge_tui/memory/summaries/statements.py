@@ -1,0 +1,67 @@
+"""What an answer states: its prose; where it only quotes code or output, what that says of itself.
+
+Used by the extractive writer. Lists of places and quotations from the memory are evidence, not statements: they are
+looked at only when there is nothing else. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ragforge_tui.memory.summaries.sentences import ELLIPSIS, FENCE, plain, sentences
+
+_INTRODUCTION = re.compile(r"\A(?:I am the offline assistant|Je suis l['’]assistant hors ligne)[^\n]*\n*")
+"""What the built-in assistant says of itself in its first answer."""
+_MEMORY = re.compile(r"^(?:From the memory|Dans la mémoire) ?:\s*\n+(?=`{3})", re.M)
+_EVIDENCE = re.compile(r"^[ \t]*[-*] (?:`[^`\n]+:\d+`.*|(?:you|me|vous|moi) ?:.*|`[^`\n ]+`)$", re.M)
+_HEADING = re.compile(r"^[^\n`]{1,40}:[ \t]*$", re.M)
+_MARKS = re.compile(r"`[^`\n]*`")
+_PLACE = re.compile(r"^(`[^`\n]+:\d+(?:-\d+)?`)[ \t]*\n+(?=\S)", re.M)
+_COMMAND = re.compile(r"^(`[^`\n]+`)[ \t]*\n+(?=\S)", re.M)
+_NUMBER = re.compile(r"^\s*\d+\t")
+_DEFINED = re.compile(
+    r"^[ \t]*(?:(?:export|pub|public|private|static|async|default)\s+)*(?:def|class|function|func|fn|struct|interface|"
+    r"type|trait|enum)\s+([\w.]+)",
+    re.M,
+)
+_COMMENT = re.compile(
+    r'"""\s*([^"]{8,}?)(?:"""|\Z)|/\*\*?\s*(.{8,}?)\*/|^[ \t]*(?:#|//)[ \t]*(\S[^\n]{8,})$', re.M | re.S
+)
+_LETTERS = re.compile(r"[^\W\d_]{2}")
+_SAYS_ENOUGH = 6
+_LISTED = 3
+
+
+def statements(text: str) -> str:
+    """The prose of an answer, one paragraph a line."""
+    text = _INTRODUCTION.sub("", text, count=1)
+    memory = _MEMORY.search(text)
+    own = _EVIDENCE.sub("", text[: memory.start()] if memory else text)
+    said = _without_headings(plain(own))
+    if len(_MARKS.sub("", said).split()) >= _SAYS_ENOUGH:
+        return said
+    digest = plain(_COMMAND.sub(r"\1: ", _PLACE.sub(r"\1 ", FENCE.sub(_digest, own))))
+    return _without_headings(digest) or _without_headings(plain(text)) or plain(text)
+
+
+def _without_headings(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not _HEADING.match(line))
+
+
+def _digest(block: re.Match[str]) -> str:
+    """What a block says of itself: what it defines first with its comment, else its first lines."""
+    numbered = [line for line in block[0].splitlines()[1:-1] if line.strip()]
+    lines = [_NUMBER.sub("", line) for line in numbered]
+    text = "\n".join(lines)
+    name = _DEFINED.search(text)
+    # The comment of what is defined comes after its name; a module's or a file's stands before any.
+    comment = (name and _COMMENT.search(text, name.end())) or _COMMENT.search(text)
+    if comment is not None:
+        doc = sentences(" ".join(next(group for group in comment.groups() if group).split()))[0]
+        return f"`{name[1]}`: {doc}\n" if name and comment.start() > name.start() else f"{doc}\n"
+    if name:
+        return f"`{name[1]}`.\n"
+    if lines != numbered:
+        return "\n"
+    shown = [" ".join(line.split()) for line in lines if _LETTERS.search(line) and not line.startswith("[Exit status")]
+    return ", ".join(shown[:_LISTED]) + (f", {ELLIPSIS}" if len(shown) > _LISTED else "") + "\n"
