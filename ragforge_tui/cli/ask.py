@@ -53,6 +53,8 @@ from ragforge_tui.protocol import (
     SendMessage,
 )
 
+SETTLE_SECONDS = 30.0
+"""How long the process stays to store vectors and summaries that are due; what is left is done at the next start."""
 CANCEL_SECONDS = 10.0
 """How long a cancelled turn may take to store what came."""
 
@@ -80,7 +82,10 @@ def ask(
         raise typer.BadParameter("there is nothing to ask.", param_hint="TEXT")
     loaded = settings(ctx, config=config, workspace=workspace, graph=graph, model=model, persona=persona)
     end = with_engine(
-        loaded, lambda engine: _turn(engine, text, resume or "", persona or "", json=json), approve_all=yes
+        loaded,
+        lambda engine: _turn(engine, text, resume or "", persona or "", json=json),
+        approve_all=yes,
+        settle_seconds=SETTLE_SECONDS,
     )
     if isinstance(end, TurnFailed):
         complain(end.error.sentence())

@@ -12,12 +12,14 @@ from ragforge_tui.cli.common import ConversationArgument, JsonFlag, with_memory
 from ragforge_tui.cli.output import local_time, say, say_json, shorten, table
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.export import to_markdown
+from ragforge_tui.export.context import context_text
 from ragforge_tui.models import Conversation, ConversationExport, ConversationFilter, SearchHit
 from ragforge_tui.protocol import (
     ArchiveConversation,
     DeleteConversation,
     Engine,
     ExportConversation,
+    FetchContext,
     ListConversations,
     OpenConversation,
     RestoreConversation,
@@ -73,8 +75,23 @@ def sessions(
     )
 
 
-def show(ctx: typer.Context, id: ConversationArgument, json: JsonFlag = False) -> None:
-    """Print a whole conversation."""
+def show(
+    ctx: typer.Context,
+    id: ConversationArgument,
+    context: Annotated[
+        int | None,
+        typer.Option("--context", metavar="TURN", min=0, help="What the model was sent in this turn; 0: the last one."),
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Print a whole conversation, or what a turn's request held."""
+    if context is not None:
+        record = with_memory(ctx, lambda engine: engine.request(FetchContext(conversation_id=id, turn_index=context)))
+        if json:
+            say_json(record)
+        else:
+            say(context_text(record))
+        return
     export = with_memory(ctx, lambda engine: engine.request(ExportConversation(ref=id)))
     if json:
         say_json(shown(export))

@@ -59,6 +59,7 @@ class ConversationAgent:
         self.workspace = Path(loaded.workspace)
         state, data = Path(loaded.paths.state), Path(loaded.paths.data)
         self.closing = False
+        self._interactive = interactive
         self._subscribers: list[asyncio.Queue[Event]] = []
         self.recorder = Recorder(Journal(state / "journal"))
         self._graph = GraphLink(loaded, self.emit, self._graph_came)
@@ -257,7 +258,8 @@ class ConversationAgent:
             end = record.next_turn
             newest = await store.turns(record.uuid, start=max(1, end - max(turns, 1)), end=end)
             self._open[record.uuid] = conversation = Conversation(self, record, newest)
-            conversation.memory.start()
+            if self._interactive:
+                conversation.memory.start()
         return self._open[record.uuid]
 
     def opened(self, conversation_id: str) -> Conversation | None:

@@ -253,6 +253,7 @@ class Conversation:
             char_count=len(content),
             token_count=len(content) // CHARS_PER_TOKEN,
         )
+        self.memory.start()
         message = await self._agent.recorder.begin_turn(message)
         self._count(message)
         turn = Turn(turn_index=message.turn_index, messages=[message])

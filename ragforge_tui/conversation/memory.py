@@ -36,12 +36,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+LOAD_SECONDS = 10.0
+"""How long the first request after a resume waits until what is known of the conversation is loaded."""
 RECALL_SECONDS = 2.0
 """How long a request waits for what is recalled; a slow graph must not hold up the answer."""
 
 
 class ConversationMemory:
-    """The memory of one open conversation.
+    """The memory of one open conversation. Switched off, it still makes turns searchable, and nothing else.
 
     Args:
         record: The conversation, shared with whoever talks in it.
@@ -66,6 +68,7 @@ class ConversationMemory:
         self._worker: asyncio.Task[None] | None = None
         self._idle = asyncio.Event()
         self._idle.set()
+        self._loaded = asyncio.Event()
         self._caught_up = record.next_turn == 1
         self.given_title = ""
         """The title made of the first line: replaced by a better one as long as the person gave no other."""
@@ -109,6 +112,8 @@ class ConversationMemory:
     ) -> Recalled:
         """What recall finds in time; nothing when the graph fails meanwhile, which is logged, not said."""
         try:
+            async with asyncio.timeout(LOAD_SECONDS):
+                await self._loaded.wait()
             async with asyncio.timeout(RECALL_SECONDS):
                 return await self._recall.recall(
                     query, exclude=exclude, max_tokens=max_tokens, own=own, exclude_summaries=summaries
@@ -121,16 +126,15 @@ class ConversationMemory:
 
     def start(self) -> None:
         """Begin to load what is known, and to catch up with what is not."""
-        if self._settings.enabled and self._worker is None:
+        if self._worker is None:
             self._idle.clear()
             self._worker = asyncio.create_task(self._work(), name=f"memory {self._record.uuid[:8]}")
 
     def turn_ended(self, turn: Turn) -> None:
         """Take a finished turn in, later."""
-        if self._settings.enabled:
-            self._idle.clear()
-            self._ended.put_nowait(turn)
-            self.start()
+        self._idle.clear()
+        self._ended.put_nowait(turn)
+        self.start()
 
     def wake(self) -> None:
         """The graph is back: catch up with what could not be stored."""
@@ -151,6 +155,7 @@ class ConversationMemory:
 
     async def _work(self) -> None:
         await self._safely(self._catch_up)
+        self._loaded.set()
         while True:
             if self._ended.empty():
                 self._idle.set()
@@ -190,9 +195,16 @@ class ConversationMemory:
         files = await store.accessed_files(uuid)
         await asyncio.to_thread(self.files.load, files)
         await self._recall.load()
+        self._loaded.set()
         await self._recall.summaries_changed(self.summaries)
         self._caught_up = True
-        await self._summarise()
+        if not self._talking():
+            await self._summarise()
+
+    def _talking(self) -> bool:
+        """Whether a turn is under way: what is due can wait for its end, and a local model has one seat."""
+        conversation = self._agent.opened(self._record.uuid)
+        return conversation is not None and conversation.busy
 
     async def _remember(self, turn: Turn) -> None:
         await asyncio.to_thread(self.files.note, turn)
@@ -203,7 +215,7 @@ class ConversationMemory:
 
     async def _summarise(self) -> None:
         settings = self._settings.summarization
-        if not settings.enabled:
+        if not settings.enabled or not self._settings.enabled:
             return
         store = await self._agent.store()
         summarizer = Summarizer(store, settings, await self._agent.memory.summary_model(), self._agent.emit)
@@ -231,7 +243,7 @@ class ConversationMemory:
 
     async def _give_title(self, turn: Turn) -> None:
         """A better title than the first line, unless the person has given one."""
-        if not self.given_title or self._record.title != self.given_title:
+        if not self._settings.enabled or not self.given_title or self._record.title != self.given_title:
             return
         title = await make_title(await self._agent.memory.summary_model(), turn)
         if title and self._record.title == self.given_title:

@@ -11,16 +11,21 @@ if TYPE_CHECKING:
 __all__ = ["connect_child", "connect_in_process"]
 
 
-async def connect_in_process(loaded: Loaded, *, approve_all: bool = False, interactive: bool = False) -> Engine:
+async def connect_in_process(
+    loaded: Loaded, *, approve_all: bool = False, interactive: bool = False, settle_seconds: float | None = None
+) -> Engine:
     """An engine in this process, for scripts, the command line and tests.
 
     Args:
         approve_all: Tools run without asking.
         interactive: Whether the caller answers approvals and trust questions; otherwise they are refused.
+        settle_seconds: How long closing waits for the memory to be brought up to date.
     """
     from ragforge_tui.engine.in_process import InProcessEngine
 
-    return InProcessEngine(loaded, approve_all=approve_all, interactive=interactive)
+    if settle_seconds is None:
+        return InProcessEngine(loaded, approve_all=approve_all, interactive=interactive)
+    return InProcessEngine(loaded, approve_all=approve_all, interactive=interactive, settle_seconds=settle_seconds)
 
 
 async def connect_child(loaded: Loaded) -> Engine:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any, cast
 
 from ragforge_tui.config import Loaded
-from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation import SETTLE_SECONDS, ConversationAgent
 from ragforge_tui.engine.service import EngineService
 from ragforge_tui.errors import EngineGoneError
 from ragforge_tui.events import Event
@@ -18,7 +18,15 @@ from ragforge_tui.protocol import Empty, R, Request, Shutdown
 class InProcessEngine:
     """See `protocol.Engine`. Must be made inside a running event loop."""
 
-    def __init__(self, loaded: Loaded, *, approve_all: bool = False, interactive: bool = False) -> None:
+    def __init__(
+        self,
+        loaded: Loaded,
+        *,
+        approve_all: bool = False,
+        interactive: bool = False,
+        settle_seconds: float = SETTLE_SECONDS,
+    ) -> None:
+        self._settle_seconds = settle_seconds
         self.agent = ConversationAgent(loaded, approve_all=approve_all, interactive=interactive)
         self._service = EngineService(self.agent, loaded)
         self._stack = ExitStack()
@@ -54,6 +62,6 @@ class InProcessEngine:
     async def close(self) -> None:
         """End in order; a turn under way is stored as interrupted."""
         if not self._closed.is_set():
-            await self.agent.close()
+            await self.agent.close(settle_seconds=self._settle_seconds)
             self._stack.close()
             self._closed.set()

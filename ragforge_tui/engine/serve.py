@@ -20,6 +20,11 @@ from ragforge_tui.protocol import MAX_LINE_BYTES, ReplyLine, Request, RequestLin
 
 log = logging.getLogger(__name__)
 
+QUIT_SECONDS = 1.0
+"""How long a person who quits waits for the memory; what is left is done when the conversation is opened again."""
+ORPHAN_SECONDS = 30.0
+"""The same when nobody waits."""
+
 
 async def serve(read_fd: int, write_fd: int) -> int:
     """Serve requests until Shutdown or end of file; returns the exit status."""
@@ -67,7 +72,7 @@ class _Server:
         if not self._orderly:
             log.info("the screen is gone; finishing what is under way")
             await run_orphan(self._agent)
-        await self._agent.close()
+        await self._agent.close(settle_seconds=QUIT_SECONDS if self._orderly else ORPHAN_SECONDS)
         await asyncio.sleep(0)  # lets the last answers reach the pipe
         for task in (*background, *self._tasks):
             task.cancel()
