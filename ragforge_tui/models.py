@@ -375,14 +375,21 @@ class StoredContext(msgspec.Struct, kw_only=True):
     created_at: datetime
 
 
-class SpokenPersona(msgspec.Struct, kw_only=True):
-    """The very text of a persona, and the messages that were spoken as it."""
+class Spoken(msgspec.Struct, frozen=True, kw_only=True):
+    """That a message was spoken as a persona, both by their ids."""
+
+    turn_index: int
+    message: str
+    persona: str
+
+
+class PersonaText(msgspec.Struct, frozen=True, kw_only=True):
+    """The very text of a persona that spoke."""
 
     uuid: str
     name: str
     digest: str
     text: str
-    messages: list[str] = []
 
 
 class SystemText(msgspec.Struct, frozen=True, kw_only=True):
@@ -399,7 +406,7 @@ class MemoryExport(msgspec.Struct, kw_only=True):
     summaries: list[Summary] = []
     topics: list[Topic] = []
     topic_edges: list[TopicEdge] = []
-    personas: list[SpokenPersona] = []
+    personas: list[PersonaText] = []
     system_texts: list[SystemText] = []
 
 
@@ -411,4 +418,5 @@ class ConversationExport(msgspec.Struct, kw_only=True):
     conversation: Conversation
     turns: list[Turn]
     contexts: list[StoredContext] = []
+    spoken: list[Spoken] = []
     memory: MemoryExport = msgspec.field(default_factory=MemoryExport)

@@ -1,7 +1,7 @@
 """The lossless form of a conversation: one JSON document, read back by `import`.
 
-Also in pieces (`head`, `items`, `tail`), which put together are byte for byte the whole: an export in real time
-writes the new turns and copies the rest.
+Also in pieces (`head`, `list_begin`, `items`, `list_end`, `tail`), which put together are byte for byte the whole: an
+export in real time writes the new turns and copies the rest.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ EXPORT_VERSION = 2
 """The newest form this program reads, and the one it writes."""
 
 ExportFormat = Literal["json", "markdown"]
+
+LISTS = ("turns", "contexts", "spoken")
+"""What grows with the conversation, in the order of the document."""
 
 _SUFFIXES: dict[ExportFormat, str] = {"json": ".json", "markdown": ".md"}
 _CONTROLS = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -61,9 +64,14 @@ def safe_json(document: bytes) -> bytes:
 
 
 def head(conversation: Conversation) -> bytes:
-    """The document up to where the turns begin."""
+    """The document up to its first list."""
     whole = _indented(ConversationExport(conversation=conversation, turns=[]))
-    return whole[: whole.index(b'\n  "turns": []')] + b'\n  "turns": ['
+    return whole[: whole.rindex(b',\n  "turns": []')]
+
+
+def list_begin(name: str) -> bytes:
+    """The beginning of a list of the document."""
+    return f',\n  "{name}": ['.encode()
 
 
 def items(records: Iterable[Any], *, first: bool) -> list[bytes]:
@@ -75,19 +83,14 @@ def items(records: Iterable[Any], *, first: bool) -> list[bytes]:
     return pieces
 
 
-def contexts_begin(*, turns: bool) -> bytes:
-    """From the end of the turns, if there are any, to where the contexts begin."""
-    return (b"\n  " if turns else b"") + b'],\n  "contexts": ['
-
-
-def contexts_end(*, contexts: bool) -> bytes:
-    """The end of the contexts, if there are any."""
-    return (b"\n  " if contexts else b"") + b"],"
+def list_end(*, empty: bool) -> bytes:
+    """The end of a list."""
+    return b"]" if empty else b"\n  ]"
 
 
 def tail(memory: MemoryExport) -> bytes:
     """The rest of the document."""
-    return b'\n  "memory": ' + _indented(memory).replace(b"\n", b"\n  ") + b"\n}\n"
+    return b',\n  "memory": ' + _indented(memory).replace(b"\n", b"\n  ") + b"\n}\n"
 
 
 def _indented(record: Any) -> bytes:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ragforge_tui.errors import NotFoundError
+from ragforge_tui.graph.orphans import remove_orphans
 from ragforge_tui.graph.records import (
     CONVERSATION_FIELDS,
     conversation_from,
@@ -41,8 +42,6 @@ _OWNED = (
     ("Insight", 500),
     ("Message", 100),
 )
-_SHARED = ("File", "Persona", "SystemText", "Topic")
-_ORPHANS_AT_ONCE = 500
 
 
 class Conversations:
@@ -177,15 +176,18 @@ class Conversations:
             raise _unknown(uuid)
         return changed
 
-    async def purge(self, uuid: str) -> None:
+    async def purge(self, uuid: str) -> bool:
         """Remove a conversation and all it owns, in batches; what others use too stays.
 
         One that has branches is archived instead, since they read their beginning from it. Cut short, a repeated
         call goes on where this one stopped; meanwhile the conversation is hidden.
+
+        Returns:
+            Whether it is gone.
         """
         if await self._has_branches(uuid):
             await self.update_conversation(uuid, status="archived", deleted_at=None)
-            return
+            return False
         current = await self.get_conversation(uuid)
         if current.status != "deleted":
             await self.update_conversation(uuid, status="deleted", deleted_at=now())
@@ -199,15 +201,18 @@ class Conversations:
             "MATCH (n:Conversation {uuid: $uuid}) DETACH DELETE n RETURN 0 AS removed",
             uuid,
         )
-        for label in _SHARED:
-            await self._delete_all(
-                f"MATCH (n:{label}) WHERE NOT (n)--() WITH n LIMIT {_ORPHANS_AT_ONCE} DELETE n "
-                "RETURN count(*) AS removed",
-                uuid,
-            )
+        await remove_orphans(self._graph, uuid)
+        return True
 
     async def purge_expired(self, older_than: timedelta = timedelta(days=7)) -> int:
         """Purge what was deleted longer ago than that; the number of conversations removed."""
+        expired = await self.expired(older_than)
+        for uuid in expired:
+            await self.purge(uuid)
+        return len(expired)
+
+    async def expired(self, older_than: timedelta = timedelta(days=7)) -> list[str]:
+        """Ids of the conversations that were deleted longer ago than that."""
         cutoff = now() - older_than
 
         async def work(tx: AsyncManagedTransaction) -> list[str]:
@@ -217,10 +222,8 @@ class Conversations:
             )
             return [record["uuid"] async for record in result]
 
-        expired: list[str] = await self._graph.read(work)
-        for uuid in expired:
-            await self.purge(uuid)
-        return len(expired)
+        found: list[str] = await self._graph.read(work)
+        return found
 
     async def _has_branches(self, uuid: str) -> bool:
         async def work(tx: AsyncManagedTransaction) -> bool:

@@ -24,6 +24,8 @@ from ragforge_tui.graph.records import (
 )
 from ragforge_tui.graph.schema import MESSAGE_LEX
 from ragforge_tui.graph.tool_calls import CALL_LARGE, RESULT_LARGE, cut_result
+from ragforge_tui.graph.transfer_memory import MemoryExporting
+from ragforge_tui.graph.transfer_memory_in import import_memory
 from ragforge_tui.graph.turns import Turns
 from ragforge_tui.models import Conversation, ConversationExport, Message, Turn
 from ragforge_tui.text import storable
@@ -59,13 +61,13 @@ CALL_NODES = OwnedNodes("ToolCall", "Message", "message_id", "MADE_TOOL_CALL", C
 RESULT_NODES = OwnedNodes("ToolResult", "ToolCall", "tool_call_id", "PRODUCED_RESULT", RESULT_LARGE)
 
 
-class Transfer(Conversations, Turns):
+class Transfer(Conversations, Turns, MemoryExporting):
     """What `Store` does to export and import."""
 
     _graph: Graph
 
     async def export(self, uuid: str) -> ConversationExport:
-        """The conversation with all its turns, superseded attempts included.
+        """The conversation with all its turns, superseded attempts included, and what the memory made of them.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -74,7 +76,13 @@ class Transfer(Conversations, Turns):
         turns: list[Turn] = []
         for start in range(1, conversation.next_turn, _PAGE):
             turns += await self.turns(uuid, start=start, end=min(start + _PAGE, conversation.next_turn))
-        return ConversationExport(conversation=conversation, turns=turns)
+        return ConversationExport(
+            conversation=conversation,
+            turns=turns,
+            contexts=await self.stored_contexts(uuid, start=1, end=conversation.next_turn),
+            spoken=await self.spoken(uuid, start=1, end=conversation.next_turn),
+            memory=await self.export_memory(uuid),
+        )
 
     async def import_(self, e: ConversationExport) -> Conversation:
         """Bring an exported conversation in; what is there already stays as it is.
@@ -90,6 +98,7 @@ class Transfer(Conversations, Turns):
         for page in _pages(e.turns):
             await self._import_messages(page)
             await self._import_calls([m for turn in page for m in turn.messages], e.conversation.workspace)
+        await import_memory(self._graph, e)
         return await self.get_conversation(e.conversation.uuid)
 
     async def _import_conversation(self, c: Conversation, *, stub: bool) -> None:
@@ -139,9 +148,14 @@ class Transfer(Conversations, Turns):
             result = await tx.run(
                 "UNWIND $rows AS row "
                 "MATCH (m:Message {conversation_id: row.id, turn_index: row.turn, position: row.position}) "
-                "RETURN m.conversation_id AS id LIMIT 1",
+                "WHERE m.uuid <> row.uuid RETURN m.conversation_id AS id LIMIT 1",
                 rows=[
-                    {"id": row["conversation_id"], "turn": row["turn_index"], "position": row["position"]}
+                    {
+                        "id": row["conversation_id"],
+                        "turn": row["turn_index"],
+                        "position": row["position"],
+                        "uuid": row["uuid"],  # another import of the same may have made it meanwhile
+                    }
                     for row in rows
                 ],
             )

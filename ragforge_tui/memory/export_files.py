@@ -1,0 +1,127 @@
+"""Files that grow with a conversation: what is final is copied, what is new written, and a rename shows it all at once.
+
+Used by the export writer. A file is a row of regions, each with a part that will not change any more; where those
+parts lie is remembered, so that a write costs the new text and a copy of bytes, not the whole conversation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+_CHUNK = 1024 * 1024
+_STALE_SECONDS = 3600
+
+
+class Region(msgspec.Struct, kw_only=True):
+    """One region of a file as it is to be written.
+
+    Attributes:
+        keep: The final part of what the file has there stays, before `fresh`.
+        final: How many bytes of `fresh` will not change.
+    """
+
+    fresh: bytes
+    keep: bool = False
+    final: int = 0
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    start: int
+    end: int
+
+
+class GrowingFile:
+    """One file, written by one process at a time; whatever else was done to it is noticed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._kept: list[_Kept] = []
+        self._stamp: tuple[int, int, int] | None = None
+
+    def known(self) -> bool:
+        """Whether the file is as it was written last, so that parts of it can be kept."""
+        return self._stamp is not None and self._stamp == _stamp(self.path)
+
+    def write(self, regions: Sequence[Region]) -> None:
+        """Put the file in place; a reader, or a crash, sees the old or the new one, whole.
+
+        Raises:
+            OSError: It could not be written; what was there stays.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.partial")
+        try:
+            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+                kept = self._write_regions(file.fileno(), regions)
+            partial.replace(self.path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
+            raise
+        self._kept, self._stamp = kept, _stamp(self.path)
+
+    def _write_regions(self, target: int, regions: Sequence[Region]) -> list[_Kept]:
+        kept: list[_Kept] = []
+        position = 0
+        with contextlib.ExitStack() as stack:
+            source = -1
+            if any(region.keep for region in regions):
+                source = stack.enter_context(self.path.open("rb")).fileno()
+            for number, region in enumerate(regions):
+                start = position
+                if region.keep:
+                    position += _copy(source, target, self._kept[number])
+                _write(target, region.fresh)
+                kept.append(_Kept(start, position + region.final))
+                position += len(region.fresh)
+        return kept
+
+    def remove(self) -> None:
+        """Delete the file and what a crash left of it.
+
+        Raises:
+            OSError: It cannot be deleted.
+        """
+        self._stamp = None
+        self.path.unlink(missing_ok=True)
+        for partial in self.path.parent.glob(f".{self.path.name}.*.partial"):
+            partial.unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Delete unfinished files of processes that were killed long ago."""
+        with contextlib.suppress(OSError):
+            for partial in self.path.parent.glob(f".{self.path.name}.*.partial"):
+                if time.time() - partial.stat().st_mtime > _STALE_SECONDS:
+                    partial.unlink(missing_ok=True)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _copy(source: int, target: int, kept: _Kept) -> int:
+    position = kept.start
+    while position < kept.end:
+        piece = os.pread(source, min(_CHUNK, kept.end - position), position)
+        if not piece:
+            raise OSError(f"{source}: shorter than it was")
+        _write(target, piece)
+        position += len(piece)
+    return kept.end - kept.start
+
+
+def _write(target: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(target, rest) :]

@@ -1,0 +1,244 @@
+"""Exports in real time: the files of a conversation follow what is stored, in the background.
+
+The conversation says that something was stored and goes on at once. A write while an answer streams waits a little
+and stands for all that came meanwhile; the end of a turn is written right away. Files are made of what the graph
+holds, so nothing is lost when one cannot be written: it is said once, and the next write brings it up to date.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from ragforge_tui.config import ExportSettings, Paths
+from ragforge_tui.errors import GraphError, NotFoundError, storage_error
+from ragforge_tui.events import Event, Notice
+from ragforge_tui.export import ExportFormat, file_name
+from ragforge_tui.graph import Store
+from ragforge_tui.memory.export_files import GrowingFile
+from ragforge_tui.memory.export_render import OPEN_TURNS, Fresh, JsonRenderer, MarkdownRenderer, Renderer, Tally
+from ragforge_tui.models import Conversation
+
+log = logging.getLogger(__name__)
+
+MESSAGE_SECONDS = 3.0
+"""Least time between two writes of a conversation while its turn is under way."""
+IDLE_FACTOR = 20.0
+"""And least time as a multiple of what the last write took, so that a huge conversation is not written all the time."""
+CLOSE_SECONDS = 10.0
+PAGE = 100
+
+_RENDERERS: dict[ExportFormat, Callable[[], Renderer]] = {"json": JsonRenderer, "markdown": MarkdownRenderer}
+
+
+class ExportWriter:
+    """Keeps the export files of conversations up to date.
+
+    Args:
+        store: Gives the store, waiting while the graph starts.
+        emit: Hears, once, that files cannot be written.
+        workspace: What a relative folder in the settings is below; empty: the folder the program was started in.
+    """
+
+    def __init__(
+        self,
+        settings: ExportSettings,
+        paths: Paths,
+        store: Callable[[], Awaitable[Store]],
+        emit: Callable[[Event], None],
+        *,
+        workspace: str = "",
+    ) -> None:
+        given = Path(settings.path).expanduser() if settings.path else Path(paths.data) / "exports"
+        self.folder = Path(workspace or Path.cwd()) / given
+        self._enabled = settings.enabled
+        self._formats: list[ExportFormat] = ["json", "markdown"] if settings.format == "both" else [settings.format]
+        self._store = store
+        self._emit = emit
+        self._jobs: dict[str, _Job] = {}
+        self._complained = False
+        self._closing = False
+
+    def message_stored(self, conversation_id: str) -> None:
+        """Something of a turn under way was stored; returns at once."""
+        self._ask(conversation_id, at_once=False)
+
+    def turn_stored(self, conversation_id: str) -> None:
+        """A turn is whole, or something else of the conversation changed; returns at once."""
+        self._ask(conversation_id, at_once=True)
+
+    async def flush(self) -> None:
+        """Wait until all that was asked for is written."""
+        for job in list(self._jobs.values()):
+            job.hurry()
+        await asyncio.gather(*(job.task for job in self._jobs.values() if job.task is not None))
+
+    async def close(self) -> None:
+        """Write what waits, and end."""
+        self._closing = True
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.flush()
+        except TimeoutError:
+            log.warning("exports: not all was written in %s s", CLOSE_SECONDS)
+        for job in self._jobs.values():
+            if job.task is not None:
+                job.task.cancel()
+
+    async def removed(self, conversation_id: str) -> None:
+        """Delete the files of a conversation that was purged, also when none are written any more."""
+        job = self._jobs.pop(conversation_id, None)
+        if job is not None and job.task is not None:
+            job.task.cancel()
+            await asyncio.gather(job.task, return_exceptions=True)
+        for format in _RENDERERS:
+            path = self.folder / file_name(conversation_id, format)
+            try:
+                await asyncio.to_thread(GrowingFile(path).remove)
+            except OSError as error:
+                text = f"The export {path} could not be deleted: {error.strerror}."
+                self._emit(Notice(text=text, level="warning", conversation_id=conversation_id))
+
+    def _ask(self, conversation_id: str, *, at_once: bool) -> None:
+        if not self._enabled or self._closing:
+            return
+        job = self._jobs.get(conversation_id)
+        if job is None:
+            files = {format: GrowingFile(self.folder / file_name(conversation_id, format)) for format in self._formats}
+            job = self._jobs[conversation_id] = _Job(conversation_id, files, self._write)
+        job.ask(at_once=at_once)
+
+    async def _write(self, job: _Job) -> None:
+        """Bring the files up to date; what goes wrong is said, not raised."""
+        try:
+            await job.update(await self._store())
+        except NotFoundError:
+            log.info("exports: %s is gone", job.conversation_id)
+        except GraphError as error:
+            log.warning("exports: %s not written: %s", job.conversation_id, error)
+        except OSError as error:
+            job.forget()
+            self._complain(error, job.conversation_id)
+        except Exception:
+            job.forget()
+            log.exception("exports: %s not written", job.conversation_id)
+        else:
+            self._complained = False
+
+    def _complain(self, error: OSError, conversation_id: str) -> None:
+        log.warning("exports: %s", error)
+        if self._complained:
+            return
+        self._complained = True
+        info = storage_error(error)
+        why = info.what if info else f"{error.strerror or error}: {error.filename or self.folder}."
+        text = (
+            f"The conversation could not be exported to {self.folder}. {why} It is stored in the graph; "
+            "the files are brought up to date once they can be written."
+        )
+        self._emit(Notice(text=text, level="warning", conversation_id=conversation_id))
+
+
+class _Job:
+    """The files of one conversation, and when they are written next."""
+
+    def __init__(
+        self,
+        conversation_id: str,
+        files: dict[ExportFormat, GrowingFile],
+        write: Callable[[_Job], Awaitable[None]],
+    ) -> None:
+        self.conversation_id = conversation_id
+        self.task: asyncio.Task[None] | None = None
+        self._files = files
+        self._write = write
+        self._wanted = False
+        self._now = asyncio.Event()
+        self._last_end = -MESSAGE_SECONDS
+        self._took = 0.0
+        self._tidied = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing of the files is known: the next write makes them whole."""
+        self._renderers = {format: _RENDERERS[format]() for format in self._files}
+        self._tally = Tally()
+        self._final = 0
+        self._stamp = ""
+        self._personas: set[str] = set()
+        self._fresh_start = True
+
+    def ask(self, *, at_once: bool) -> None:
+        """Have the files written, now or soon."""
+        self._wanted = True
+        if at_once:
+            self._now.set()
+        if self.task is None or self.task.done():
+            self.task = asyncio.create_task(self._run(), name=f"export {self.conversation_id}")
+
+    def hurry(self) -> None:
+        """Do not wait any longer."""
+        self._now.set()
+
+    async def _run(self) -> None:
+        while self._wanted:
+            pause = self._last_end + max(MESSAGE_SECONDS, self._took * IDLE_FACTOR) - time.monotonic()
+            try:
+                async with asyncio.timeout(max(pause, 0)):
+                    await self._now.wait()
+            except TimeoutError:
+                pass
+            self._wanted = False
+            self._now.clear()
+            began = time.monotonic()
+            await self._write(self)
+            self._last_end = time.monotonic()
+            self._took = self._last_end - began
+
+    async def update(self, store: Store) -> None:
+        """Write what is new since the last time; all of it when the files are not as they were left."""
+        if not self._tidied:
+            self._tidied = True
+            for file in self._files.values():
+                await asyncio.to_thread(file.tidy)
+        if self._fresh_start or not await asyncio.to_thread(self._known):
+            self.forget()
+        uuid = self.conversation_id
+        conversation = await store.get_conversation(uuid)
+        stamp = await store.memory_stamp(uuid)
+        fresh = await self._read(store, conversation)
+        personas = {spoken.persona for spoken in fresh.spoken}
+        if stamp != self._stamp or not self._personas.issuperset(personas):
+            fresh.memory = await store.export_memory(uuid)
+        # Until the files are in place what the renderers know is ahead of them.
+        self._fresh_start = True
+        await asyncio.to_thread(self._write_files, fresh)
+        self._final, self._stamp, self._fresh_start = fresh.final, stamp, False
+        self._personas |= personas
+
+    async def _read(self, store: Store, conversation: Conversation) -> Fresh:
+        """What is not final yet."""
+        fresh = Fresh(conversation=conversation, final=self._final)
+        uuid = self.conversation_id
+        for start in range(self._final + 1, conversation.next_turn, PAGE):
+            end = min(start + PAGE, conversation.next_turn)
+            fresh.turns += await store.turns(uuid, start=start, end=end)
+            fresh.contexts += await store.stored_contexts(uuid, start=start, end=end)
+            fresh.spoken += await store.spoken(uuid, start=start, end=end)
+        for turn in fresh.turns:
+            under_way = any(message.state == "streaming" for message in turn.messages)
+            if under_way or turn.turn_index >= conversation.next_turn - OPEN_TURNS:
+                break
+            fresh.final = turn.turn_index
+        return fresh
+
+    def _known(self) -> bool:
+        return all(file.known() for file in self._files.values())
+
+    def _write_files(self, fresh: Fresh) -> None:
+        fresh.files = self._tally.with_turns(fresh.turns, fresh.final)
+        for format, file in self._files.items():
+            file.write(self._renderers[format].render(fresh))
