@@ -12,13 +12,12 @@ import math
 import os
 import reprlib
 import sys
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import platformdirs
-import yaml
 
 from ragforge_tui.config import Loaded, Paths, Settings
 from ragforge_tui.config_keys import SECRET_KEYS, Section, example_yaml, expected, keys, sections
@@ -149,21 +148,6 @@ def _add_file(
     layers.append((layer, dict.fromkeys(layer, str(file))))
 
 
-class _Loader(yaml.SafeLoader):
-    """PyYAML keeps the last of two equal keys without a word; here that is an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
-                if key_node.value in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"the key '{key_node.value}' stands here twice", key_node.start_mark
-                    )
-                seen.add(key_node.value)
-        return super().construct_mapping(node, deep)
-
-
 def _read_yaml(file: Path, *, required: bool) -> Any:
     try:
         if not file.is_file() and not required and not file.exists():
@@ -172,7 +156,7 @@ def _read_yaml(file: Path, *, required: bool) -> Any:
             raw = stream.read(_MAX_BYTES + 1)
         if len(raw) > _MAX_BYTES:
             raise ConfigError(f"{file}: larger than 1 MiB, which no settings file is.")
-        return yaml.load(raw.decode("utf-8-sig"), Loader=_Loader)  # a subclass of SafeLoader
+        text = raw.decode("utf-8-sig")
     except FileNotFoundError as error:
         raise ConfigError(
             f"The settings file {file} does not exist.", todo="Write one with `ragforge-chat config init`."
@@ -182,12 +166,9 @@ def _read_yaml(file: Path, *, required: bool) -> Any:
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise ConfigError(f"{file}, line {line}: not UTF-8 text.") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError(f"{file}{where}: not valid YAML: {error.problem or error.context}.") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{file}: not valid YAML: {str(error) or type(error).__name__}.") from error
+    from ragforge_tui.config_yaml import parse_yaml  # many start without a file
+
+    return parse_yaml(file, text)
 
 
 def _check_section(path: str, data: Any, file: str, layer: Layer) -> None:

@@ -28,6 +28,7 @@ from ragforge_tui.cli.graph import graph_app
 from ragforge_tui.cli.output import say
 from ragforge_tui.cli.personas import personas_app
 from ragforge_tui.cli.settings import config_app
+from ragforge_tui.cli.start import ChatFlags
 
 _RESUME = ("--resume", "-r")
 
@@ -97,8 +98,10 @@ def root(
     given.config, given.workspace, given.graph = config, workspace, graph
     given.model, given.persona = model, persona
     if ctx.invoked_subcommand is None:
-        chat.chat(ctx, resume=resume, continue_last=continue_last)
-    elif resume is not None or continue_last:
+        if resume is not None and continue_last:
+            raise typer.BadParameter("--resume and --continue exclude each other.")
+        raise typer.Exit(chat.open_chat(ChatFlags(shared=given, resume=resume, continue_last=continue_last)))
+    if resume is not None or continue_last:
         raise typer.BadParameter(f"--resume and --continue do not go with the command {ctx.invoked_subcommand}.")
 
 

@@ -8,29 +8,21 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import typer
-
 from ragforge_tui import __version__
-from ragforge_tui.cli.common import USAGE, complain, settings, shared
+from ragforge_tui.cli.start import USAGE, ChatFlags, complain, load_settings
 from ragforge_tui.protocol import Engine
 
 
-def chat(ctx: typer.Context, *, resume: str | None, continue_last: bool) -> None:
-    """Open the screen; `resume` None: a new conversation, empty: pick one.
-
-    Raises:
-        typer.Exit: With the screen's exit status, or 2 without a terminal.
-    """
-    if resume is not None and continue_last:
-        raise typer.BadParameter("--resume and --continue exclude each other.")
+def open_chat(flags: ChatFlags) -> int:
+    """Open the screen; its exit status, or 2 without a terminal."""
     missing = [name for name, stream in (("input", sys.stdin), ("output", sys.stdout)) if not stream.isatty()]
     if missing:
         complain(
             f"The chat needs a terminal, and standard {' and '.join(missing)} is none. "
             "In scripts use `ragforge-chat ask`."
         )
-        raise typer.Exit(USAGE)
-    loaded = settings(ctx)
+        return USAGE
+    loaded = load_settings(flags.shared)
 
     from ragforge_tui.tui.app import run_chat
     from ragforge_tui.tui.options import ChatOptions
@@ -41,12 +33,12 @@ def chat(ctx: typer.Context, *, resume: str | None, continue_last: bool) -> None
         return await connect_child(loaded)
 
     options = ChatOptions(
-        resume=resume,
-        continue_last=continue_last,
+        resume=flags.resume,
+        continue_last=flags.continue_last,
         tui=loaded.settings.tui,
         state_dir=Path(loaded.paths.state),
         workspace=loaded.workspace,
-        persona=shared(ctx).persona or "",
+        persona=flags.shared.persona or "",
         version=__version__,
     )
-    raise typer.Exit(run_chat(connect, options))
+    return run_chat(connect, options)
