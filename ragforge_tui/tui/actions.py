@@ -21,6 +21,7 @@ from ragforge_tui.protocol import (
 )
 from ragforge_tui.tui.choices import Choice
 from ragforge_tui.tui.history import Entry
+from ragforge_tui.tui.persona_actions import PersonaActions
 from ragforge_tui.tui.picking import model_rows, session_rows
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 PICKED_SESSIONS = 500
 
 
-class ChatActions:
+class ChatActions(PersonaActions):
     """The commands of one chat screen. Pickers, help and exports are imported when first wanted."""
 
     def __init__(self, app: ChatApp) -> None:
@@ -71,7 +72,9 @@ class ChatActions:
     async def _sessions(self) -> list[Choice]:
         wanted = ConversationFilter(workspace=self._app.options.workspace or None, limit=PICKED_SESSIONS)
         found = await self._app.controller.ask(ListConversations(filter=wanted))
-        return session_rows(found, self._app.now(), current=self._app.controller.state.conversation_id)
+        state = self._app.controller.state
+        glyphs = {name: glyph for name, (glyph, _) in state.looks.items()}
+        return session_rows(found, self._app.now(), current=state.conversation_id, glyphs=glyphs)
 
     async def model(self, name: str) -> None:
         """Use a model from the next turn on, or pick one."""

@@ -179,6 +179,8 @@ class ChatApp(App[str]):
             state.spent.tokens,
             state.hint,
             conversation and (conversation.title, conversation.persona),
+            state.persona,
+            dict(state.looks),
         )
         self._tick_while_busy()
         if drawn != self._drawn:

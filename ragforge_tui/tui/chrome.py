@@ -7,6 +7,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from ragforge_tui.text import plain_text
+from ragforge_tui.tui.inks import ink
 from ragforge_tui.tui.outbox import Outgoing
 from ragforge_tui.tui.state import ChatState
 
@@ -43,8 +44,8 @@ class Header(Chrome):
         state = self.state
         conversation = state.conversation
         title = plain_text(conversation.title).strip() if conversation else ""
-        persona = _short((conversation.persona if conversation else "") or state.persona)
-        right = [(f"✶ {persona}", "$secondary bold")] if persona else []
+        speaking = (conversation.persona if conversation else "") or state.persona
+        right = [self._speaker(speaking)] if speaking else []
         if state.model is not None:
             right.append(
                 (_short(state.model.name) or "no model", "dim" if state.model.phase == "ready" else "$warning")
@@ -61,6 +62,13 @@ class Header(Chrome):
         parts.append((f" {dot[0]}", dot[1]))
         space = max(width - sum(cell_len(text) for text, _ in parts), 0)
         return Content.assemble((_cut(title or "New conversation", space), "bold" if title else "dim"), *parts)
+
+    def _speaker(self, name: str) -> tuple[str, str]:
+        """Who speaks next, in their own colour."""
+        glyph, color = self.state.looks.get(name, ("", ""))
+        own = None if self.app.native_ansi_color else ink(color, dark=self.app.current_theme.dark)
+        style = f"{own.hex} bold" if own is not None else "$secondary bold"
+        return f"{_short(glyph, 4) or '✶'} {_short(name)}", style
 
 
 class Queue(Widget):

@@ -130,6 +130,7 @@ class ChatController:
         self.model_changed(said.model)
         self.graph_changed(said.graph)
         self.view.refresh_chrome()
+        await self.view.actions.learn_personas()
 
     async def ask(self, request: Request[R]) -> R:
         """Ask the engine.
@@ -270,7 +271,7 @@ class ChatController:
     async def _conversation(self) -> str:
         """The open conversation; the first message makes one."""
         if self.state.conversation is None:
-            view = await self.ask(CreateConversation(persona=self.options.persona))
+            view = await self.ask(CreateConversation(persona=self.state.persona))
             self.state.conversation = view.conversation
             self._first_turn = 1
             self.view.refresh_chrome()

@@ -65,6 +65,10 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
 def trust_question(event: TrustRequested, answer: Callable[[str, str], None]) -> Question:
     """A `TrustRequested` as a question."""
     files = ", ".join(event.files)
+    if event.persona:
+        answers = [Choice("yes", "let it speak, with exactly this text", mark="y"), Choice("no", "no", mark="n")]
+        title = f"Let the persona {event.persona} speak? Its file {files} came with the folder and instructs the agent."
+        return Question(f"trust:{event.root}", "text", title, event.text, answers, answer)
     answers = [Choice("yes", "use them, in this repository from now on", mark="y"), Choice("no", "no", mark="n")]
     title = f"Follow the instructions in {files}? They came with the folder."
     return Question(f"trust:{event.root}", "text", title, event.text, answers, answer)

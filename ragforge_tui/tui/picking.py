@@ -5,23 +5,36 @@ Pure; `picker.py` shows them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime, tzinfo
 
 from ragforge_tui.models import Conversation
 from ragforge_tui.tui.choices import Choice
 
 
-def session_rows(conversations: Iterable[Conversation], now: datetime, *, current: str = "") -> list[Choice]:
-    """Conversations as rows, grouped by when they were last touched (in the person's own time zone)."""
+def session_rows(
+    conversations: Iterable[Conversation],
+    now: datetime,
+    *,
+    current: str = "",
+    glyphs: Mapping[str, str] | None = None,
+) -> list[Choice]:
+    """Conversations as rows, grouped by when they were last touched (in the person's own time zone).
+
+    Args:
+        glyphs: Signs of personas, by name.
+    """
     today = now.date()
-    return [_session_row(conversation, today, now.tzinfo, current) for conversation in conversations]
+    return [_session_row(conversation, today, now.tzinfo, current, glyphs or {}) for conversation in conversations]
 
 
-def _session_row(conversation: Conversation, today: date, zone: tzinfo | None, current: str) -> Choice:
+def _session_row(
+    conversation: Conversation, today: date, zone: tzinfo | None, current: str, glyphs: Mapping[str, str]
+) -> Choice:
     moment = conversation.updated_at.astimezone(zone)
     count = conversation.message_count
-    detail = f"{count} message{'' if count == 1 else 's'} · {_when(moment, today)}"
+    who = f"{glyphs.get(conversation.persona) or '✶'} {conversation.persona} · " if conversation.persona else ""
+    detail = f"{who}{count} message{'' if count == 1 else 's'} · {_when(moment, today)}"
     title = conversation.title.strip() or f"untitled {conversation.uuid[:8]}"
     label = f"{title} (open now)" if conversation.uuid == current else title
     return Choice(conversation.uuid, label, detail, heading=date_group(moment.date(), today))

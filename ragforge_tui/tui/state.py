@@ -40,6 +40,8 @@ class ChatState(msgspec.Struct):
     """All of it; one per screen.
 
     Attributes:
+        persona: Who speaks in a new conversation.
+        looks: Glyph and colour of each persona, by name.
         running: Turns this engine is answering, by conversation.
         followed: A turn another process answers, which is polled.
         stale: Events of the turn under way were missed: fetch it again when it ends.
@@ -48,6 +50,7 @@ class ChatState(msgspec.Struct):
     connection: Connection = "starting"
     conversation: Conversation | None = None
     persona: str = ""
+    looks: dict[str, tuple[str, str]] = {}
     model: ModelChanged | None = None
     graph: GraphChanged | None = None
     running: dict[str, int] = {}

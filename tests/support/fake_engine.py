@@ -39,6 +39,7 @@ from ragforge_tui.protocol import (
     ListConversations,
     ListModels,
     OpenConversation,
+    PersonaRequest,
     Request,
     RestoreConversation,
     RetryTurn,
@@ -49,6 +50,7 @@ from ragforge_tui.protocol import (
     Unqueue,
     UpdateConversation,
 )
+from tests.support.persona_shelf import PersonaShelf
 
 R = TypeVar("R")
 CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
@@ -113,6 +115,7 @@ class FakeEngine:
         self.models = ["openai/gpt-5", "anthropic/claude-sonnet-4-5", "offline"]
         self.model = ModelChanged(phase="ready", name="claude-sonnet", destination="api.anthropic.com")
         self.graph = GraphChanged(phase=cast(Any, phase), name="embedded")
+        self.shelf = PersonaShelf()
         self.closed = False
         self._queue: list[tuple[str, str, str]] = []
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -230,6 +233,8 @@ class FakeEngine:
                 return self.model
             case ListModels():
                 return self.models
+            case _ if isinstance(request, PersonaRequest):
+                return self.shelf.answer(request, self.conversations)
             case _:
                 return Empty()
 

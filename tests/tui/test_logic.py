@@ -243,7 +243,7 @@ class TestPicking:
             current=conversation(1).uuid,
         )
         assert rows[0].label == "Title (open now)"
-        assert rows[0].detail == "3 messages · 14:02"
+        assert rows[0].detail == "✶ Ragnarök · 3 messages · 14:02"
         assert rows[1].label == "untitled 00000002"
 
     def test_the_model_in_use_comes_first(self) -> None:
