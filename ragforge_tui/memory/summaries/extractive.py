@@ -6,21 +6,18 @@ summary. Nothing is invented: every statement is quoted from the turns or told f
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Collection, Sequence
 
 import msgspec
 
-from ragforge_tui.graph.topic_links import ProposedTopic, topic_key
-from ragforge_tui.memory.keyterms import stem, weights, words
+from ragforge_tui.memory.keyterms import weights
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.summaries.actions import actions, calls_of, narrative
 from ragforge_tui.memory.summaries.draft import (
     FINDING_CHARS,
     MAX_FILES,
     MAX_FINDINGS,
-    MAX_TOPICS,
     PART_CHARS,
     Draft,
     limited,
@@ -28,17 +25,15 @@ from ragforge_tui.memory.summaries.draft import (
 from ragforge_tui.memory.summaries.phrases import Phrases, phrases
 from ragforge_tui.memory.summaries.sentences import compress, cut, prose, sentences
 from ragforge_tui.memory.summaries.statements import statements
-from ragforge_tui.memory.topics import EXTRACTED_CONFIDENCE, topics_of
-from ragforge_tui.models import Finding, Summary, Turn
+from ragforge_tui.memory.summaries.telling import alike, score
+from ragforge_tui.memory.topics import topics_of
+from ragforge_tui.models import Finding, Turn
 
 EXTRACTIVE = "extractive"
 
 _MOST_SHOWN = 4
 _EXCHANGE_CHARS = 150
 """An exchange told in fewer characters is cut to pieces."""
-_FEWEST_WORDS = 3
-_ALIKE = 0.6
-_SENTENCE_CHARS = 160
 _TELLING = 0.45
 """A finding tells at least this share of what the best one does."""
 
@@ -48,21 +43,6 @@ _ASKS = re.compile(
     r"montre|trouve|liste|lance|lis|ouvre|explique|écris|crée|ajoute|corrige|change|remplace|fais|supprime|renomme|"
     r"dis|donne|aide|cherche|regarde|vérifie|utilise|que |qu['’]|quoi|où|quand|qui|quel|pourquoi|comment|peux-tu|"
     r"pouvez)\b",
-    re.I,
-)
-_SPECIFIC = re.compile(r"\d|`|\w/\w|\w_\w|[a-z][A-Z]|\w\(\)|\.\w{2,4}\b")
-_NAME = re.compile(r"(?<=[\w,;:]\s)[^\W\d_a-zà-ÿ][\w'’-]+")
-_FILLER = re.compile(
-    r"^(?:sure|of course|certainly|great|okay|ok|yes|no|thanks|thank you|you['’]re welcome|hi|hello|hey|wow|awesome|"
-    r"glad|sorry|let me|i['’]ll|here (?:is|are)|i am the offline assistant|i['’]m the offline|"
-    r"bien sûr|d'accord|merci|bonjour|salut|voici|je vais|je suis l['’]assistant)\b",
-    re.I,
-)
-_OWN = re.compile(r"\b(?:I|my|me|we|our|je|j['’]|mon|ma|mes|nous|notre|nos)\b", re.I)
-_YOURS = re.compile(r"\b(?:you|your|tu|te|ton|ta|tes|vous|votre|vos)\b", re.I)
-_WHEN = re.compile(
-    r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|since|until|hier|demain|dernier|dernière|prochaine?|depuis|"
-    r"one|two|three|four|five|six|seven|eight|nine|ten|deux|trois|quatre|cinq|dix)\b|\d",
     re.I,
 )
 _EMPTY = re.compile(
@@ -147,32 +127,8 @@ def _sentences(turn: Turn, weigh: dict[str, float], language: str) -> list[_Said
     found = []
     for person, text in _spoken(turn):
         for place, sentence in enumerate(sentences(text)):
-            found.append(_Said(turn.turn_index, person, sentence, _score(sentence, place, weigh, language)))
+            found.append(_Said(turn.turn_index, person, sentence, score(sentence, place, weigh, language)))
     return found
-
-
-def _score(sentence: str, place: int, weigh: dict[str, float], language: str) -> float:
-    """How much a sentence tells: the weight of its words, more for names and numbers, little for filler."""
-    stems = {stem(word) for word in words(sentence, language)}
-    if len(sentence.split()) < _FEWEST_WORDS or not stems:
-        return 0.0
-    value: float = sum(weigh.get(one, 0.0) for one in stems) / (len(stems) + 4) ** 0.5
-    value *= 1.0 + 0.15 * min(3, len(_SPECIFIC.findall(sentence))) + 0.1 * min(3, len(_NAME.findall(sentence)))
-    if place == 0:
-        value *= 1.15
-    if _FILLER.match(sentence):
-        value *= 0.5
-    if _OWN.search(sentence):
-        value *= 1.25
-    elif _YOURS.search(sentence):
-        value *= 0.6
-    if _WHEN.search(sentence):
-        value *= 1.2
-    if sentence.endswith("?"):
-        value *= 0.5
-    if len(sentence) > FINDING_CHARS:
-        value *= 0.6
-    return value
 
 
 def _conversation(turns: Sequence[Turn], spoken: Sequence[list[_Said]], said: Phrases) -> str:
@@ -191,23 +147,19 @@ def _exchange(spoken: list[_Said], said: Phrases, *, first: bool, room: int) -> 
     wish = _wish([one for one in spoken if one.person])
     replies = [one for one in spoken[spoken.index(wish) if wish else 0 :] if not one.person]
     if wish is None:
-        return _ended(_from_best(replies, room))
+        return ended(_from_best(replies, room))
     asked = bool(_ASKS.search(wish.text))
     opening = (said.asked if asked else said.said) if first else said.then_asked if asked else said.then_said
     room -= len(opening) + len(said.quote) + len(said.answer) - 6
     start = _reply(replies, wish, asked=asked)
     if start is None:
         text = opening.format(said.quote.format(compress(wish.text, room)))
-        return _ended(text if replies else text + said.no_answer)
+        return ended(text if replies else text + said.no_answer)
     question = compress(wish.text, max(room * 2 // 5, room - len(start.text)))
-    return _ended(
+    return ended(
         opening.format(said.quote.format(question))
         + said.answer.format(_going_on(replies, start, room - len(question)))
     )
-
-
-def _ended(text: str) -> str:
-    return text if not text or text.endswith((".", "!", "?", "…", "”", "»")) else f"{text}."
 
 
 def _wish(own: list[_Said]) -> _Said | None:
@@ -250,7 +202,7 @@ def _findings(spoken: list[_Said], said: Phrases) -> list[Finding]:
             one.score <= least
             or _is_list(one.text)
             or one.text.endswith("?")
-            or any(_alike(one.text, other.text) for other in chosen)
+            or any(alike(one.text, other.text) for other in chosen)
         ):
             continue
         chosen.append(one)
@@ -272,132 +224,5 @@ def _attributed(text: str, said: Phrases, *, person: bool) -> str:
     return said.person.format(said.quote.format(text)) if person else text
 
 
-def _alike(a: str, b: str) -> bool:
-    first, second = ({stem(word) for word in words(text)} for text in (a, b))
-    return bool(first and second) and len(first & second) / min(len(first), len(second)) >= _ALIKE
-
-
-def extract_over(children: Sequence[Summary], *, language: str = "") -> Draft:
-    """The summary of consecutive summaries: what each stretch of them was about, then what else was found."""
-    texts = [f"{child.conversation_summary} {' '.join(f.text for f in child.key_findings)}" for child in children]
-    language = language or language_of("\n".join(texts))
-    said = phrases(language)
-    weigh = weights([finding.text for child in children for finding in child.key_findings] or texts, language)
-    chosen: list[Finding] = []
-    course = []
-    for stretch in _stretches(children):
-        first, last = stretch[0].start_turn_index, stretch[-1].end_turn_index
-        best = _best_findings(stretch, weigh, language, 1, chosen)
-        text = best[0].text if best else stretch[0].conversation_summary
-        course.append((said.turns.format(first, last) if last > first else said.turn.format(first), text))
-        chosen += best
-    room = PART_CHARS // len(course) - 16
-    rest = _best_findings(children, weigh, language, MAX_FINDINGS, chosen)
-    draft = Draft(
-        conversation_summary=" ".join(_ended(f"{label}: {compress(text, room)}") for label, text in course),
-        actions_summary=_acts([child.actions_summary for child in children], said, PART_CHARS),
-        key_findings=sorted(rest or chosen, key=lambda f: f.turns),
-        files_mentioned=joined_files(children),
-        topics=_joined_topics(children) or topics_of(texts, language),
-        made_by=EXTRACTIVE,
-    )
-    return limited(draft)
-
-
-def _stretches(children: Sequence[Summary]) -> list[Sequence[Summary]]:
-    """Consecutive groups of about the same number, at most `_MOST_SHOWN`."""
-    count = min(_MOST_SHOWN, len(children))
-    bounds = [len(children) * i // count for i in range(count + 1)]
-    return [children[start:end] for start, end in itertools.pairwise(bounds)]
-
-
-def _best_findings(
-    children: Sequence[Summary], weigh: dict[str, float], language: str, limit: int, known: Sequence[Finding]
-) -> list[Finding]:
-    """The findings that tell most, none like another or like those known."""
-    chosen: list[Finding] = []
-    findings = [finding for child in children for finding in child.key_findings]
-    for finding in sorted(findings, key=lambda f: (-_score(f.text, 1, weigh, language), f.turns)):
-        if not any(_alike(finding.text, other.text) for other in (*known, *chosen)):
-            chosen.append(finding)
-        if len(chosen) == limit:
-            break
-    return chosen
-
-
-def _acts(texts: Sequence[str], said: Phrases, limit: int) -> str:
-    """Sentences about actions, as many as there is room for: changes and failures before looks, in their order."""
-    acts = list(dict.fromkeys(sentence for text in texts for sentence in sentences(text)))
-    changes, failures = (
-        re.compile("|".join(rf"\b{re.escape(getattr(said, name).partition('{')[0].strip())}" for name in names), re.I)
-        for names in (("created", "wrote", "edited", "ran"), ("failed",))
-    )
-    rank = [0 if changes.search(act) else 1 if failures.search(act) else 2 for act in acts]
-    kept: set[int] = set()
-    room = limit
-    for index in sorted(range(len(acts)), key=lambda i: (rank[i], i)):
-        if len(acts[index]) < room:
-            kept.add(index)
-            room -= len(acts[index]) + 1
-    return " ".join(acts[i] for i in sorted(kept)) or (cut(acts[0], limit) if acts else "")
-
-
-def _joined_topics(children: Sequence[Summary]) -> list[ProposedTopic]:
-    """The topics most of several summaries share, the later ones first among equals."""
-    counted: dict[str, tuple[int, int, str]] = {}
-    for place, child in enumerate(children):
-        for name in child.topics:
-            count = counted.get(topic_key(name), (0, 0, ""))[0]
-            counted[topic_key(name)] = (count + 1, place, name)
-    ranked = sorted(counted.values(), key=lambda item: (-item[0], -item[1], item[2]))
-    return [ProposedTopic(name=name, confidence=EXTRACTED_CONFIDENCE) for _, _, name in ranked[:MAX_TOPICS]]
-
-
-def joined_files(children: Sequence[Summary]) -> list[str]:
-    """The files of several summaries, those of most of them first."""
-    counted: dict[str, int] = {}
-    for child in children:
-        for path in child.files_mentioned:
-            counted[path] = counted.get(path, 0) + 1
-    return sorted(counted, key=lambda path: -counted[path])[:MAX_FILES]
-
-
-def extract_conversation(
-    frontier: Sequence[Summary], recent: Sequence[Turn], *, goal: str = "", language: str = ""
-) -> str:
-    """Two or three sentences on a whole conversation: what it is about, what was done, what was found.
-
-    Args:
-        frontier: The summaries nothing summarises.
-        recent: Turns after them.
-        goal: What the person said first.
-        language: Its language, as far as it is known.
-    """
-    drafts = [extract_over(frontier, language=language)] if frontier else []
-    if recent:
-        drafts.append(extract(recent, language=language))
-    if not drafts:
-        return ""
-    language = language or language_of(" ".join(draft.conversation_summary for draft in drafts))
-    said = phrases(language)
-    parts = [_about(drafts, goal, said)]
-    acted = [summary.actions_summary for summary in frontier] + [draft.actions_summary for draft in drafts[-1:]]
-    if done := _acts([text for text in acted if text], said, _SENTENCE_CHARS):
-        parts.append(_ended(said.done.format(done)))
-    findings = [finding for draft in drafts for finding in draft.key_findings]
-    weigh = weights([finding.text for finding in findings], language)
-    if best := max(findings, key=lambda f: _score(f.text, 1, weigh, language), default=None):
-        parts.append(_ended(said.found.format(compress(best.text, _SENTENCE_CHARS))))
-    return cut(" ".join(parts), PART_CHARS)
-
-
-def _about(drafts: Sequence[Draft], goal: str, said: Phrases) -> str:
-    """What was discussed: the topics, and what it began with."""
-    names = list(dict.fromkeys(topic.name for draft in drafts for topic in draft.topics))[:MAX_TOPICS]
-    if not names:
-        return compress(drafts[0].conversation_summary, _SENTENCE_CHARS)
-    listed = f"{', '.join(names[:-1])} {said.conjunction} {names[-1]}" if len(names) > 1 else names[0]
-    first = compress(next(iter(sentences(prose(goal))), ""), _SENTENCE_CHARS - len(listed) - 20)
-    if not first:
-        return said.about.format(listed)
-    return _ended(said.about.format(listed).rstrip(".") + said.began.format(said.quote.format(first)))
+def ended(text: str) -> str:
+    return text if not text or text.endswith((".", "!", "?", "…", "”", "»")) else f"{text}."

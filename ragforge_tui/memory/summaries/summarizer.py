@@ -31,14 +31,8 @@ from ragforge_tui.memory.summaries import prompt
 from ragforge_tui.memory.summaries.actions import calls_of
 from ragforge_tui.memory.summaries.answer import UnusableAnswerError, clean_text, read_answer
 from ragforge_tui.memory.summaries.draft import MAX_FILES, PART_CHARS, Draft
-from ragforge_tui.memory.summaries.extractive import (
-    extract,
-    extract_conversation,
-    extract_over,
-    files_of,
-    joined_files,
-    language_of_turns,
-)
+from ragforge_tui.memory.summaries.extractive import extract, files_of, language_of_turns
+from ragforge_tui.memory.summaries.joining import extract_conversation, extract_over, joined_files
 from ragforge_tui.memory.summaries.plan import Due, Pending, frontier, next_due, pending
 from ragforge_tui.memory.summaries.sentences import cut
 from ragforge_tui.memory.topics import same_forms

@@ -1,0 +1,58 @@
+"""How much a sentence tells: what the extractive writers pick sentences by.
+
+Names, numbers, times and what somebody says of themselves tell more than kind words and questions. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ragforge_tui.memory.keyterms import stem, words
+from ragforge_tui.memory.summaries.draft import FINDING_CHARS
+
+_FEWEST_WORDS = 3
+_ALIKE = 0.6
+_SPECIFIC = re.compile(r"\d|`|\w/\w|\w_\w|[a-z][A-Z]|\w\(\)|\.\w{2,4}\b")
+_NAME = re.compile(r"(?<=[\w,;:]\s)[^\W\d_a-zà-ÿ][\w'’-]+")
+_FILLER = re.compile(
+    r"^(?:sure|of course|certainly|great|okay|ok|yes|no|thanks|thank you|you['’]re welcome|hi|hello|hey|wow|awesome|"
+    r"glad|sorry|let me|i['’]ll|here (?:is|are)|i am the offline assistant|i['’]m the offline|"
+    r"bien sûr|d'accord|merci|bonjour|salut|voici|je vais|je suis l['’]assistant)\b",
+    re.I,
+)
+_OWN = re.compile(r"\b(?:I|my|me|we|our|je|j['’]|mon|ma|mes|nous|notre|nos)\b", re.I)
+_YOURS = re.compile(r"\b(?:you|your|tu|te|ton|ta|tes|vous|votre|vos)\b", re.I)
+_WHEN = re.compile(
+    r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|since|until|hier|demain|dernier|dernière|prochaine?|depuis|"
+    r"one|two|three|four|five|six|seven|eight|nine|ten|deux|trois|quatre|cinq|dix)\b|\d",
+    re.I,
+)
+
+
+def score(sentence: str, place: int, weigh: dict[str, float], language: str) -> float:
+    """How much a sentence tells: the weight of its words, more for names and numbers, little for filler."""
+    stems = {stem(word) for word in words(sentence, language)}
+    if len(sentence.split()) < _FEWEST_WORDS or not stems:
+        return 0.0
+    value: float = sum(weigh.get(one, 0.0) for one in stems) / (len(stems) + 4) ** 0.5
+    value *= 1.0 + 0.15 * min(3, len(_SPECIFIC.findall(sentence))) + 0.1 * min(3, len(_NAME.findall(sentence)))
+    if place == 0:
+        value *= 1.15
+    if _FILLER.match(sentence):
+        value *= 0.5
+    if _OWN.search(sentence):
+        value *= 1.25
+    elif _YOURS.search(sentence):
+        value *= 0.6
+    if _WHEN.search(sentence):
+        value *= 1.2
+    if sentence.endswith("?"):
+        value *= 0.5
+    if len(sentence) > FINDING_CHARS:
+        value *= 0.6
+    return value
+
+
+def alike(a: str, b: str) -> bool:
+    first, second = ({stem(word) for word in words(text)} for text in (a, b))
+    return bool(first and second) and len(first & second) / min(len(first), len(second)) >= _ALIKE
