@@ -66,7 +66,7 @@ class Persona(msgspec.Struct, frozen=True, kw_only=True):
         """One line for listings."""
         return self.fields.description
 
-    def info(self, user: str = "") -> PersonaInfo:
+    def info(self, user: str = PLACEHOLDER) -> PersonaInfo:
         """As it is listed; `user` is filled into the greeting."""
         fields = self.fields
         return PersonaInfo(
