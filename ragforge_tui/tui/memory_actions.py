@@ -1,0 +1,114 @@
+"""What the commands about the memory do: show what was sent, the summaries, topics, similar conversations.
+
+A part of `ChatActions`. Screens are imported when first wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from ragforge_tui.errors import RagforgeError
+
+if TYPE_CHECKING:
+    from ragforge_tui.tui.app import ChatApp
+    from ragforge_tui.tui.choices import Choice
+
+
+class MemoryActions:
+    """The commands about the memory of one chat screen."""
+
+    _app: ChatApp
+
+    async def context(self, turn: str) -> None:
+        """Show what a turn's request held; the last turn's without a number."""
+        from ragforge_tui.export.context import context_text
+        from ragforge_tui.protocol import FetchContext
+
+        wanted = turn.strip().removeprefix("t")
+        if wanted and not wanted.isdecimal():
+            raise RagforgeError(f"{turn!r} is not the number of a turn.", todo="/context 12 shows turn 12.")
+        uuid = self._open_conversation()
+
+        async def load() -> str:
+            request = FetchContext(conversation_id=uuid, turn_index=int(wanted or 0))
+            return context_text(await self._app.controller.ask(request))
+
+        self._read(f"What was sent in turn {wanted}" if wanted else "What was sent last", load)
+
+    async def memory(self) -> None:
+        """Show what this conversation's memory holds."""
+        from ragforge_tui.export.memory import memory_text
+        from ragforge_tui.protocol import FetchMemory
+
+        uuid = self._open_conversation()
+
+        async def load() -> str:
+            return memory_text(await self._app.controller.ask(FetchMemory(conversation_id=uuid)))
+
+        self._read("Memory of this conversation", load)
+
+    async def summary(self) -> None:
+        """Write the conversation's summary now and show it."""
+        from ragforge_tui.protocol import SummarizeConversation
+
+        uuid = self._open_conversation()
+
+        async def load() -> str:
+            found = await self._app.controller.ask(SummarizeConversation(conversation_id=uuid))
+            return found.summary or "There is nothing to summarise yet."
+
+        self._read("Summary of this conversation", load)
+
+    async def topics(self, query: str) -> None:
+        """Show the topics of all conversations of this folder, or those with these words."""
+        from ragforge_tui.export.memory import topics_text
+        from ragforge_tui.protocol import ListTopics
+
+        async def load() -> str:
+            workspace = self._app.options.workspace or None
+            found = await self._app.controller.ask(ListTopics(query=query, workspace=workspace))
+            return topics_text(found) or "No topics yet; they come with the summaries."
+
+        self._read(f"Topics: {query}" if query else "Topics", load)
+
+    async def similar(self) -> None:
+        """Show conversations like this one; the picked one is opened."""
+        from ragforge_tui.tui.picker import Picker
+
+        uuid = self._open_conversation()
+
+        def picked(key: str | None) -> None:
+            if key:
+                self._app.controller.spawn(self._app.controller.open(key), group="open", exclusive=True)
+
+        async def load() -> list[Choice]:
+            return await self._similar_rows(uuid)
+
+        empty = "no conversation is like this one, or this one has no summary yet"
+        self._app.push_screen(Picker("Conversations like this one", load, empty=empty, verb="open"), picked)
+
+    async def _similar_rows(self, uuid: str) -> list[Choice]:
+        from ragforge_tui.protocol import FindSimilar
+        from ragforge_tui.tui.choices import Choice
+
+        found = await self._app.controller.ask(FindSimilar(ref=uuid))
+        return [
+            Choice(
+                one.conversation.uuid,
+                one.conversation.title or f"untitled {one.conversation.uuid[:8]}",
+                f"{one.score:.2f} · {one.conversation.updated_at:%Y-%m-%d}",
+            )
+            for one in found
+        ]
+
+    def _open_conversation(self) -> str:
+        uuid = self._app.controller.state.conversation_id
+        if not uuid:
+            raise RagforgeError("Nothing was said here yet.", todo="Write a message, or /resume a conversation.")
+        return uuid
+
+    def _read(self, title: str, load: Callable[[], Awaitable[str]]) -> None:
+        from ragforge_tui.tui.reader import Reader
+
+        self._app.push_screen(Reader(title, load))

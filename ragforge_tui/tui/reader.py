@@ -1,0 +1,79 @@
+"""A text to read over the chat: what a request held, the memory, topics. Loaded when one is first opened."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.text import plain_text
+
+
+class Reader(ModalScreen[None]):
+    """Shows plain text that may still be on its way; arrows, pages, home and end scroll it.
+
+    Args:
+        load: Gives the text while the screen is already there.
+    """
+
+    CSS = """
+    Reader { align: center middle; }
+    Reader > Vertical {
+        width: 110; max-width: 98%; height: 92%; background: $surface; border: round $border; padding: 0 1;
+    }
+    Reader #reader-title { text-style: bold; height: 1; }
+    Reader VerticalScroll { scrollbar-size-vertical: 1; margin: 1 0; height: 1fr; }
+    Reader #reader-keys { color: $text-muted; height: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", show=False),
+        Binding("j", "scroll(1)", show=False),
+        Binding("k", "scroll(-1)", show=False),
+    ]
+
+    def __init__(self, title: str, load: Callable[[], Awaitable[str]]) -> None:
+        super().__init__()
+        self._title = title
+        self._load = load
+        self._text = Static("loading …", markup=False)
+
+    def compose(self) -> ComposeResult:
+        """Title, text, keys."""
+        with Vertical():
+            yield Static(self._title, id="reader-title", markup=False)
+            with VerticalScroll():
+                yield self._text
+            yield Static("↑ ↓ page up/down scroll · esc back", id="reader-keys", markup=False)
+
+    def on_mount(self) -> None:
+        """Fetch the text while the screen is already there."""
+        self.query_one(VerticalScroll).focus()
+        self.run_worker(self._fill(), name="text", group="text", exclusive=True, exit_on_error=False)
+
+    async def _fill(self) -> None:
+        try:
+            text = await self._load()
+        except RagforgeError as error:
+            self._text.update(Content.styled(error.info.sentence(), "$error"))
+            return
+        self._text.update(Content("\n").join([_line(line) for line in plain_text(text).split("\n")]))
+
+    def action_scroll(self, lines: int) -> None:
+        """Scroll like the arrow keys do."""
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+
+def _line(line: str) -> Content:
+    """Headings and lines on sources stand out; the text itself is as it was sent."""
+    if line.startswith("## "):
+        return Content.styled(line[3:], "bold $primary")
+    if line.startswith("--- "):
+        return Content.styled(line[4:], "$secondary dim")
+    return Content(line)
