@@ -164,7 +164,7 @@ def ask_baseline(
 
 
 def _candidate(index: ConversationIndex, turn: int, score: float) -> Candidate:
-    date = index.timestamp(index.sitting_turns(index.sitting(turn))[0])
+    date = index.sitting_began(turn)
     assert date is not None
     return Candidate(conversation_id="", turn_index=turn, date=date, text=index.turn_text(turn), score=score)
 

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ragforge_tui.llm.tokens import count_tokens
 from ragforge_tui.memory.language import date_words, language_of
 from ragforge_tui.memory.recall import scoring, terms
 from ragforge_tui.memory.recall.postings import Postings
@@ -42,6 +43,7 @@ class _Entry(msgspec.Struct):
     timestamp: datetime
     language: str
     facts: tuple[str, ...] = ()
+    tokens: int = -1
 
 
 class ConversationIndex:
@@ -139,6 +141,15 @@ class ConversationIndex:
         entry = self._entries.get(turn_index)
         return entry.text if entry else ""
 
+    def tokens(self, turn_index: int) -> int:
+        """Tokens of a turn's text; counted once."""
+        entry = self._entries.get(turn_index)
+        if entry is None:
+            return 0
+        if entry.tokens < 0:
+            entry.tokens = count_tokens(entry.text)
+        return entry.tokens
+
     def timestamp(self, turn_index: int) -> datetime | None:
         """When a turn began."""
         entry = self._entries.get(turn_index)
@@ -148,6 +159,15 @@ class ConversationIndex:
         """The sitting a turn belongs to, from 1 in order of time; 0 when it is not here."""
         with self._lock:
             return int(self._sitting_rows()[turn_index]) + 1 if turn_index in self._entries else 0
+
+    def sitting_began(self, turn_index: int) -> datetime | None:
+        """When the sitting of a turn began, None for a turn that is not here."""
+        with self._lock:
+            if turn_index not in self._entries:
+                return None
+            first = int(np.searchsorted(self._sitting_rows(), self._sitting_rows()[turn_index]))
+            present = np.flatnonzero(self._present[first : turn_index + 1])
+            return self._entries[first + int(present[0])].timestamp
 
     def sitting_turns(self, sitting: int) -> list[int]:
         """The turns of a sitting, in order."""

@@ -111,12 +111,18 @@ class Keeper:
             await asyncio.to_thread(self._put_rows, rows)
         if without_keys:
             await self._make_keys(store, without_keys)
+        await asyncio.to_thread(self._count)
 
     def _put_rows(self, rows: Iterable[RecallRow]) -> None:
         for row in rows:
             vector = None if row.vector is None else np.frombuffer(row.vector, np.float32)
             self._index.put(row.turn_index, text=row.text, timestamp=row.timestamp, ended=row.ended, embedding=vector)
             self._note(row.uuid, row.turn_index, row.conversation_id)
+
+    def _count(self) -> None:
+        """Count the tokens of all turns, so that no question has to wait for it."""
+        for turn in range(1, self._index.last + 1):
+            self._index.tokens(turn)
 
     def _note(self, uuid: str, turn_index: int, conversation_id: str) -> None:
         self._uuids[uuid] = turn_index
@@ -156,6 +162,7 @@ class Keeper:
             # Another process wrote what lies between.
             await self.load(store, start=last + 1, end=turn.turn_index)
         await asyncio.to_thread(self.put, turn)
+        await asyncio.to_thread(self._index.tokens, turn.turn_index)
         await self._store_keys(store, {turn.turn_index - 1, turn.turn_index, turn.turn_index + 1})
         await self.store_sittings(store, finished_only=True)
 

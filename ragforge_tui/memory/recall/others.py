@@ -7,7 +7,7 @@ turn has, plus the cosine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -156,7 +156,7 @@ def fit(question: Question, text: str, vector: Vector | None) -> float:
 
 
 def merged(
-    own: Sequence[Candidate], others: Sequence[Candidate], measure: Callable[[Candidate], float]
+    own: Iterable[Candidate], others: Sequence[Candidate], measure: Callable[[Candidate], float]
 ) -> Iterator[Candidate]:
     """Two rankings as one: of the two next ones always the better comes first, this conversation's when alike."""
     second = 0

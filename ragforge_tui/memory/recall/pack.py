@@ -18,6 +18,8 @@ CUT_MARK = " […] "
 """Stands where something was left out of a turn; the context of a turn finds the pieces again by it."""
 MIN_CUT_TOKENS = 60
 """Room below which a turn too large for it is left out instead of cut."""
+MOST_MISSES = 25
+"""Candidates in a row that find no room after which no more are tried."""
 MAX_SHARE_OF_ONE = 0.5
 """Most of the room that one turn may take; what is longer is cut to its head and tail."""
 
@@ -29,7 +31,7 @@ class Candidate(msgspec.Struct, kw_only=True):
 
     Attributes:
         date: When its sitting began.
-        tokens: Of `text`; None: not counted yet.
+        tokens: Of `text`, None when nobody counted them.
         own: It is of the open conversation.
     """
 
@@ -66,8 +68,9 @@ def pack(
     groups: set[tuple[str, datetime]] = set()
     left, left_others = max_tokens, max_tokens if others_tokens is None else others_tokens
     largest = max(int(max_tokens * MAX_SHARE_OF_ONE), MIN_CUT_TOKENS)
+    misses = 0
     for candidate in ranked:
-        if left < MIN_CUT_TOKENS // 4:
+        if left < MIN_CUT_TOKENS // 4 or misses > MOST_MISSES:
             break
         key = " ".join(candidate.text.split())
         if not key or key in texts:
@@ -78,8 +81,12 @@ def pack(
             overhead += count(heading(candidate.date, title=candidate.title, own=candidate.own)) + 1
         room = (left if candidate.own else min(left, left_others)) - overhead
         fitted = _fitted(candidate, min(room, largest), count) if room > 0 else None
-        if fitted is None or (same and same(candidate, packed)):
+        if fitted is None:
+            misses += 1
             continue
+        if same and same(candidate, packed):
+            continue
+        misses = 0
         turn, tokens = fitted
         packed.append(turn)
         texts.add(key)
@@ -114,9 +121,8 @@ def within(
 
 
 def _fitted(candidate: Candidate, most: int, count: Count) -> tuple[RecalledTurn, int] | None:
-    if candidate.tokens is None:
-        candidate.tokens = count(candidate.text)
-    text, tokens, cut = candidate.text, candidate.tokens, 0
+    text, cut = candidate.text, 0
+    tokens = count(text) if candidate.tokens is None else candidate.tokens
     if tokens > most:
         shortened = _cut(candidate.text, tokens, most, count) if most >= MIN_CUT_TOKENS else None
         if shortened is None:

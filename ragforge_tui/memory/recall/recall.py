@@ -14,7 +14,7 @@ from ragforge_tui.config import MemorySettings
 from ragforge_tui.errors import GraphError, NotFoundError
 from ragforge_tui.graph import Store
 from ragforge_tui.llm.embeddings import Embedder
-from ragforge_tui.memory.recall.index import ConversationIndex
+from ragforge_tui.memory.recall.index import ConversationIndex, Ranked
 from ragforge_tui.memory.recall.keeper import Keeper, VectorModel, embed_missing
 from ragforge_tui.memory.recall.others import (
     Fetched,
@@ -35,7 +35,7 @@ from ragforge_tui.models import Summary, Turn
 
 log = logging.getLogger(__name__)
 
-CANDIDATES = 300
+CANDIDATES = 150
 """Turns of this conversation that are tried for room."""
 SAME_COSINE = 0.95
 """Turns this alike say the same."""
@@ -75,7 +75,6 @@ class Recall:
         self.private = private
         self._keeper = Keeper(self.index, self._model, conversation_id)
         self._summaries: list[Summary] = []
-        self._counted: dict[int, tuple[str, int]] = {}
 
     @property
     def reason(self) -> str:
@@ -144,14 +143,18 @@ class Recall:
         question = await self._question(query)
         ranges = await self._on_topic(topic) if topic else None
         fetched, foreign = await self._elsewhere(question, ranges, turns=others, summaries=summaries and others)
-        mine = await asyncio.to_thread(self._own, question, exclude, ranges) if own else []
-        found = await asyncio.to_thread(self._packed, question, mine, fetched, room)
-        if summaries:
-            known = await asyncio.to_thread(self._own_summaries, question) if own else []
-            ranked = sorted((*known, *foreign), key=lambda one: -one.score)
-            kept = [one for one in ranked if one.summary.uuid not in exclude_summaries]
-            found.summaries = kept[: settings.max_summaries]
-        return found
+
+        def work() -> Recalled:
+            mine = self._own(question, exclude, ranges) if own else []
+            found = self._packed(question, mine, fetched, room)
+            if summaries:
+                known = self._own_summaries(question) if own else []
+                ranked = sorted((*known, *foreign), key=lambda one: -one.score)
+                kept = [one for one in ranked if one.summary.uuid not in exclude_summaries]
+                found.summaries = kept[: settings.max_summaries]
+            return found
+
+        return await asyncio.to_thread(work)
 
     async def _question(self, query: str) -> Question:
         """The question with what it refers to, its telling words and its vector."""
@@ -192,13 +195,12 @@ class Recall:
             return None
         return vectors[0] if vectors is not None and vectors.any() else None
 
-    def _own(self, question: Question, exclude: Collection[int], ranges: Ranges | None) -> list[Candidate]:
+    def _own(self, question: Question, exclude: Collection[int], ranges: Ranges | None) -> list[Ranked]:
         only = None
         if ranges is not None:
             mine = [span for uuid in self._keeper.conversations for span in ranges.get(uuid, ())]
             only = {turn for first, last in mine for turn in range(first, last + 1)}
-        ranked = self.index.rank(question.text, question.vector, exclude=exclude, only=only, limit=CANDIDATES)
-        return [self._candidate(one.turn_index, one.score) for one in ranked]
+        return self.index.rank(question.text, question.vector, exclude=exclude, only=only, limit=CANDIDATES)
 
     async def _on_topic(self, topic: str) -> Ranges | None:
         """Turns whose summaries have the topic, by conversation; None when they are too few to look among."""
@@ -211,18 +213,11 @@ class Recall:
         return ranges if turns >= FEWEST_ON_TOPIC else None
 
     def _candidate(self, turn_index: int, score: float) -> Candidate:
-        text = self.index.turn_text(turn_index)
-        first = self.index.sitting_turns(self.index.sitting(turn_index))[0]
-        date = self.index.timestamp(first)
+        date = self.index.sitting_began(turn_index)
         assert date is not None
-        known = self._counted.get(turn_index)
+        text, tokens = self.index.turn_text(turn_index), self.index.tokens(turn_index)
         return Candidate(
-            conversation_id=self._id,
-            turn_index=turn_index,
-            date=date,
-            text=text,
-            tokens=known[1] if known and known[0] is text else None,
-            score=score,
+            conversation_id=self._id, turn_index=turn_index, date=date, text=text, tokens=tokens, score=score
         )
 
     def _packed(self, question: Question, mine: Sequence[Candidate], fetched: Sequence[Fetched], room: int) -> Recalled:
@@ -242,16 +237,19 @@ class Recall:
             return fit(question, candidate.text, vector_of(_key(candidate), candidate.own))
 
         others = [one.candidate for one in fetched]
-        needed = sum(len(candidate.text) for candidate in mine) // FEWEST_CHARS_PER_TOKEN
+        needed = sum(len(self.index.turn_text(one.turn_index)) for one in mine) // FEWEST_CHARS_PER_TOKEN
         share = max(int(room * self._settings.recall.other_conversations_share), room - needed)
-        ranked = merged(mine, others, measure) if others else mine
+        own = (self._candidate(one.turn_index, one.score) for one in mine)
+        ranked = merged(own, others, measure) if others else own
         packed = pack(ranked, room, others_tokens=share, same=same)
-        for candidate in mine:
-            if candidate.tokens is not None:
-                self._counted[candidate.turn_index] = (candidate.text, candidate.tokens)
         turns, text, tokens = within(packed, room)
-        texts = {_key(candidate): candidate.text for candidate in (*mine, *others)}
-        sources = {key: texts[key] for turn in turns for key in [(turn.conversation_id, turn.turn_index)]}
+        texts = {_key(candidate): candidate.text for candidate in others}
+        sources = {
+            (turn.conversation_id, turn.turn_index): self.index.turn_text(turn.turn_index)
+            if turn.own
+            else texts[turn.conversation_id, turn.turn_index]
+            for turn in turns
+        }
         return Recalled(turns=turns, text=text, tokens=tokens, sources=sources, reason=self.reason)
 
     def _own_summaries(self, question: Question) -> list[RecalledSummary]:

@@ -1,0 +1,90 @@
+"""Conversations of any length, made up: for measuring what grows with them.
+
+Used by `benchmarks.context` and `benchmarks.recall_growth`. Words are drawn with the frequencies of real text (a few
+very often, most rarely), so that postings have the lengths they have in life; the same seed gives the same turns.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+
+from ragforge_tui.memory.recall import ConversationIndex
+from ragforge_tui.models import Conversation, ConversationExport, Message, Turn
+
+WORDS = 20_000
+WORDS_PER_MESSAGE = 45
+TURNS_PER_SITTING = 12
+BEGAN = datetime(2024, 1, 8, 9, tzinfo=UTC)
+DIMENSION = 512
+
+
+class Text:
+    """Sentences of made-up words."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self._random = np.random.default_rng(seed)
+        syllables = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "il", "os")]
+        self._words = ["".join(self._random.choice(syllables, 3)) for _ in range(WORDS)]
+        weights = 1 / np.arange(1, WORDS + 1)
+        self._weights = weights / weights.sum()
+
+    def message(self, words: int = WORDS_PER_MESSAGE) -> str:
+        """A text of so many words."""
+        drawn = self._random.choice(WORDS, words, p=self._weights)
+        return " ".join(self._words[n] for n in drawn)
+
+    def vector(self) -> npt.NDArray[np.float32]:
+        """A unit vector."""
+        drawn = self._random.standard_normal(DIMENSION).astype(np.float32)
+        unit: npt.NDArray[np.float32] = drawn / np.linalg.norm(drawn)
+        return unit
+
+
+def moment(turn: int) -> datetime:
+    """When a turn begins: a dozen a day, two minutes apart."""
+    return BEGAN + timedelta(days=turn // TURNS_PER_SITTING, minutes=2 * (turn % TURNS_PER_SITTING))
+
+
+def fill(index: ConversationIndex, turns: int, text: Text) -> None:
+    """Put turns with vectors into an index."""
+    for turn in range(index.last + 1, turns + 1):
+        said = f"> {text.message()}\n{text.message()}"
+        index.put(turn, text=said, timestamp=moment(turn), embedding=text.vector())
+
+
+def conversation(turns: int, text: Text, workspace: str) -> ConversationExport:
+    """A conversation to import."""
+    uid = str(uuid.uuid4())
+    made = [
+        Turn(
+            turn_index=turn,
+            messages=[
+                Message(
+                    uuid=str(uuid.uuid4()),
+                    conversation_id=uid,
+                    turn_index=turn,
+                    position=position,
+                    role="user" if position == 0 else "assistant",
+                    content=said,
+                    char_count=len(said),
+                    timestamp=moment(turn) + position * timedelta(seconds=20),
+                )
+                for position, said in enumerate((text.message(), text.message()))
+            ],
+        )
+        for turn in range(1, turns + 1)
+    ]
+    record = Conversation(
+        uuid=uid,
+        title=f"{turns} turns",
+        created_at=moment(1),
+        updated_at=moment(turns),
+        message_count=2 * turns,
+        next_turn=turns + 1,
+        workspace=workspace,
+    )
+    return ConversationExport(conversation=record, turns=made)
