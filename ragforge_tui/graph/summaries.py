@@ -17,7 +17,7 @@ import msgspec
 
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph.conversations import find_conversation
-from ragforge_tui.graph.records import given, graph_value, projection
+from ragforge_tui.graph.records import given, graph_value, native, projection
 from ragforge_tui.graph.summary_tree import (
     TurnSize,
     chosen_end,
@@ -183,7 +183,7 @@ def _finished(messages: list[dict[str, Any]], *, is_last: bool) -> bool:
     """Whether nothing more comes. The last turn waits for its answer: a message without calls of its own."""
     seen = now()
     live = [m for m in messages if m["state"] != "superseded"]
-    if any(m["state"] == "streaming" and writer_alive(m["writer"] or "", m["lease"], seen) for m in live):
+    if any(m["state"] == "streaming" and writer_alive(m["writer"] or "", native(m["lease"]), seen) for m in live):
         return False
     if not is_last:
         return True

@@ -1,0 +1,246 @@
+"""Summaries in the graph: whole or not at all, never overlapping, on both backends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from ragforge_tui.errors import NotFoundError
+from ragforge_tui.graph import Graph, Store, writer_id
+from ragforge_tui.graph.summary_tree import finding_from, finding_text, summary_uuid
+from ragforge_tui.graph.topic_links import ProposedTopic
+from ragforge_tui.models import FileAccess, Finding, Summary, now
+from tests.support.records import call_of, conversation, message, one_turn, rows_of
+from tests.support.turns import exchanges, imported
+
+
+def summary(conversation_id: str, start: int, end: int, *, level: int = 1, over: Sequence[Summary] = ()) -> Summary:
+    return Summary(
+        uuid=summary_uuid(conversation_id, level, start, end),
+        conversation_id=conversation_id,
+        level=level,
+        ordinal=1,
+        conversation_summary=f"Turns {start} to {end}.",
+        actions_summary="Read a file.",
+        key_findings=[Finding(text="It [really] waits", turns=[start, end]), Finding(text="no turns")],
+        files_mentioned=["src/a.py", "b.py"],
+        tools_used=["read_file"],
+        topics=["Retries", "Waiting"],
+        start_turn_index=start,
+        end_turn_index=end,
+        turn_count=end - start + 1,
+        parent_summaries=[child.uuid for child in over],
+        made_by="test",
+        created_at=now(),
+    )
+
+
+TOPICS = [ProposedTopic(name="Retries", confidence=0.9), ProposedTopic(name="Waiting")]
+
+
+async def test_a_summary_is_stored_with_its_edges_topics_and_watermark(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(6), workspace="/w")
+    stored = await store.store_summary(summary(uuid, 1, 3), TOPICS)
+    assert stored is not None
+    [read] = await store.summaries(uuid)
+    assert read == stored
+    assert (read.key_findings, read.topics) == (summary(uuid, 1, 3).key_findings, ["Retries", "Waiting"])
+    [row] = await graph.query_readonly(
+        "MATCH (c:Conversation)-[:HAS_SUMMARY]->(s:Summary) "
+        "RETURN s.level AS level, s.key_findings AS findings, c.watermarks AS watermarks"
+    )
+    assert row == {"level": 1, "findings": ["It [really] waits [t1, t3]", "no turns"], "watermarks": [3]}
+    assert await rows_of(graph, "MATCH (:Summary)-[r:SUMMARIZES]->(m:Message) RETURN r") == 6
+    assert await rows_of(graph, "MATCH (:Summary)-[:MENTIONS_FILE]->(f:File {workspace: '/w'}) RETURN f.path") == 2
+    [near] = await graph.query_readonly(
+        "MATCH (:Summary)-[h:HAS_TOPIC]->(t:Topic {name: 'Retries'}) RETURN h.confidence AS confidence"
+    )
+    assert near == {"confidence": 0.9}
+
+
+async def test_the_same_again_changes_nothing(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(6))
+    first = await store.store_summary(summary(uuid, 1, 3), TOPICS)
+    again = summary(uuid, 1, 3)
+    again.conversation_summary = "Somebody else wrote this."
+    assert await store.store_summary(again, [ProposedTopic(name="Other")]) == first
+    assert await rows_of(graph, "MATCH (s:Summary) RETURN s.uuid") == 1
+    assert await rows_of(graph, "MATCH (:Summary)-[h:HAS_TOPIC]->() RETURN h") == 2
+
+
+@pytest.mark.parametrize("range_", [(1, 2), (1, 5), (3, 5), (5, 6), (2, 3)])
+async def test_what_does_not_go_on_where_the_level_ends_is_refused(graph: Graph, range_: tuple[int, int]) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(8))
+    await store.store_summary(summary(uuid, 1, 3))
+    assert await store.store_summary(summary(uuid, *range_)) is None
+    assert await store.store_summary(summary(uuid, 1, 4, level=2)) is None
+    assert [(s.start_turn_index, s.end_turn_index) for s in await store.summaries(uuid)] == [(1, 3)]
+    assert await rows_of(graph, "MATCH (:Summary)-[r:SUMMARIZES]->(m:Message) RETURN r") == 6
+
+
+async def test_levels_have_watermarks_of_their_own(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(8))
+    below = [await store.store_summary(summary(uuid, *r)) for r in ((1, 2), (3, 5), (6, 7))]
+    children = [s for s in below if s]
+    assert await store.store_summary(summary(uuid, 1, 5, level=2, over=children[:2])) is not None
+    tree = await store.summaries(uuid)
+    assert [bool(s.parent) for s in tree] == [True, True, False, False]
+    assert await rows_of(graph, "MATCH (:Summary {level: 2})-[r:SUMMARIZES]->(s:Summary {level: 1}) RETURN r") == 2
+    [row] = await graph.query_readonly("MATCH (c:Conversation) RETURN c.watermarks AS watermarks")
+    assert row == {"watermarks": [7, 5]}
+
+
+async def test_writers_at_once_leave_one_chain(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(30))
+
+    async def writer(size: int) -> int:
+        stored = 0
+        while True:
+            tree = await store.summaries(uuid)
+            start = max((s.end_turn_index for s in tree), default=0) + 1
+            if start > 24:
+                return stored
+            stored += await store.store_summary(summary(uuid, start, start + size - 1), TOPICS) is not None
+
+    counts = await asyncio.gather(*(writer(size) for size in (1, 2, 3, 2)))
+    tree = await store.summaries(uuid)
+    covered = [turn for s in tree for turn in range(s.start_turn_index, s.end_turn_index + 1)]
+    assert covered == list(range(1, covered[-1] + 1))
+    assert await rows_of(graph, "MATCH (s:Summary) RETURN s.uuid") == len(tree) <= sum(counts)
+    [row] = await graph.query_readonly("MATCH (c:Conversation) RETURN c.watermarks AS w, c.summary_sequence AS n")
+    assert row == {"w": [covered[-1]], "n": len(tree)}
+    assert await rows_of(graph, "MATCH (t:Topic) RETURN t.uuid") == 2
+
+
+async def test_a_branch_has_the_summaries_of_the_turns_it_shares(graph: Graph) -> None:
+    store = Store(graph)
+    parent = await imported(store, exchanges(12))
+    children = [s for r in ((1, 3), (4, 6)) if (s := await store.store_summary(summary(parent, *r)))]
+    branch = (await store.create_conversation(conversation(branch_of=parent, branch_turn=8))).uuid
+    for n in range(5):
+        await one_turn(store, branch, f"own {n}")
+    assert [s.end_turn_index for s in await store.summaries(branch)] == [3, 6]
+    # What the parent summarises later counts too, as long as the branch has none there and it is within its prefix.
+    await store.store_summary(summary(parent, 7, 8))
+    await store.store_summary(summary(parent, 9, 11))
+    assert [s.end_turn_index for s in await store.summaries(branch)] == [3, 6, 8]
+    assert await store.store_summary(summary(branch, 7, 10)) is None
+    own = await store.store_summary(summary(branch, 9, 10))
+    assert own is not None
+    assert await rows_of(graph, f"MATCH (s:Summary {{uuid: '{own.uuid}'}})-[:SUMMARIZES]->(m) RETURN m.uuid") == 4
+    # Over summaries of the parent, while the parent itself goes another way.
+    inherited = (await store.summaries(branch))[:3]
+    above = await store.store_summary(summary(branch, 1, 8, level=2, over=inherited))
+    assert above is not None
+    await store.store_summary(summary(parent, 1, 6, level=2, over=children))
+    tree = await store.summaries(branch)
+    assert [(s.level, s.end_turn_index, bool(s.parent)) for s in tree] == [
+        (1, 3, True),
+        (1, 6, True),
+        (1, 8, True),
+        (1, 10, False),
+        (2, 8, False),
+    ]
+    assert [(s.level, s.end_turn_index) for s in await store.summaries(parent)] == [
+        (1, 3),
+        (1, 6),
+        (1, 8),
+        (1, 11),
+        (2, 6),
+    ]
+
+
+async def test_a_branch_with_own_summaries_keeps_them_when_the_parent_catches_up(graph: Graph) -> None:
+    store = Store(graph)
+    parent = await imported(store, exchanges(12))
+    await store.store_summary(summary(parent, 1, 3))
+    branch = (await store.create_conversation(conversation(branch_of=parent, branch_turn=10))).uuid
+    await one_turn(store, branch, "own")
+    mine = await store.store_summary(summary(branch, 4, 8))
+    assert mine is not None
+    below = [s for r in ((4, 6), (7, 9)) if (s := await store.store_summary(summary(parent, *r)))]
+    first = (await store.summaries(parent))[0]
+    await store.store_summary(summary(parent, 1, 6, level=2, over=[first, below[0]]))
+    assert [(s.level, s.end_turn_index) for s in await store.summaries(branch)] == [(1, 3), (1, 8)]
+    [shared] = await graph.query_readonly(
+        f"MATCH (s:Summary {{uuid: '{mine.uuid}'}})-[:SUMMARIZES]->(m:Message) RETURN count(m) AS messages"
+    )
+    assert shared == {"messages": 10}
+
+
+async def test_sizes_count_what_was_said_and_not_what_tools_gave(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = (await store.create_conversation(conversation())).uuid
+    asked = await store.begin_turn(message(uuid, content="12345"))
+    wrong = await store.add_message(message(uuid, role="assistant", turn_index=1, content="superseded"))
+    await store.supersede(uuid, 1)
+    said = await store.add_message(message(uuid, role="assistant", turn_index=1, content="123"))
+    call = call_of(said.uuid, files=[FileAccess(path="a.py", access="read")])
+    await store.start_tool_call(call, uuid)
+    [size] = await store.turn_sizes(uuid, start=1)
+    assert (size.chars, size.finished) == (8, False)
+    await store.add_message(message(uuid, role="assistant", turn_index=1, content="1"))
+    await store.begin_turn(message(uuid, content="not answered"))
+    first, second = await store.turn_sizes(uuid, start=1)
+    assert (first.chars, first.finished) == (9, True)
+    assert (second.chars, second.finished) == (12, False)
+    streaming = message(
+        uuid, role="assistant", turn_index=2, content="12", state="streaming", writer=writer_id(), lease_until=now()
+    )
+    await store.add_message(streaming)
+    assert not (await store.turn_sizes(uuid, start=2))[0].finished
+    gone = message(
+        uuid, role="assistant", turn_index=2, state="streaming", writer="elsewhere|x|1|1", lease_until=asked.timestamp
+    )
+    gone.lease_until = asked.timestamp.replace(year=2020)
+    await store.finish_message(streaming)
+    await store.supersede(uuid, 2)
+    await store.add_message(gone)
+    assert (await store.turn_sizes(uuid, start=2))[0].finished
+    assert wrong.turn_index == 1
+    with pytest.raises(NotFoundError):
+        await store.turn_sizes("nobody", start=1)
+
+
+async def test_a_conversation_summary_is_no_use_of_the_conversation(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(1))
+    before = await store.get_conversation(uuid)
+    after = await store.set_conversation_summary(uuid, "About retries.")
+    assert (after.summary, after.updated_at) == ("About retries.", before.updated_at)
+    with pytest.raises(NotFoundError):
+        await store.set_conversation_summary("nobody", "x")
+    with pytest.raises(NotFoundError):
+        await store.summaries("nobody")
+    with pytest.raises(NotFoundError):
+        await store.store_summary(summary("nobody", 1, 2))
+
+
+async def test_purge_leaves_no_summary_and_no_topic_nobody_has(graph: Graph) -> None:
+    store = Store(graph)
+    one, other = [await imported(store, exchanges(6), workspace="/w") for _ in range(2)]
+    await store.store_summary(summary(one, 1, 3), [*TOPICS, ProposedTopic(name="Only here")])
+    await store.store_summary(summary(other, 1, 3), TOPICS[:1])
+    topics = {topic.name: topic.uuid for topic in await store.topics()}
+    await store.merge_topics(topics["Waiting"], topics["Only here"])
+    await store.relate_topics(topics["Retries"], topics["Waiting"], confidence=0.5)
+    await store.purge(one)
+    assert await rows_of(graph, "MATCH (s:Summary) RETURN s.uuid") == 1
+    assert [row["name"] for row in await graph.query_readonly("MATCH (t:Topic) RETURN t.name AS name")] == ["Retries"]
+    await store.purge(other)
+    for label in ("Summary", "Topic", "File", "Message", "Conversation"):
+        assert await rows_of(graph, f"MATCH (n:{label}) RETURN n.uuid") == 0
+
+
+@pytest.mark.parametrize(
+    "finding", [Finding(text="x"), Finding(text="x", turns=[3]), Finding(text="a [t1] b", turns=[3, 14])]
+)
+def test_findings_are_read_back_as_they_were(finding: Finding) -> None:
+    assert finding_from(finding_text(finding)) == finding
