@@ -220,7 +220,7 @@ class Recall:
             conversation_id=self._id, turn_index=turn_index, date=date, text=text, tokens=tokens, score=score
         )
 
-    def _packed(self, question: Question, mine: Sequence[Candidate], fetched: Sequence[Fetched], room: int) -> Recalled:
+    def _packed(self, question: Question, mine: Sequence[Ranked], fetched: Sequence[Fetched], room: int) -> Recalled:
         """What of both rankings has room; others get their share, and all of what this conversation leaves."""
         vectors = {_key(one.candidate): one.vector for one in fetched}
 
