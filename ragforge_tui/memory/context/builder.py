@@ -188,9 +188,9 @@ class ContextBuilder:
         if whole is not None:
             return whole
         recall, recent = self._settings.recall, self._settings.recent
-        reserved = 0 if recall.strategy == "recent" else min(recall.max_tokens, budget.rest // 2)
+        room = budget.rest - FRAME_TOKENS
+        room -= 0 if recall.strategy == "recent" else min(recall.max_tokens, room // 2)
         turns = REPRESENTED_TURNS if recall.strategy == "relevant" else max(recent.max_turns, REPRESENTED_TURNS)
-        room = budget.rest - reserved - FRAME_TOKENS
         return self._past.newest(inputs.turns, Limits(min(room, recent.max_chars // CHARS_PER_TOKEN), turns, limit))
 
     def _assemble(self, inputs: ContextInputs, draft: _Draft, found: Recalled | None) -> BuiltContext:

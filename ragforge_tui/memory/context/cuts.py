@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ragforge_tui.llm import count_tokens
 
+MOST_TOKENS_PER_CHAR = 4
+"""One a byte, at worst."""
 GAP = " […] "
 """Stands where something was left out."""
 
@@ -29,7 +31,7 @@ def cut_to(text: str, tokens: int, *, tail: float = 1 / 3) -> tuple[str, Spans]:
     Returns:
         The text and its spans (none when it is whole); an empty text when not even a few words fit.
     """
-    if len(text) <= tokens or count_tokens(text) <= tokens:
+    if len(text) * MOST_TOKENS_PER_CHAR <= tokens or count_tokens(text) <= tokens:
         return text, []
     low, high = 0, min(len(text) - 1, tokens * 8)
     best: Spans = []

@@ -26,7 +26,7 @@ from ragforge_tui.models import Turn
 MESSAGE_TOKENS = 4
 """What a message costs beside its text: role and separators, as OpenAI counts them."""
 TRIM_CHARS = (8_000, 4_000, 2_000, 1_000, 500, 250, 120)
-TEXT_CHARS = (2_000, 1_000, 500, 250, 120, 60, 30)
+TEXT_CHARS = (2_000, 1_000, 500, 250, 120, 60, 30, 12)
 SLACK = 0.7
 """How full the window of newest turns is left when its start has to move: it then stays for some turns."""
 

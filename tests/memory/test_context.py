@@ -1,0 +1,324 @@
+"""The context of a turn: budget, sections, forms of past turns; what is kept is what was sent."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragforge_tui.config import MemorySettings, RecallSettings, RecentSettings
+from ragforge_tui.llm import count_tokens
+from ragforge_tui.memory.context import BuiltContext, ContextBuilder, ContextInputs, SystemPart, without_memory
+from ragforge_tui.memory.context.cuts import GAP, cut_to, locate, take
+from ragforge_tui.memory.context.forms import SHORT, render_turn
+from ragforge_tui.memory.context.past import tokens_of
+from ragforge_tui.memory.recall import Recalled, RecalledTurn, render_turns
+from ragforge_tui.models import Message, Summary, ToolCall, ToolResult, Turn
+
+START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+WORDS = "the parser keeps a cursor and gives it back; größer, naïve, 漢字, emoji 🙂‍↔️, עברית"
+
+
+def said(index: int, role: str, content: str, position: int = 0, **more: Any) -> Message:
+    return Message(
+        uuid=f"m{index}-{position}",
+        conversation_id="c",
+        turn_index=index,
+        position=position,
+        role=role,  # type: ignore[arg-type]
+        content=content,
+        timestamp=START + timedelta(minutes=index),
+        char_count=len(content),
+        **more,
+    )
+
+
+def called(index: int, result: str, arguments: str = '{"path": "src/app.py"}', reasoning: str = "") -> ToolCall:
+    at = START + timedelta(minutes=index)
+    stored = msgspec.json.encode({"text": result}).decode()
+    outcome = ToolResult(uuid=f"r{index}", tool_call_id=f"t{index}", success=True, result=stored, timestamp=at)
+    return ToolCall(
+        uuid=f"t{index}",
+        message_id=f"m{index}-1",
+        tool_name="read_file",
+        arguments=arguments,
+        reasoning=reasoning,
+        timestamp=at,
+        result=outcome,
+    )
+
+
+def turn(index: int, asked: str, answered: str, result: str | None = None) -> Turn:
+    messages = [said(index, "user", asked)]
+    if result is not None:
+        messages.append(said(index, "assistant", "", 1, tool_calls=[called(index, result)]))
+    messages.append(said(index, "assistant", answered, len(messages)))
+    return Turn(turn_index=index, messages=messages)
+
+
+def summary(level: int, first: int, last: int, text: str, **more: Any) -> Summary:
+    return Summary(
+        uuid=f"s{level}-{first}",
+        conversation_id="c",
+        level=level,
+        conversation_summary=text,
+        start_turn_index=first,
+        end_turn_index=last,
+        turn_count=last - first + 1,
+        created_at=START,
+        **more,
+    )
+
+
+def inputs(turns: list[Turn], **more: Any) -> ContextInputs:
+    values: dict[str, Any] = {
+        "conversation_id": "c",
+        "turn_index": (turns[-1].turn_index + 1) if turns else 1,
+        "text": "And now?",
+        "model": "test",
+        "window": 200_000,
+        "system": [SystemPart(kind="persona", name="Ada", text="Be Ada.")],
+        "turns": turns,
+        "first_message": turns[0].messages[0] if turns else None,
+    }
+    return ContextInputs(**{**values, **more})
+
+
+def settings(tokens: int, **more: Any) -> MemorySettings:
+    return MemorySettings(max_context_chars=tokens * 4, **more)
+
+
+def built(given: ContextInputs, chosen: MemorySettings, recall: Any = None) -> BuiltContext:
+    return asyncio.run(ContextBuilder(chosen).build(given, recall))
+
+
+def recalling(turns: list[Turn], *, own: bool = True) -> Any:
+    """A recall that packs the oldest allowed turns, first come first served."""
+
+    async def recall(query: str, *, exclude: Any, max_tokens: int, own: bool = own, summaries: Any = ()) -> Recalled:
+        found: list[RecalledTurn] = []
+        for one in turns if own else []:
+            text = "\n".join(message.content for message in one.messages if message.content)
+            if one.turn_index in exclude or not text:
+                continue
+            more = RecalledTurn(conversation_id="c", turn_index=one.turn_index, date=START, text=text)
+            if count_tokens(render_turns([*found, more])) <= max_tokens:
+                found.append(more)
+        text = render_turns(found)
+        return Recalled(turns=found, tokens=count_tokens(text), text=text)
+
+    return recall
+
+
+def names(context: BuiltContext) -> list[str]:
+    return [section.name for section in context.sections]
+
+
+def section(context: BuiltContext, name: str) -> Any:
+    return next(one for one in context.sections if one.name == name)
+
+
+def long_conversation(count: int = 60, size: int = 60) -> list[Turn]:
+    return [
+        turn(n, f"Question {n}: {WORDS} " * 2, f"Answer {n}. " + f"{WORDS} {n} " * (size // 10))
+        for n in range(1, count + 1)
+    ]
+
+
+def test_while_it_fits_all_turns_are_sent_as_they_were() -> None:
+    turns = [turn(1, "Look", "Done", result="x" * 3_000), turn(2, "More", "Yes")]
+    context = built(inputs(turns), settings(25_000))
+    assert context.record.whole
+    sent = context.render()
+    assert [m["role"] for m in sent] == ["system", "user", "assistant", "tool", "assistant", "user", "assistant"]
+    assert sent[3]["content"] == "x" * 3_000
+    assert names(context) == ["system", "past"]
+
+
+def test_what_comes_from_elsewhere_stands_beside_a_whole_conversation() -> None:
+    there = RecalledTurn(
+        conversation_id="other", title="Earlier", turn_index=7, date=START, text="It was 42.", own=False
+    )
+
+    async def recall(query: str, *, exclude: Any, max_tokens: int, own: bool, summaries: Any) -> Recalled:
+        assert not own
+        assert exclude == {1}
+        text = render_turns([there])
+        return Recalled(turns=[there], tokens=count_tokens(text), text=text)
+
+    context = built(inputs([turn(1, "Hello", "Hi")], files=lambda tokens: "Read:\n- a.py"), settings(25_000), recall)
+    block = context.render()[-1]
+    assert block["role"] == "user"
+    assert "another conversation: Earlier\n[t7] It was 42." in block["content"]
+    assert "- a.py" in block["content"]
+    item = section(context, "recalled").items[0]
+    assert (item.conversation_id, item.title, item.turn_index) == ("other", "Earlier", 7)
+
+
+def test_a_long_conversation_is_represented_from_its_first_goal_to_its_last_two_turns() -> None:
+    turns = long_conversation()
+    tree = [
+        summary(2, 1, 20, "The parser was planned."),
+        summary(1, 1, 10, "Not on the frontier.", parent="s2-1"),
+        summary(1, 21, 40, "The parser was built.", topics=["parser"]),
+    ]
+    context = built(inputs(turns, summaries=tree), settings(4_000), recalling(turns[9:]))
+    assert not context.record.whole
+    assert names(context) == ["system", "past", "goal", "frontier", "recalled", "topics", "queries"]
+    assert section(context, "goal").items[0].text.startswith("[t1] Question 1")
+    assert [item.text for item in section(context, "frontier").items] == [
+        "[t1–t20] The parser was planned.",
+        "[t21–t40] The parser was built.",
+    ]
+    past = [item.turn_index for item in section(context, "past").items]
+    assert past[-2:] == [59, 60]
+    assert past == list(range(past[0], 61))
+
+
+def test_no_turn_stands_twice() -> None:
+    turns = long_conversation()
+    context = built(inputs(turns), settings(4_000), recalling(turns))
+    past = {item.turn_index for item in section(context, "past").items}
+    recalled = {item.turn_index for item in section(context, "recalled").items}
+    queries = {item.turn_index for item in section(context, "queries").items}
+    assert recalled
+    assert not past & recalled
+    assert not queries & (past | recalled)
+    # Turn 1 was recalled here, so the goal is not said again.
+    assert 1 in recalled
+    assert "goal" not in names(context)
+
+
+@given(
+    sizes=st.lists(
+        st.tuples(st.integers(0, 3_000), st.integers(0, 6_000), st.integers(-1, 8_000)), min_size=1, max_size=24
+    ),
+    tokens=st.integers(300, 6_000),
+    max_turns=st.integers(1, 12),
+    levels=st.integers(0, 3),
+    strategy=st.sampled_from(["hybrid", "recent", "relevant"]),
+)
+def test_the_budget_holds_and_order_is_time(
+    sizes: list[tuple[int, int, int]], tokens: int, max_turns: int, levels: int, strategy: Any
+) -> None:
+    turns = [
+        turn(n, _text(asked, n), _text(answered, n), _text(result, n) if result >= 0 else None)
+        for n, (asked, answered, result) in enumerate(sizes, start=1)
+    ]
+    tree = [
+        summary(level, n, n, f"Summary {level} of turn {n}. {WORDS}") for level in range(1, levels + 1) for n in (1, 2)
+    ]
+    chosen = settings(
+        tokens, recent=RecentSettings(max_turns=max_turns), recall=RecallSettings(strategy=strategy, max_tokens=tokens)
+    )
+    files = "Modified:\n- src/app.py"
+    context = built(
+        inputs(turns, summaries=tree, files=lambda room: files if count_tokens(files) <= room else ""),
+        chosen,
+        recalling(turns),
+    )
+    before = tokens_of(m for m in context.render() if m["role"] != "system")
+    assert before <= context.record.budget
+    assert context.record.budget == tokens
+    past = [item.turn_index for item in section(context, "past").items]
+    assert past == sorted(set(past))
+    assert past[-2:] == [one.turn_index for one in turns[-2:]]
+    for other in context.sections[2:]:
+        indexes = [item.turn_index for item in other.items if item.kind != "file" and item.kind != "topic"]
+        assert indexes == sorted(indexes)
+    _assert_valid(context.render())
+
+
+def _text(length: int, n: int) -> str:
+    return (f"{n} {WORDS} " * (length // 40 + 1))[:length]
+
+
+def _assert_valid(messages: list[dict[str, Any]]) -> None:
+    """Every call is followed by its result and every result follows its call, as providers demand."""
+    waiting: list[str] = []
+    for message in messages:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == waiting.pop(0)
+            continue
+        assert not waiting
+        waiting = [call["id"] for call in message.get("tool_calls") or []]
+    assert not waiting
+
+
+def test_the_window_of_newest_turns_moves_in_steps_so_that_prompt_caches_hit() -> None:
+    turns = long_conversation(60)
+    builder = ContextBuilder(settings(6_000))
+    starts = []
+    for count in range(30, 60):
+        context = asyncio.run(builder.build(inputs(turns[:count])))
+        starts.append(section(context, "past").items[0].turn_index)
+    assert starts == sorted(starts)
+    assert len(set(starts)) <= len(starts) / 2
+
+
+def test_past_turns_carry_their_calls_in_short() -> None:
+    long = "line\n" * 2_000
+    one = turn(1, "Write it", "Written", result=long)
+    one.messages[1].tool_calls = [called(1, long, f'{{"path": "a.py", "content": "{"x" * 900}"}}', "Because  of\nthat")]
+    _, asked, result, _ = render_turn(one, SHORT)
+    arguments = msgspec.json.decode(asked["tool_calls"][0]["function"]["arguments"])
+    assert arguments == {"path": "a.py", "content": "[900 characters left out]", "reason": "Because of that"}
+    assert len(result["content"]) < 600
+    assert "characters left out" in result["content"]
+
+
+def test_malformed_arguments_stay_malformed_but_valid_json() -> None:
+    one = turn(1, "a", "b", result="c")
+    one.messages[1].tool_calls = [called(1, "c", '{"path": ')]
+    arguments = render_turn(one, SHORT)[1]["tool_calls"][0]["function"]["arguments"]
+    assert msgspec.json.decode(arguments) == {"malformed_arguments": '{"path": '}
+
+
+@pytest.mark.parametrize(("limit", "messages"), [(0, 0), (1, 0), (2, 2), (5, 4), (100, 40)])
+def test_max_context_messages_counts_messages_of_the_past(limit: int, messages: int) -> None:
+    turns = [turn(n, f"q{n}", f"a{n}") for n in range(1, 21)]
+    chosen = msgspec.structs.replace(settings(25_000), max_context_messages=max(limit, 1))
+    context = built(inputs(turns), chosen)
+    assert len(context.past) == messages
+
+
+def test_strategies() -> None:
+    turns = long_conversation()
+    by_name = {
+        name: built(inputs(turns), settings(4_000, recall=RecallSettings(strategy=name)), recalling(turns))
+        for name in ("hybrid", "recent", "relevant")
+    }
+    past = {name: len(section(context, "past").items) for name, context in by_name.items()}
+    assert "recalled" not in names(by_name["recent"])
+    assert past["relevant"] == 2
+    assert past["recent"] > past["hybrid"] > past["relevant"]
+
+
+def test_a_small_window_bounds_the_past_too() -> None:
+    context = built(inputs(long_conversation(), window=4_096, overhead=1_000), settings(25_000))
+    assert context.record.budget <= 4_096 - 1_000
+    assert tokens_of(context.past) <= context.record.budget
+
+
+def test_without_the_graph_the_middle_is_left_out() -> None:
+    turns = [turn(n, f"q{n}", f"a{n}") for n in range(1, 21)]
+    context = without_memory(inputs(turns))
+    sent = [message["content"] for message in context.render()[1:]]
+    assert sent[0] == "q1"
+    assert "left out" in sent[1]
+    assert len(sent) == 11
+    assert sent[-1] == "a20"
+
+
+@given(text=st.text(max_size=400), tokens=st.integers(0, 60))
+def test_a_cut_text_is_within_its_tokens_and_found_again(text: str, tokens: int) -> None:
+    shown, spans = cut_to(text, tokens)
+    assert count_tokens(shown) <= tokens
+    assert shown == (take(text, spans) if shown else "")
+    if spans and GAP not in text:
+        assert take(text, locate(shown, text, GAP) or []) == shown
