@@ -21,6 +21,7 @@ from ragforge_tui.protocol import (
 )
 from ragforge_tui.tui.choices import Choice
 from ragforge_tui.tui.history import Entry
+from ragforge_tui.tui.memory_actions import MemoryActions
 from ragforge_tui.tui.persona_actions import PersonaActions
 from ragforge_tui.tui.picking import model_rows, session_rows
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 PICKED_SESSIONS = 500
 
 
-class ChatActions(PersonaActions):
+class ChatActions(PersonaActions, MemoryActions):
     """The commands of one chat screen. Pickers, help and exports are imported when first wanted."""
 
     def __init__(self, app: ChatApp) -> None:

@@ -119,6 +119,8 @@ class StatusLine(Chrome):
         if self.elapsed:
             word = f"{word} {self.elapsed} s"
         left = [(f"{glyph} {word}", style)]
+        if state.summarising:
+            left.append((f"  summarising {_levels(state.summarising)}", "dim"))
         if state.graph is not None and state.graph.journaled:
             left.append((f"  {state.graph.journaled} in journal", "$warning"))
         spent = f"   {_count(state.spent.tokens)} tok" if state.spent.tokens else ""
@@ -139,6 +141,10 @@ class StatusLine(Chrome):
         if self.state.activity == "waiting":
             return "tab answer · esc no"
         return self._keys if self.state.activity == "idle" else f"esc stop · {self._keys}"
+
+
+def _levels(summarising: set[tuple[int, int]]) -> str:
+    return ", ".join(f"L{level}" for level in sorted({level for level, _ in summarising}))
 
 
 def _short(name: str, width: int = 32) -> str:

@@ -22,10 +22,14 @@ from ragforge_tui.events import (
     ModelRetry,
     Notice,
     ReasoningDelta,
+    SummaryCreated,
+    SummaryFailed,
+    SummaryStarted,
     TextDelta,
     TodosUpdated,
     ToolCallFinished,
     ToolCallStarted,
+    TopicsChanged,
     TrustRequested,
     TurnCancelled,
     TurnCompleted,
@@ -74,6 +78,15 @@ def dispatch(chat: ChatController, event: Event) -> None:
             chat.show(event)
         case TodosUpdated() | FilesAccessed() | ModelRetry():
             chat.show(event)
+        case SummaryStarted():
+            if event.conversation_id == state.conversation_id:
+                state.summarising.add((event.level, event.start_turn_index))
+        case SummaryCreated(summary=summary):
+            state.summarising.discard((summary.level, summary.start_turn_index))
+        case SummaryFailed():
+            state.summarising.discard((event.level, event.start_turn_index))
+        case TopicsChanged():
+            pass  # Topics are asked for when they are looked at.
         case MessageQueued():
             pass  # This screen's own messages are in its outbox since `SendAccepted` said they wait.
         case Notice():

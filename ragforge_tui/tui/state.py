@@ -44,6 +44,7 @@ class ChatState(msgspec.Struct):
         looks: Glyph and colour of each persona, by name.
         running: Turns this engine is answering, by conversation.
         followed: A turn another process answers, which is polled.
+        summarising: Summaries being made for the open conversation, by level and first turn.
         stale: Events of the turn under way were missed: fetch it again when it ends.
     """
 
@@ -57,6 +58,7 @@ class ChatState(msgspec.Struct):
     followed: int | None = None
     stale: bool = False
     tools: set[str] = set()
+    summarising: set[tuple[int, int]] = set()
     answering: bool = False
     questions: int = 0
     turn_started: float | None = None
@@ -110,6 +112,7 @@ class ChatState(msgspec.Struct):
     def leave_conversation(self) -> None:
         """Nothing is open any more."""
         self.conversation = None
+        self.summarising.clear()
         self.followed = None
         self.stale = False
         self._clear_turn()
@@ -118,6 +121,7 @@ class ChatState(msgspec.Struct):
         """The engine ended: no turn is under way, nothing waits for an answer."""
         self.connection = "lost"
         self.running.clear()
+        self.summarising.clear()
         self.followed = None
         self.stale = False
         self.questions = 0
