@@ -132,6 +132,17 @@ class Recorder:
             self._append("finish_message", so_far)
         return go_on is not False
 
+    async def stop_requested(self, conversation_id: str, turn_index: int) -> bool:
+        """Whether another process asked this turn to stop; nobody can while the graph is away."""
+        store = await self._store()
+        if store is None:
+            return False
+        try:
+            return await store.stop_requested(conversation_id, turn_index)
+        except GraphError as error:
+            log.debug("not known whether a stop is asked for: %s", error)
+            return False
+
     async def finish_message(self, message: Message) -> None:
         """Store the final state of a message."""
         message = msgspec.structs.replace(message, tool_calls=[])

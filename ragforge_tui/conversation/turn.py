@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+STOP_POLL_SECONDS = 1.0
+"""Pause between two looks at whether another process asked this turn to stop."""
+
 _LAST_CALL = (
     "You have used all the steps of this turn; no further tool call will run. "
     "Answer now with what you have, and say what is left to do."
@@ -76,6 +79,26 @@ class TurnRunner:
 
     async def run(self) -> TurnEnd:
         """Run to the end; returns the turn's last event, which the caller emits when the turn is free again."""
+        watcher = asyncio.create_task(self._watch_for_stop())
+        try:
+            return await self._run()
+        finally:
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+
+    async def _watch_for_stop(self) -> None:
+        """See a stop that another process asks for through the graph, also while tools run.
+
+        A reply that streams sees it at its checkpoints, which cost no further question.
+        """
+        while not self._stop.is_set():
+            await asyncio.sleep(STOP_POLL_SECONDS)
+            if self.turn.messages[-1].state == "streaming":
+                continue
+            if await self._recorder.stop_requested(self._conversation_id, self.turn.turn_index):
+                self._stop.set()
+
+    async def _run(self) -> TurnEnd:
         conversation_id, turn_index = self._conversation_id, self.turn.turn_index
         try:
             await until_stopped(self._converse(), self._stop)

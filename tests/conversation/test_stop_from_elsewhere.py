@@ -1,0 +1,58 @@
+"""A stop asked through the graph by another process, wherever the turn stands."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from ragforge_tui.config import Loaded
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.events import ModelRetry, TextDelta, ToolCallStarted, TurnCancelled
+from ragforge_tui.graph import Graph, Store
+from tests.support.agents import with_model
+from tests.support.openai_server import OpenAIServer
+
+PATIENCE = 120.0
+
+
+def still_running(pid_file: Path) -> bool:
+    """Whether the command that wrote its pid lives; it may not even have begun."""
+    return pid_file.exists() and Path(f"/proc/{pid_file.read_text().strip()}").exists()
+
+
+async def stopped_at(graph: Graph, loaded: Loaded, moment: type) -> tuple[str, TurnCancelled]:
+    """Begin a turn, ask from outside that it stop when an event of that kind comes; how it ended."""
+    async with ConversationAgent(loaded, approve_all=True) as agent, asyncio.timeout(PATIENCE):
+        conversation = await agent.create_conversation()
+        asked = False
+        async for event in conversation.stream("go"):
+            if isinstance(event, moment) and not asked:
+                asked = True
+                await Store(graph).request_stop(conversation.record.uuid, 1)
+        assert isinstance(event, TurnCancelled)
+        return conversation.record.uuid, event
+
+
+async def test_a_long_command_is_ended(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
+    command = {"command": "echo $$ > pid; sleep 600"}
+    server.script([{"tool_calls": [{"name": "run_command", "arguments": command}]}, {"text": "never"}])
+    uuid, _ = await stopped_at(graph, loaded, ToolCallStarted)
+    (turn,) = await Store(graph).turns(uuid, start=1, end=2)
+    reply = turn.messages[-1]
+    assert reply.state == "interrupted"
+    assert reply.tool_calls[0].result is not None
+    assert len(server.chats()) == 1
+    assert not still_running(Path(loaded.workspace, "pid"))
+
+
+async def test_waiting_for_another_attempt_is_ended(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"status": 429, "headers": {"retry-after": "30"}}, {"text": "never"}])
+    uuid, _ = await stopped_at(graph, with_model(loaded, retries=3), ModelRetry)
+    (turn,) = await Store(graph).turns(uuid, start=1, end=2)
+    assert turn.messages[-1].state == "interrupted"
+
+
+async def test_a_streaming_answer_is_ended(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "word " * 2_000, "delay": 0.05}])
+    _, event = await stopped_at(graph, loaded, TextDelta)
+    assert event.text.startswith("word")
