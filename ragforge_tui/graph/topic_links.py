@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -60,15 +60,20 @@ async def attach_topics(
     tx: AsyncManagedTransaction, summary_uuid: str, topics: Sequence[ProposedTopic], private_to: str
 ) -> None:
     """Hang topics on a summary in the transaction that makes it; a name merged before leads to what it became."""
-    proposed = {topic_uuid(topic.name, private_to): topic for topic in reversed(topics) if topic_key(topic.name)}
-    for uuid, topic in proposed.items():
+    proposed: dict[str, ProposedTopic] = {}
+    for topic in topics:
+        if topic_key(topic.name):
+            proposed.setdefault(topic_uuid(topic.name, private_to), topic)
+    moment = now()
+    for place, (uuid, topic) in enumerate(proposed.items()):
         await tx.run(
             "MERGE (t:Topic {uuid: $uuid}) "
             "ON CREATE SET t.name = $name, t.description = $description, t.aliases = [], t.created_at = $now",
             uuid=uuid,
             name=storable(topic.name[:MAX_NAME_CHARS]),
             description=storable(topic.description),
-            now=now(),
+            # The first named counts as the older one, also where a backend keeps milliseconds only.
+            now=moment + timedelta(milliseconds=place),
         )
         await tx.run(
             "MATCH (s:Summary {uuid: $summary}), (t:Topic {uuid: $root}) "
