@@ -8,6 +8,7 @@ holds, so nothing is lost when one cannot be written: it is said once, and the n
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -26,8 +27,9 @@ log = logging.getLogger(__name__)
 
 MESSAGE_SECONDS = 3.0
 """Least time between two writes of a conversation while its turn is under way."""
-IDLE_FACTOR = 20.0
-"""And least time as a multiple of what the last write took, so that a huge conversation is not written all the time."""
+MESSAGE_FACTOR, TURN_FACTOR = 20.0, 4.0
+"""And least time as a multiple of what the last write took, during a turn and at its end: a huge conversation, whose
+files take long to copy, is not copied all the time."""
 CLOSE_SECONDS = 10.0
 PAGE = 100
 
@@ -156,7 +158,9 @@ class _Job:
         self._files = files
         self._write = write
         self._wanted = False
-        self._now = asyncio.Event()
+        self._at_once = False
+        self._hurried = False
+        self._changed = asyncio.Event()
         self._last_end = -MESSAGE_SECONDS
         self._took = 0.0
         self._tidied = False
@@ -174,29 +178,35 @@ class _Job:
     def ask(self, *, at_once: bool) -> None:
         """Have the files written, now or soon."""
         self._wanted = True
-        if at_once:
-            self._now.set()
+        self._at_once |= at_once
+        self._changed.set()
         if self.task is None or self.task.done():
             self.task = asyncio.create_task(self._run(), name=f"export {self.conversation_id}")
 
     def hurry(self) -> None:
         """Do not wait any longer."""
-        self._now.set()
+        self._hurried = True
+        self._changed.set()
 
     async def _run(self) -> None:
         while self._wanted:
-            pause = self._last_end + max(MESSAGE_SECONDS, self._took * IDLE_FACTOR) - time.monotonic()
-            try:
-                async with asyncio.timeout(max(pause, 0)):
-                    await self._now.wait()
-            except TimeoutError:
-                pass
-            self._wanted = False
-            self._now.clear()
+            while (pause := self._pause()) > 0:
+                self._changed.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._changed.wait()
+            self._wanted = self._at_once = self._hurried = False
             began = time.monotonic()
             await self._write(self)
             self._last_end = time.monotonic()
             self._took = self._last_end - began
+
+    def _pause(self) -> float:
+        """How long the next write waits for more."""
+        if self._hurried:
+            return 0.0
+        least = self._took * TURN_FACTOR if self._at_once else max(MESSAGE_SECONDS, self._took * MESSAGE_FACTOR)
+        return self._last_end + least - time.monotonic()
 
     async def update(self, store: Store) -> None:
         """Write what is new since the last time; all of it when the files are not as they were left."""
