@@ -11,7 +11,8 @@ from subprocess import Popen
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.support.openai_server import Call, OpenAIServer, Step
+from tests.support.model_script import Call, Step
+from tests.support.openai_server import OpenAIServer
 
 WRITE = Call(name="create_file", arguments={"path": "note.txt", "content": "hello\n"})
 

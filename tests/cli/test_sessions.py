@@ -7,7 +7,8 @@ import json
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.support.openai_server import Call, OpenAIServer, Step
+from tests.support.model_script import Call, Step
+from tests.support.openai_server import OpenAIServer
 
 FIELDS = {
     "uuid",

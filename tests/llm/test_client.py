@@ -14,7 +14,8 @@ from ragforge_tui.config import ModelSettings
 from ragforge_tui.errors import ModelError
 from ragforge_tui.llm import Finished, ModelPart, ReasoningPart, TextPart, ToolRequest, choose_model, make_model
 from tests.llm.conftest import MakeModel, collect, retries
-from tests.support.openai_server import Call, OpenAIServer, Step
+from tests.support.model_script import Call, Step
+from tests.support.openai_server import OpenAIServer
 
 ROOT = Path(__file__).parents[2]
 TOOL = {

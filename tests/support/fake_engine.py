@@ -308,3 +308,11 @@ def sessions(engine: FakeEngine) -> Iterator[Conversation]:
     for number, title, day in ages:
         owner = conversation(number, title, updated_at=CLOCK.replace(day=day))
         yield engine.store(owner, turn(owner, 1, f"About {title}", "An **answer**."))
+
+
+async def endless(engine: FakeEngine, owner: Conversation, index: int, text: str) -> AsyncIterator[Event]:
+    """An answer that does not end."""
+    where: dict[str, Any] = {"conversation_id": owner.uuid, "turn_index": index}
+    yield MessageStarted(message_id=f"m{index}", **where)
+    yield TextDelta(message_id=f"m{index}", text="It goes on", **where)
+    await asyncio.Event().wait()

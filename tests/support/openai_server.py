@@ -21,132 +21,13 @@ import json
 import signal
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from tests.support.model_script import Recorded, Step, deltas, exists, last_user_text, usage_of
+
 MAX_BODY = 256 * 1024 * 1024
-
-
-class Call(msgspec.Struct, kw_only=True):
-    """One tool call of a reply; `id` "" leaves the id out, a string as arguments is sent as it is written."""
-
-    name: str
-    arguments: str | dict[str, Any] = ""
-    id: str | None = None
-
-
-class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """One reply.
-
-    Attributes:
-        when: Which requests it answers: those with tools (the agent loop), those without (titles, summaries), or any;
-            with `turns_only`, "any" means those with tools.
-        match: It answers only requests whose last user message contains this.
-        reasoning: Sent before the text.
-        chunk: Characters in a chunk of text, reasoning and arguments.
-        delay: Seconds before each chunk.
-        duration: Seconds the whole reply takes, spread over its chunks (instead of `delay`).
-        gate: Wait before chunk number `gate_at` until `server.release(gate)`, or until a file of that name exists.
-        cut: Break the connection after the last chunk, before the reply is whole.
-        stall: Say nothing more after the last chunk, and keep the connection open.
-        drop: Break the connection without any reply.
-        status: Anything but 200 is an error with `message`, `code` and `headers`.
-        usage: Replaces the token counts of the reply.
-    """
-
-    when: Literal["any", "tools", "plain"] = "any"
-    match: str = ""
-    text: str = ""
-    reasoning: str = ""
-    tool_calls: list[Call] = []
-    finish: str = ""
-    chunk: int = 8
-    delay: float = 0.0
-    duration: float = 0.0
-    gate: str = ""
-    gate_at: int = 0
-    cut: bool = False
-    stall: bool = False
-    drop: bool = False
-    status: int = 200
-    message: str = "scripted error"
-    code: str = ""
-    headers: dict[str, str] = {}
-    usage: dict[str, Any] | None = None
-
-    def fits(self, body: dict[str, Any], turns_only: bool) -> bool:
-        """Whether this step answers that request."""
-        when = "tools" if self.when == "any" and turns_only else self.when
-        if when != "any" and (when == "tools") != bool(body.get("tools")):
-            return False
-        return self.match in last_user_text(body)
-
-
-class Recorded(msgspec.Struct, kw_only=True):
-    """A request as it arrived."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    raw: bytes
-    body: dict[str, Any]
-    closed: bool = False
-    """Whether the client went away before the reply was whole."""
-
-
-def last_user_text(body: dict[str, Any]) -> str:
-    """The text of the last user message of a request."""
-    for message in reversed(body.get("messages", [])):
-        if message.get("role") == "user":
-            content = message.get("content") or ""
-            if isinstance(content, list):
-                return "".join(str(part.get("text", "")) for part in content)
-            return str(content)
-    return ""
-
-
-def _pieces(text: str, size: int) -> list[str]:
-    return [text[i : i + size] for i in range(0, len(text), max(1, size))]
-
-
-def _call_deltas(step: Step) -> list[dict[str, Any]]:
-    """The calls' deltas: heads first, then pieces of the arguments in turn, as parallel calls arrive."""
-    deltas: list[dict[str, Any]] = []
-    queues: list[list[str]] = []
-    for index, call in enumerate(step.tool_calls):
-        written = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-        head: dict[str, Any] = {"index": index, "type": "function", "function": {"name": call.name, "arguments": ""}}
-        call_id = f"call_{index}_{call.name}" if call.id is None else call.id
-        if call_id:
-            head["id"] = call_id
-        deltas.append(head)
-        queues.append(_pieces(written, step.chunk))
-    while any(queues):
-        for index, queue in enumerate(queues):
-            if queue:
-                deltas.append({"index": index, "function": {"arguments": queue.pop(0)}})
-    return deltas
-
-
-def _deltas(step: Step) -> list[dict[str, Any]]:
-    return [
-        *({"reasoning_content": piece} for piece in _pieces(step.reasoning, step.chunk)),
-        *({"content": piece} for piece in _pieces(step.text, step.chunk)),
-        *({"tool_calls": [delta]} for delta in _call_deltas(step)),
-    ]
-
-
-def _exists(path: str) -> bool:
-    return Path(path).exists()
-
-
-def _usage(step: Step, body: dict[str, Any]) -> dict[str, Any]:
-    if step.usage is not None:
-        return step.usage
-    prompt = len(json.dumps(body.get("messages", []))) // 4
-    answer = (len(step.text) + len(step.reasoning)) // 4 + 1
-    return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
 
 
 class OpenAIServer:
@@ -308,7 +189,7 @@ class OpenAIServer:
     async def _pause(self, step: Step, number: int, chunks: int) -> None:
         if step.gate and number == step.gate_at:
             event = self._gates.setdefault(step.gate, asyncio.Event())
-            while not event.is_set() and not _exists(step.gate):
+            while not event.is_set() and not exists(step.gate):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(event.wait(), 0.02)
         seconds = step.duration / max(1, chunks) if step.duration else step.delay
@@ -320,10 +201,10 @@ class OpenAIServer:
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n"
             b"Connection: close\r\n\r\n"
         )
-        deltas = _deltas(step)
+        chunks = deltas(step)
         self._event(writer, body, {"role": "assistant", "content": ""})
-        for number, delta in enumerate(deltas):
-            await self._pause(step, number, len(deltas))
+        for number, delta in enumerate(chunks):
+            await self._pause(step, number, len(chunks))
             self._event(writer, body, delta)
             await writer.drain()
         await writer.drain()
@@ -336,7 +217,7 @@ class OpenAIServer:
             return
         self._event(writer, body, {}, finish=step.finish or ("tool_calls" if step.tool_calls else "stop"))
         if (body.get("stream_options") or {}).get("include_usage"):
-            self._frame(writer, self._chunk(body, []) | {"usage": _usage(step, body)})
+            self._frame(writer, self._chunk(body, []) | {"usage": usage_of(step, body)})
         self._raw(writer, b"data: [DONE]\n\n")
         writer.write(b"0\r\n\r\n")
         await writer.drain()
@@ -384,7 +265,7 @@ class OpenAIServer:
             "created": 0,
             "model": body.get("model", ""),
             "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-            "usage": _usage(step, body),
+            "usage": usage_of(step, body),
         }
 
     async def _json(

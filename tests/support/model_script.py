@@ -1,0 +1,133 @@
+"""What the scripted model server is told to reply: steps, which requests they answer, and what they look like sent.
+
+Used by `openai_server`, which takes them in order.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+
+class Call(msgspec.Struct, kw_only=True):
+    """One tool call of a reply; `id` "" leaves the id out, a string as arguments is sent as it is written."""
+
+    name: str
+    arguments: str | dict[str, Any] = ""
+    id: str | None = None
+
+
+class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One reply.
+
+    Attributes:
+        when: Which requests it answers: those with tools (the agent loop), those without (titles, summaries), or any;
+            with `turns_only`, "any" means those with tools.
+        match: It answers only requests whose last user message contains this.
+        reasoning: Sent before the text.
+        chunk: Characters in a chunk of text, reasoning and arguments.
+        delay: Seconds before each chunk.
+        duration: Seconds the whole reply takes, spread over its chunks (instead of `delay`).
+        gate: Wait before chunk number `gate_at` until `server.release(gate)`, or until a file of that name exists.
+        cut: Break the connection after the last chunk, before the reply is whole.
+        stall: Say nothing more after the last chunk, and keep the connection open.
+        drop: Break the connection without any reply.
+        status: Anything but 200 is an error with `message`, `code` and `headers`.
+        usage: Replaces the token counts of the reply.
+    """
+
+    when: Literal["any", "tools", "plain"] = "any"
+    match: str = ""
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: list[Call] = []
+    finish: str = ""
+    chunk: int = 8
+    delay: float = 0.0
+    duration: float = 0.0
+    gate: str = ""
+    gate_at: int = 0
+    cut: bool = False
+    stall: bool = False
+    drop: bool = False
+    status: int = 200
+    message: str = "scripted error"
+    code: str = ""
+    headers: dict[str, str] = {}
+    usage: dict[str, Any] | None = None
+
+    def fits(self, body: dict[str, Any], turns_only: bool) -> bool:
+        """Whether this step answers that request."""
+        when = "tools" if self.when == "any" and turns_only else self.when
+        if when != "any" and (when == "tools") != bool(body.get("tools")):
+            return False
+        return self.match in last_user_text(body)
+
+
+class Recorded(msgspec.Struct, kw_only=True):
+    """A request as it arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    raw: bytes
+    body: dict[str, Any]
+    closed: bool = False
+    """Whether the client went away before the reply was whole."""
+
+
+def last_user_text(body: dict[str, Any]) -> str:
+    """The text of the last user message of a request."""
+    for message in reversed(body.get("messages", [])):
+        if message.get("role") == "user":
+            content = message.get("content") or ""
+            if isinstance(content, list):
+                return "".join(str(part.get("text", "")) for part in content)
+            return str(content)
+    return ""
+
+
+def pieces(text: str, size: int) -> list[str]:
+    return [text[i : i + size] for i in range(0, len(text), max(1, size))]
+
+
+def call_deltas(step: Step) -> list[dict[str, Any]]:
+    """The calls' deltas: heads first, then pieces of the arguments in turn, as parallel calls arrive."""
+    deltas: list[dict[str, Any]] = []
+    queues: list[list[str]] = []
+    for index, call in enumerate(step.tool_calls):
+        written = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
+        head: dict[str, Any] = {"index": index, "type": "function", "function": {"name": call.name, "arguments": ""}}
+        call_id = f"call_{index}_{call.name}" if call.id is None else call.id
+        if call_id:
+            head["id"] = call_id
+        deltas.append(head)
+        queues.append(pieces(written, step.chunk))
+    while any(queues):
+        for index, queue in enumerate(queues):
+            if queue:
+                deltas.append({"index": index, "function": {"arguments": queue.pop(0)}})
+    return deltas
+
+
+def deltas(step: Step) -> list[dict[str, Any]]:
+    return [
+        *({"reasoning_content": piece} for piece in pieces(step.reasoning, step.chunk)),
+        *({"content": piece} for piece in pieces(step.text, step.chunk)),
+        *({"tool_calls": [delta]} for delta in call_deltas(step)),
+    ]
+
+
+def exists(path: str) -> bool:
+    return Path(path).exists()
+
+
+def usage_of(step: Step, body: dict[str, Any]) -> dict[str, Any]:
+    if step.usage is not None:
+        return step.usage
+    prompt = len(json.dumps(body.get("messages", []))) // 4
+    answer = (len(step.text) + len(step.reasoning)) // 4 + 1
+    return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}

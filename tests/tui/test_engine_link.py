@@ -1,0 +1,117 @@
+"""The chat and its engine: not there yet, gone, without a graph, too fast."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ragforge_tui.errors import ErrorInfo, RagforgeError
+from ragforge_tui.events import (
+    GraphChanged,
+    TurnCompleted,
+    TurnReset,
+)
+from ragforge_tui.protocol import (
+    CreateConversation,
+    FetchTurns,
+    Hello,
+    OpenConversation,
+    RetryTurn,
+    SendMessage,
+)
+from tests.support.fake_engine import FakeEngine, endless
+from tests.tui.conftest import ChatRunner
+
+
+async def test_typed_before_the_engine_is_there(run_chat: ChatRunner) -> None:
+    gate = asyncio.Event()
+    async with run_chat(gate=gate) as chat:
+        await chat.type("early")
+        await chat.type("bird")
+        assert [item.place for item in chat.app.controller.outbox.items] == ["waiting", "waiting"]
+        assert chat.app.query_one("#queue").display
+        gate.set()
+        await chat.until(lambda: len(chat.engine.asked(SendMessage)) == 2)
+        assert [sent.text for sent in chat.engine.asked(SendMessage)] == ["early", "bird"]
+        assert len(chat.engine.asked(CreateConversation)) == 1
+        await chat.until(lambda: not chat.app.query_one("#queue").display)
+
+
+async def test_waits_for_the_graph(run_chat: ChatRunner) -> None:
+    async with run_chat(FakeEngine(phase="starting")) as chat:
+        await chat.until(lambda: chat.engine.asked(Hello))
+        await chat.type("hello")
+        await chat.pilot.pause(0.05)
+        assert not chat.engine.asked(SendMessage)
+        chat.engine.emit(GraphChanged(phase="ready", name="embedded"))
+        await chat.until(lambda: chat.happened(TurnCompleted))
+
+
+async def test_an_unreachable_graph_is_said_and_the_chat_goes_on(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        error = ErrorInfo(kind="graph_unreachable", what="No route to [bold]db[/x].", todo="Check the URI.")
+        chat.engine.emit(GraphChanged(phase="unreachable", name="bolt://db", error=error))
+        await chat.until(lambda: ("error", error.sentence()) in chat.notices)
+        await chat.type("still here?")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+
+
+async def test_engine_crash(run_chat: ChatRunner) -> None:
+    engine = FakeEngine(script=endless)
+    heir = engine.heir()
+    async with run_chat(engine, heir) as chat:
+        await chat.ready()
+        await chat.type("first")
+        await chat.until(lambda: chat.app.controller.state.activity == "answering")
+        await chat.type("second")
+        await chat.until(lambda: chat.app.controller.outbox.queued)
+        heir.script = FakeEngine().script
+        engine.crash()
+        await chat.until(lambda: heir.asked(OpenConversation), "the conversation is opened again")
+        await chat.until(lambda: chat.said("/retry asks for it again"))
+        assert chat.said("The engine ended unexpectedly")
+        await chat.until(lambda: [sent.text for sent in heir.asked(SendMessage)] == ["second"], "nothing is lost")
+        await chat.type("/retry")
+        await chat.until(lambda: heir.asked(RetryTurn))
+
+
+async def test_an_engine_that_never_starts_is_given_up_then_tried_again(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        good = chat.app.controller._connect
+        failures = 0
+
+        async def broken() -> Any:
+            nonlocal failures
+            failures += 1
+            raise RagforgeError("No Java here.", todo="Install it.")
+
+        await chat.ready()
+        chat.app.controller._connect = broken
+        chat.engine.crash()
+        await chat.until(lambda: chat.said("No Java here. Install it. Send a message to try again."))
+        seen = failures
+        chat.app.controller._connect = good
+        fresh = FakeEngine()
+        chat.app.controller._connect = _gives(fresh)
+        await chat.type("now?")
+        await chat.until(lambda: fresh.asked(SendMessage))
+        assert failures == seen
+
+
+def _gives(engine: FakeEngine) -> Any:
+    async def connect() -> FakeEngine:
+        return engine
+
+    return connect
+
+
+async def test_missed_events_are_read_again(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("hello")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        uuid = chat.app.controller.state.conversation_id
+        chat.engine.emit(TurnReset(conversation_id=uuid, turn_index=1))
+        chat.engine.emit(TurnCompleted(conversation_id=uuid, turn_index=1, text=""))
+        await chat.until(lambda: chat.engine.asked(FetchTurns))

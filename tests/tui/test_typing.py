@@ -1,0 +1,149 @@
+"""The prompt in the chat: typing, pasting, history, drafts, the slash menu."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual import events
+from textual._xterm_parser import XTermParser
+
+from ragforge_tui.events import (
+    TurnCompleted,
+)
+from ragforge_tui.protocol import (
+    SendMessage,
+)
+from ragforge_tui.tui.help import HelpScreen
+from ragforge_tui.tui.history import Draft, Entry
+from ragforge_tui.tui.menu import SlashMenu
+from ragforge_tui.tui.picker import Picker
+from tests.tui.conftest import ChatRunner
+
+
+async def test_slash_menu(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        menu = chat.app.query_one(SlashMenu)
+        await chat.press("/")
+        await chat.until(lambda: menu.chosen)
+        first = menu.chosen
+        await chat.press("down")
+        assert menu.chosen is not first
+        await chat.press("up")
+        assert menu.chosen is first
+        await chat.press("m", "o", "d")
+        await chat.until(lambda: menu.chosen and menu.chosen.name == "model")
+        await chat.press("tab")
+        await chat.until(lambda: chat.app.prompt.text == "/model ")
+        assert menu.chosen is None
+        await chat.press("backspace", "escape")
+        assert menu.chosen is None
+        chat.app.prompt.empty()
+        await chat.press("/", "h", "e", "l")
+        await chat.until(lambda: menu.chosen and menu.chosen.name == "help")
+        await chat.press("enter")
+        await chat.until(lambda: isinstance(chat.app.screen, HelpScreen))
+        await chat.press("escape")
+        assert not isinstance(chat.app.screen, HelpScreen)
+
+
+async def test_enter_right_after_typing_runs_what_was_typed(run_chat: ChatRunner) -> None:
+    """The menu is one message behind the text; Enter must not run the entry an earlier text had highlighted."""
+    async with run_chat() as chat:
+        await chat.ready()
+        menu = chat.app.query_one(SlashMenu)
+        await chat.press("/")
+        await chat.until(lambda: menu.chosen and menu.chosen.name == "help")
+        chat.app.prompt.insert("sessions")
+        chat.app.prompt._enter()
+        await chat.until(lambda: isinstance(chat.app.screen, Picker))
+
+
+async def test_unknown_command_is_not_sent(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("/modle x")
+        await chat.until(lambda: chat.said("There is no command /modle. Did you mean /model?"))
+        assert chat.app.prompt.text == "/modle x", "what was typed is not lost"
+        assert not chat.engine.asked(SendMessage)
+
+
+async def test_a_paste_of_a_megabyte(run_chat: ChatRunner) -> None:
+    text = "\n".join(f"line {number} of a long log" for number in range(45_000))
+    assert len(text) > 1_000_000
+    async with run_chat() as chat:
+        await chat.ready()
+        chat.app.prompt.insert("look: ")
+        chat.app.prompt.post_message(events.Paste(text))
+        await chat.until(lambda: chat.app.prompt.text == "look: [pasted 45 000 lines]")
+        await chat.press("enter")
+        await chat.until(lambda: chat.engine.asked(SendMessage))
+        assert chat.engine.asked(SendMessage)[0].text == f"look: {text}"
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        chat.app.prompt.post_message(events.Paste(text))
+        await chat.until(lambda: chat.app.prompt.text)
+        await chat.press("backspace")
+        assert chat.app.prompt.text == "", "a label goes as a whole"
+
+
+async def test_pasted_escapes_and_surrogates_are_cleaned(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        chat.app.prompt.post_message(events.Paste("a\x1b[31mred\x00\ud800b\r\nc"))
+        await chat.until(lambda: chat.app.prompt.text)
+        assert chat.app.prompt.text == "ared␀\ufffdb\nc"
+
+
+@pytest.mark.parametrize("key", ["ctrl+j", "alt+enter", "shift+enter"])
+async def test_new_line_and_growth(run_chat: ChatRunner, key: str) -> None:
+    async with run_chat() as chat:
+        await chat.press("a", key, "b")
+        assert chat.app.prompt.text == "a\nb"
+        await chat.until(lambda: chat.app.prompt.size.height == 2)
+        chat.app.prompt.insert("\n" * 50)
+        await chat.until(lambda: chat.app.prompt.size.height == 24 // 3)
+
+
+async def test_history(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        for text in ("one", "two\nlines"):
+            await chat.type(text)
+            await chat.until(lambda: not chat.app.controller.outbox.items)
+        await chat.press("d", "up")
+        assert chat.app.prompt.text == "two\nlines"
+        await chat.press("up", "up")
+        assert chat.app.prompt.text == "one"
+        await chat.press("down", "down", "down")
+        assert chat.app.prompt.text == "d"
+
+
+async def test_a_draft_survives_a_crash(run_chat: ChatRunner, tmp_path: Path) -> None:
+    Draft(tmp_path, "/w", 4_194_305).save(Entry("half a thought"))
+    async with run_chat() as chat:
+        await chat.until(lambda: chat.app.prompt.text == "half a thought")
+        chat.app.prompt.insert(" more")
+        (kept,) = await _files(chat, tmp_path)
+        assert b"half a thought more" in kept.read_bytes()
+
+
+async def _files(chat: Any, folder: Path) -> list[Path]:
+    await chat.until(lambda: list((folder / "drafts").glob("*.json")))
+    return list((folder / "drafts").glob("*.json"))
+
+
+async def test_alt_enter_of_a_legacy_terminal(run_chat: ChatRunner) -> None:
+    """It sends ESC CR."""
+    async with run_chat() as chat:
+        for event in XTermParser().feed("a\x1b\rb"):
+            if isinstance(event, events.Key):
+                await chat.press(event.key)
+        assert chat.app.prompt.text == "a\nb"
+
+
+async def test_keys_that_come_at_once_keep_their_order(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        for key, character in (("a", "a"), ("ctrl+j", "\n"), ("b", "b")):
+            chat.app.post_message(events.Key(key, character))
+        await chat.until(lambda: chat.app.prompt.text == "a\nb")
