@@ -22,6 +22,7 @@ ONE_LINE = ("name", "color", "language", "purpose")
 
 _ROOT = re.compile(r"<luciform[\s>]")
 _END = "</luciform>"
+_NAME = re.compile(r"""name\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]*)""")
 
 _ASK = """\
 You write personas for an agent that works beside a person in a terminal: it reads and edits files, runs commands and \
@@ -162,7 +163,5 @@ def _named(text: str, draft: str) -> str:
         return f'{text[:at]} name="{name}"{text[at:]}'
     if key_of(html.unescape(found.value)) == key_of(html.unescape(name)):
         return text
-    at = text.index(found.value, found.start + len("name")) if found.value else found.start
-    if not found.value:
-        return text
-    return text[:at] + name + text[at + len(found.value) :]
+    written = _NAME.match(text, found.start)
+    return text if written is None else f'{text[: found.start]}name="{name}"{text[written.end() :]}'

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.errors import NotFoundError
-from ragforge_tui.personas import PersonaLibrary, user_name
+from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.personas import PersonaLibrary, usable, user_name
 
 STRANGE = "<luciform id=odd⛧>\r\n  <\ufe0fsoul>∆ Ω ✶ & < \u200d {USER_NAME}</soul>\r\n"
 
@@ -85,3 +85,74 @@ def test_the_setting_wins_over_git(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("LOGNAME", "login")
     assert user_name("") == "login"
+
+
+def library(tmp_path: Path, **files: str) -> PersonaLibrary:
+    """Own, project and shipped personas: `own_X`, `project_X` and `shipped_X` are written to X.luciform."""
+    folders = {
+        "own": tmp_path / "own",
+        "project": tmp_path / "work" / ".ragforge" / "personas",
+        "shipped": tmp_path / "shipped",
+    }
+    for folder in folders.values():
+        folder.mkdir(parents=True)
+    for key, text in files.items():
+        origin, _, name = key.partition("_")
+        (folders[origin] / f"{name}.luciform").write_text(text, encoding="utf-8")
+    return PersonaLibrary(folders["own"], tmp_path / "work", (folders["shipped"],))
+
+
+def test_own_over_project_over_shipped_and_the_hidden_ones_are_said(tmp_path: Path) -> None:
+    shelf = library(
+        tmp_path, own_a="<x name='Vega'/>", project_vega="p", shipped_VEGA="s", project_b="b", shipped_b="c"
+    )
+    assert [(one.name, one.origin, one.shadows) for one in shelf.found()] == [
+        ("b", "project", ("shipped",)),
+        ("Vega", "own", ("project", "shipped")),
+    ]
+    assert shelf.load("vega", ("project", "shipped")).text == "p"
+
+
+def test_names_are_found_by_file_name_and_without_accents(tmp_path: Path) -> None:
+    shelf = library(tmp_path, own_file="<x name='Ragnarök'/>")
+    assert {shelf.load(name).name for name in ("ragnarok", "FILE", "Ragnarök")} == {"Ragnarök"}
+
+
+def test_at_least_four_shipped_ones_without_faults(tmp_path: Path) -> None:
+    shipped = PersonaLibrary(tmp_path).found()
+    assert {"Assistant", "Ragnarök", "Dev", "Researcher"} <= {one.name for one in shipped}
+    for one in shipped:
+        assert one.diagnostics == (), one.name
+        assert one.description and one.fields.glyph and one.fields.color and one.fields.greeting
+        assert "{USER_NAME}" in one.text
+
+
+def test_a_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:
+    shelf = library(tmp_path)
+    (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
+    (tmp_path / "work" / ".ragforge" / "personas" / "x.luciform").symlink_to(tmp_path / "secret.txt")
+    assert shelf.found() == []
+
+
+def test_files_nobody_can_use_are_listed_with_the_reason(tmp_path: Path) -> None:
+    shelf = library(tmp_path, own_empty=" \n", own_large="<x>" * 400_000)
+    (tmp_path / "own" / "pipe.luciform").mkdir()
+    assert {one.name: one.problem for one in shelf.found()} == {
+        "empty": "its file is empty",
+        "large": "its file is larger than 1024 kB",
+    }
+    with pytest.raises(RagforgeError, match="larger"):
+        usable(shelf.load("large"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32"])
+def test_other_encodings_are_understood(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "odd.luciform").write_bytes(STRANGE.encode(encoding))
+    assert PersonaLibrary(tmp_path).load("odd").text == STRANGE
+
+
+def test_bytes_that_are_no_text_are_said(tmp_path: Path) -> None:
+    (tmp_path / "odd.luciform").write_bytes(b"<x>caf\xe9</x>")
+    persona = PersonaLibrary(tmp_path).load("odd")
+    assert persona.text == "<x>caf\ufffd</x>"
+    assert "not UTF-8" in persona.diagnostics[0].message

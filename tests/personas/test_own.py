@@ -1,0 +1,78 @@
+"""Own personas are saved, edited, deleted and brought back, and no name leads out of their folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.personas import PersonaLibrary
+from ragforge_tui.personas.own import OwnPersonas, file_name
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> OwnPersonas:
+    return OwnPersonas(PersonaLibrary(tmp_path / "own"))
+
+
+@pytest.mark.parametrize("name", ["../evil", "a/b", "..", ".hidden", "a\\b", "a\x00b", "", "\u200b", "a..b", "x:y"])
+def test_names_that_are_no_file_names_are_refused(desk: OwnPersonas, tmp_path: Path, name: str) -> None:
+    with pytest.raises(RagforgeError):
+        desk.save("text", name)
+    with pytest.raises(RagforgeError):
+        file_name(name)
+    assert list(tmp_path.rglob("*.luciform")) == []
+
+
+def test_a_name_in_the_file_leads_nowhere_either(desk: OwnPersonas, tmp_path: Path) -> None:
+    (tmp_path / "fine.luciform").write_text("<x name='../../evil'>hi</x>", encoding="utf-8")
+    with pytest.raises(RagforgeError, match="evil"):
+        desk.add(tmp_path / "fine.luciform")
+
+
+def test_files_are_taken_in_byte_for_byte(desk: OwnPersonas, tmp_path: Path) -> None:
+    raw = "\ufeff<x name='Vega'>\r\n∆</x>".encode("utf-16")
+    (tmp_path / "a.luciform").write_bytes(raw)
+    assert Path(desk.add(tmp_path / "a.luciform").path).read_bytes() == raw
+    with pytest.raises(RagforgeError, match="already"):
+        desk.add(tmp_path / "a.luciform")
+    assert desk.add(tmp_path / "a.luciform", replace=True).name == "Vega"
+    with pytest.raises(RagforgeError, match="cannot be read"):
+        desk.add(tmp_path / "none.luciform")
+
+
+def test_an_edited_one_keeps_its_file_under_a_new_name(desk: OwnPersonas) -> None:
+    first = desk.save("<x name='Vega'>a</x>", "Vega")
+    desk.save("<x name='Other'>o</x>", "Other")
+    second = desk.save("<x name='Lyra'>b</x>", "Vega", instead_of="Vega")
+    assert (second.name, second.path) == ("Lyra", first.path)
+    with pytest.raises(RagforgeError, match="already"):
+        desk.save("<x name='Other'>b</x>", "Lyra", instead_of="Lyra")
+
+
+def test_a_shipped_one_is_edited_as_an_own_copy_that_hides_it(desk: OwnPersonas, tmp_path: Path) -> None:
+    saved = desk.save("<x name='Dev'>mine</x>", "Dev", instead_of="Dev")
+    assert saved.origin == "own"
+    assert PersonaLibrary(tmp_path / "own").load("Dev").shadows == ("shipped",)
+
+
+def test_delete_and_undo(desk: OwnPersonas, tmp_path: Path) -> None:
+    desk.save("a", "Vega")
+    desk.save("b", "Lyra")
+    desk.delete("vega")
+    desk.delete("lyra")
+    assert desk.restore("Vega").text == "a"
+    assert desk.restore().text == "b"
+    with pytest.raises(NotFoundError):
+        desk.restore()
+    with pytest.raises(RagforgeError, match="comes with the program"):
+        desk.delete("Dev")
+
+
+def test_undo_overwrites_nothing(desk: OwnPersonas) -> None:
+    desk.save("a", "Vega")
+    desk.delete("Vega")
+    desk.save("b", "Vega")
+    with pytest.raises(RagforgeError, match="another"):
+        desk.restore()
