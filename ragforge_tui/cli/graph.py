@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -11,11 +12,13 @@ import typer
 from ragforge_tui.cli.common import GraphOption, JsonFlag, run_async, settings
 from ragforge_tui.cli.output import say, say_json, size, table
 from ragforge_tui.config import Loaded
+from ragforge_tui.errors import ConfigError
 
 if TYPE_CHECKING:  # the driver costs 100 ms, which a --help need not wait for
     from ragforge_tui.graph import Graph, GraphTarget
 
 T = TypeVar("T")
+PROGRESS_EVERY = 500
 
 graph_app = typer.Typer(help="Where the memory is; stop, adopt and query it.", no_args_is_help=True)
 
@@ -95,6 +98,39 @@ def adopt(ctx: typer.Context, graph: GraphOption = None) -> None:
     target = msgspec.structs.replace(_target(loaded), adopt=True)
     facts = run_async(use_graph(loaded, target, lambda graph: graph.info()))
     say(f"Adopted: {facts['name']} (chosen by {facts['chosen_by']}).")
+
+
+@graph_app.command()
+def reembed(ctx: typer.Context, graph: GraphOption = None) -> None:
+    """Make all vectors anew with the configured embedding model; cut short, run it again and it goes on."""
+    from ragforge_tui.graph import Store
+    from ragforge_tui.llm.embeddings import make_embedder
+    from ragforge_tui.memory.recall import reembed as make_anew
+
+    loaded = settings(ctx, graph=graph)
+    embedder = make_embedder(loaded.settings.agent.memory.embeddings)
+    if embedder is None:
+        raise ConfigError(
+            "There is no embedding model to make vectors with.",
+            todo="Set agent.memory.embeddings.enabled, and a model where the local one cannot be installed.",
+        )
+    done = run_async(
+        use_graph(loaded, _target(loaded), lambda graph: make_anew(Store(graph), embedder, _progress(embedder.name)))
+    )
+    say(f"{done} vectors made with {embedder.name}.")
+
+
+def _progress(model: str) -> Callable[[int, int], None]:
+    """Says how far it is: on a terminal on one line, elsewhere now and then."""
+    every = 1 if sys.stderr.isatty() else PROGRESS_EVERY
+
+    def show(done: int, total: int) -> None:
+        if done % every == 0 or done == total:
+            end = "\n" if not sys.stderr.isatty() or done == total else ""
+            sys.stderr.write(f"\r{done} of {total} vectors, {model}{end}" if every == 1 else f"{done} of {total}\n")
+            sys.stderr.flush()
+
+    return show
 
 
 @graph_app.command()

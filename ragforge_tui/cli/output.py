@@ -5,6 +5,7 @@ Used by the commands that print data.
 
 from __future__ import annotations
 
+import os
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -20,6 +21,17 @@ from ragforge_tui.text import plain_text
 def say(text: str = "") -> None:
     """A text from anywhere on stdout, without anything a terminal would act on."""
     _write(plain_text(text) + "\n")
+
+
+def say_styled(text: str) -> None:
+    """A text whose foreign parts went through `plain_text` or `bold` already, on stdout."""
+    _write(text + "\n")
+
+
+def bold(text: str) -> str:
+    """A text from anywhere in bold where stdout is a terminal that likes colours, without its own escapes."""
+    plain = plain_text(text)
+    return f"\x1b[1m{plain}\x1b[22m" if sys.stdout.isatty() and "NO_COLOR" not in os.environ else plain
 
 
 def say_json(value: Any) -> None:

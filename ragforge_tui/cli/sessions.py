@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from ragforge_tui.cli.common import ConversationArgument, JsonFlag, with_memory
-from ragforge_tui.cli.output import local_time, say, say_json, shorten, table
+from ragforge_tui.cli.output import bold, local_time, say, say_json, say_styled, shorten, table
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.export import to_markdown
 from ragforge_tui.export.context import context_text
@@ -20,11 +20,13 @@ from ragforge_tui.protocol import (
     Engine,
     ExportConversation,
     FetchContext,
+    FindSimilar,
     ListConversations,
     OpenConversation,
     RestoreConversation,
     Search,
 )
+from ragforge_tui.text import plain_text
 
 SHORT_ID = 8
 KEPT_DAYS = 7
@@ -108,23 +110,64 @@ def shown(export: ConversationExport) -> dict[str, Any]:
 def search(
     ctx: typer.Context,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to look for.")],
+    topic: Annotated[str, typer.Option(metavar="T", help="Only turns about this topic, by its name or id.")] = "",
     limit: Annotated[int, typer.Option(min=1, help="How many hits at most.")] = 20,
     json: JsonFlag = False,
 ) -> None:
     """Find turns by their words, in all conversations that are not private."""
-    hits = with_memory(ctx, lambda engine: engine.request(Search(query=query, limit=limit)))
+    hits = with_memory(ctx, lambda engine: engine.request(Search(query=query, limit=limit, topic=topic)))
     if json:
         say_json(hits)
         return
     if not hits:
         say("Nothing found.")
     for hit in hits:
-        say(_hit(hit))
+        say_styled(_hit(hit))
+
+
+def similar(
+    ctx: typer.Context,
+    id: ConversationArgument,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 10,
+    min_score: Annotated[
+        float | None, typer.Option(min=-1, max=1, help="Smallest cosine of the summaries; else recall.min_score.")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """List conversations whose summary is like this one's, most similar first."""
+    found = with_memory(ctx, lambda engine: engine.request(FindSimilar(ref=id, limit=limit, min_score=min_score)))
+    if json:
+        say_json(found)
+        return
+    if not found:
+        say("Nothing similar; a conversation is compared by its summary, which comes with its first turns' summary.")
+        return
+    table(
+        [
+            (
+                one.conversation.uuid[:SHORT_ID],
+                f"{one.score:.2f}",
+                local_time(one.conversation.updated_at),
+                shorten(one.conversation.title or "(untitled)", 60),
+            )
+            for one in found
+        ],
+        ("ID", "SCORE", "UPDATED", "TITLE"),
+    )
 
 
 def _hit(hit: SearchHit) -> str:
     head = f"{hit.conversation_id[:SHORT_ID]} t{hit.turn_index} · {local_time(hit.timestamp)} · {hit.title}"
-    return f"{' '.join(head.split())}\n    {' '.join(hit.snippet.split())}"
+    return f"{' '.join(plain_text(head).split())}\n    {highlighted(hit)}"
+
+
+def highlighted(hit: SearchHit) -> str:
+    """A hit's snippet on one line, its matches in bold on a terminal and plain elsewhere."""
+    pieces, at = [], 0
+    for start, end in hit.highlights:
+        pieces += [plain_text(hit.snippet[at:start]), bold(hit.snippet[start:end])]
+        at = end
+    return " ".join("".join([*pieces, plain_text(hit.snippet[at:])]).split())
 
 
 def archive(ctx: typer.Context, id: ConversationArgument, json: JsonFlag = False) -> None:

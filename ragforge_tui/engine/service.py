@@ -101,9 +101,10 @@ class EngineService:
                 return Empty()
             case protocol.RestoreConversation(conversation_id=ref):
                 return await agent.restore_conversation(ref)
-            case protocol.Search(query=query, limit=limit, conversation_id=conversation_id):
+            case protocol.Search(query=query, limit=limit, conversation_id=conversation_id, topic=topic):
                 store = await agent.store()
-                return await store.search(query, limit=limit, conversation_id=conversation_id)
+                turns = await store.turns_with_topic(topic, conversation_id=conversation_id) if topic else None
+                return await store.search(query, limit=limit, conversation_id=conversation_id, turns=turns)
             case protocol.ExportConversation(ref=ref):
                 store = await agent.store()
                 return await store.export((await store.resolve(ref)).uuid)

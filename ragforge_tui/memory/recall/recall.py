@@ -11,8 +11,9 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from ragforge_tui.config import MemorySettings
-from ragforge_tui.errors import GraphError, NotFoundError
+from ragforge_tui.errors import GraphError, ModelError, NotFoundError
 from ragforge_tui.graph import Store
+from ragforge_tui.graph.embeddings import KINDS, Unembedded
 from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.memory.recall.index import ConversationIndex, Ranked
 from ragforge_tui.memory.recall.keeper import Keeper, VectorModel, embed_missing
@@ -269,12 +270,20 @@ def _key(candidate: Candidate) -> tuple[str, int]:
     return candidate.conversation_id, candidate.turn_index
 
 
-async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int], None]) -> None:
-    """Make all vectors of the graph anew with another model; cut short, a repeated call goes on.
+async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int], None]) -> int:
+    """Make all vectors of the graph anew with another model, how many; cut short, a repeated call goes on.
+
+    The model becomes the graph's at once, so that chats that use it already find by what is made so far.
 
     Args:
         progress: Called with how many vectors are made and how many there are to make.
+
+    Raises:
+        ModelError: The model failed; what was made is kept.
+        GraphError: The graph cannot take its vectors.
     """
+    # Asked first: a model that does not answer must not take the place of one that does.
+    await embedder.embed(["ragforge"])
     await store.change_embedding_model(embedder.name, embedder.dimension)
     model = VectorModel(embedder)
     await model.claim(store)
@@ -284,10 +293,17 @@ async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int
     done = 0
     progress(done, total)
 
-    def made(node: object, vector: object) -> None:
+    def made(node: Unembedded, vector: Vector) -> None:
         nonlocal done
         done += 1
-        progress(min(done, total), total)
+        progress(done, max(total, done))
 
-    for label in ("Message", "Summary", "Topic", "Conversation"):
+    for label in KINDS:
         await embed_missing(store, model, label, made=made)
+    if left := await store.count_without_vector(model.name):
+        raise ModelError(
+            f"{left} vectors could not be made with {model.name}, {done} were.",
+            kind="provider",
+            todo="Run it again; it goes on from there.",
+        )
+    return done
