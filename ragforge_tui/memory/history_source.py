@@ -22,6 +22,10 @@ from ragforge_tui.models import Conversation, SearchHit
 from ragforge_tui.text import plain_text
 
 SHORT_ID = 8
+NAMED_TOPICS = 15
+
+Ranges = dict[str, list[tuple[int, int]]]
+"""Turns by conversation, both ends included."""
 
 
 class Speaking(msgspec.Struct, frozen=True):
@@ -63,15 +67,16 @@ class HistorySource:
         self._workspace = workspace
 
     async def search(self, query: str, *, topic: str, limit: int) -> str:
-        """Turns of this conversation and of those in scope, in turns, one line each."""
+        """Turns of this conversation and of those in scope by turns, one line each."""
         store = await self._store()
-        now_at = who_speaks()
-        own = await _lineage(store, now_at.conversation_id)
-        # The topic's words narrow a search by words; the question itself is no answer to it.
-        words = f"{query} {topic}".strip()
-        own_hits = [hit for hit in await _own_hits(store, words, limit + 1, own) if _place(hit) != _asked_at(now_at)]
-        others = [] if self._settings.scope == "none" else await self._others(store, words, limit, own)
-        hits = [hit for hit in chain.from_iterable(zip_longest(own_hits, others)) if hit is not None]
+        asked_at = who_speaks()
+        own = await _lineage(store, asked_at.conversation_id)
+        mine, others = await self._ranges(store, topic, own) if topic else (None, None)
+        own_hits = await _own_hits(store, query, limit + 1, own, mine)
+        # The question itself is no answer to it.
+        own_hits = [hit for hit in own_hits if (hit.conversation_id, hit.turn_index) != _place(asked_at)]
+        other_hits = await self._other_hits(store, query, limit, own, others)
+        hits = [hit for hit in chain.from_iterable(zip_longest(own_hits, other_hits)) if hit is not None]
         return "\n".join(_line(hit, own) for hit in hits[:limit])
 
     async def open_turn(self, conversation: str, turn: int) -> str:
@@ -88,10 +93,41 @@ class HistorySource:
             raise NotFoundError(f"Conversation {record.uuid[:SHORT_ID]} has no turn {turn}.", todo=f"It {there}.")
         return turn_view(record, turns[0])
 
-    async def _others(self, store: Store, words: str, limit: int, own: dict[str, int]) -> list[SearchHit]:
-        workspace = self._workspace if self._settings.scope == "workspace" else None
+    @property
+    def _scope(self) -> str | None:
+        """The folder other conversations have to be of, None for any."""
+        return self._workspace if self._settings.scope == "workspace" else None
+
+    async def _ranges(self, store: Store, topic: str, own: dict[str, int]) -> tuple[Ranges, Ranges]:
+        """Turns about the topic, in this conversation and in others.
+
+        Raises:
+            NotFoundError: There are none; the topics there are, are named.
+        """
+        mine: Ranges = {}
+        for uuid in own:
+            with contextlib.suppress(NotFoundError):
+                mine |= await store.turns_with_topic(topic, conversation_id=uuid)
+        others: Ranges = {}
+        if self._settings.scope != "none":
+            with contextlib.suppress(NotFoundError):
+                others = await store.turns_with_topic(topic, workspace=self._scope)
+        if mine or others:
+            return mine, others
+        known = [found for uuid in own for found in await store.topics(limit=NAMED_TOPICS, conversation_id=uuid)]
+        if self._settings.scope != "none":
+            known += await store.topics(limit=NAMED_TOPICS, workspace=self._scope)
+        names = ", ".join(list(dict.fromkeys(plain_text(found.name) for found in known))[:NAMED_TOPICS])
+        todo = f"Topics there are: {names}." if names else "There are no topics yet: search without one."
+        raise NotFoundError(f"Nothing is known about a topic {topic!r}.", todo=todo)
+
+    async def _other_hits(
+        self, store: Store, query: str, limit: int, own: dict[str, int], turns: Ranges | None
+    ) -> list[SearchHit]:
+        if self._settings.scope == "none":
+            return []
         # This conversation's own hits take places in the answer; a few more are asked for in their stead.
-        found = await store.search(words, limit=limit * 2, workspace=workspace)
+        found = await store.search(query, limit=limit * 2, workspace=self._scope, turns=turns)
         return [hit for hit in found if hit.conversation_id not in own]
 
     async def _visible(self, store: Store, ref: str) -> Conversation:
@@ -129,24 +165,23 @@ async def _lineage(store: Store, conversation_id: str) -> dict[str, int]:
     return found
 
 
-async def _own_hits(store: Store, words: str, limit: int, own: dict[str, int]) -> list[SearchHit]:
+async def _own_hits(store: Store, query: str, limit: int, own: dict[str, int], turns: Ranges | None) -> list[SearchHit]:
     """Matches in a conversation and the turns it shares with those it branched from, best first."""
     hits: list[SearchHit] = []
     for uuid, last in own.items():
-        hits += [hit for hit in await store.search(words, limit=limit, conversation_id=uuid) if hit.turn_index <= last]
+        found = await store.search(query, limit=limit, conversation_id=uuid, turns=turns)
+        hits += [hit for hit in found if hit.turn_index <= last]
     return sorted(hits, key=lambda hit: -hit.score)[:limit]
 
 
-def _place(hit: SearchHit) -> tuple[str, int]:
-    return hit.conversation_id, hit.turn_index
-
-
-def _asked_at(turn: Speaking) -> tuple[str, int]:
+def _place(turn: Speaking) -> tuple[str, int]:
     return turn.conversation_id, turn.turn_index
 
 
 def _line(hit: SearchHit, own: dict[str, int]) -> str:
     title = " ".join(plain_text(hit.title).split()) or "untitled"
-    where = "this conversation" if hit.conversation_id in own else f"{title}, conversation {hit.conversation_id[:8]}"
+    where = (
+        "this conversation" if hit.conversation_id in own else f"{title}, conversation {hit.conversation_id[:SHORT_ID]}"
+    )
     snippet = " ".join(plain_text(hit.snippet).split())
     return f"[t{hit.turn_index}] {where}, {hit.timestamp:%Y-%m-%d}: {snippet}"
