@@ -1,42 +1,351 @@
-"""Summaries made and stored: the tree its rules demand, on both backends, with a model and without."""
+"""Summaries made and stored: the tree its rules demand, whatever the model answers and whoever is killed."""
 
 from __future__ import annotations
 
-from ragforge_tui.config import SummarizationSettings
-from ragforge_tui.events import Event, SummaryCreated, SummaryStarted, TopicsChanged
-from ragforge_tui.graph import Graph, Store
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragforge_tui.config import Paths, SummarizationSettings
+from ragforge_tui.events import (
+    ConversationChanged,
+    Event,
+    SummaryCreated,
+    SummaryFailed,
+    SummaryStarted,
+    TopicsChanged,
+)
+from ragforge_tui.graph import Graph, GraphTarget, Store
+from ragforge_tui.graph.summary_tree import TurnSize
+from ragforge_tui.llm import OfflineAssistant
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.summaries.plan import frontier
-from tests.support.records import conversation, one_turn, rows_of
+from ragforge_tui.models import FileAccess, Summary, ToolResult, now
+from tests.memory.test_plan import covered, grown, shape
+from tests.support.openai_server import OpenAIServer, Step
+from tests.support.records import call_of, conversation, message, one_turn, rows_of
+from tests.support.summaries import (
+    CONVERSATION_CHARS,
+    FINDINGS_CHARS,
+    Run,
+    WritingModel,
+    answer,
+    scripted_model,
+    steps_for,
+)
+from tests.support.turns import exchanges, imported
+
+SMALL = SummarizationSettings(level_chars=1_500)
 
 
-async def held(store: Store, turns: int, **fields: object) -> str:
-    """A conversation of so many turns."""
-    made = await store.create_conversation(conversation(**fields))
-    for turn in range(1, turns + 1):
-        await one_turn(
-            store,
-            made.uuid,
-            f"How does part {turn} of the retry policy work?",
-            f"Part {turn} waits {turn} seconds before it asks the server again. It is set in client{turn}.py.",
-        )
-    return made.uuid
+@pytest.fixture
+async def server() -> AsyncIterator[OpenAIServer]:
+    async with OpenAIServer(turns_only=False) as running:
+        yield running
 
 
-async def test_turns_become_summaries_of_three_levels(graph: Graph) -> None:
+def planned(count: int, chosen: SummarizationSettings = SMALL) -> list[tuple[int, int, int]]:
+    """The tree the rules demand of `count` turns when each summary is as long as `answer` makes it."""
+    sizes = [TurnSize(n, len(asked) + len(said)) for n, (asked, said) in enumerate(exchanges(count), 1)]
+    return shape(grown(sizes, chosen, [CONVERSATION_CHARS + FINDINGS_CHARS]))
+
+
+def quiet(event: Event) -> None:
+    """Nobody listens."""
+
+
+async def test_sixty_turns_become_three_levels(graph: Graph, server: OpenAIServer) -> None:
     store = Store(graph)
-    uuid = await held(store, 60)
+    uuid = await imported(store, exchanges(60))
+    wanted = planned(60)
+    assert {level for level, _, _ in wanted} >= {1, 2, 3}
+    server.script([*steps_for(wanted), Step(when="plain", text="Retries were discussed. Nothing was done.")])
     events: list[Event] = []
-    summarizer = Summarizer(store, SummarizationSettings(level_chars=1_500), None, events.append)
+    summarizer = Summarizer(store, SMALL, scripted_model(server.base_url), events.append)
     made = await summarizer.run_due(uuid)
     tree = await store.summaries(uuid)
-    assert {summary.uuid for summary in made} == {summary.uuid for summary in tree}
-    assert {summary.level for summary in tree} >= {1, 2, 3}
-    covered = [t for s in frontier(tree) for t in range(s.start_turn_index, s.end_turn_index + 1)]
-    assert covered == list(range(1, 58))
-    assert sum(isinstance(event, SummaryStarted) for event in events) == len(made)
-    assert sum(isinstance(event, SummaryCreated) for event in events) == len(made)
-    assert any(isinstance(event, TopicsChanged) for event in events)
+    assert shape(tree) == shape(made) == wanted
+    assert {s.made_by for s in tree} == {"openai/scripted"}
+    assert covered(frontier(tree)) == list(range(1, 58))
+    for body in server.chats():
+        assert not body.get("tools")
+        assert not {"tool_choice", "functions", "response_format"} & set(body)
+    kinds = [type(event) for event in events]
+    assert kinds.count(SummaryStarted) == kinds.count(SummaryCreated) == len(wanted)
+    assert kinds[-2:] == [TopicsChanged, ConversationChanged]
+    assert (await store.get_conversation(uuid)).summary == "Retries were discussed. Nothing was done."
     assert await rows_of(graph, "MATCH (:Summary {level: 1})-[r:SUMMARIZES]->(m:Message) RETURN r") == 2 * 57
     assert await summarizer.run_due(uuid) == []
+    assert [topic.name for topic in await store.topics()] == ["Retry policy", "Waiting"]
+
+
+async def test_without_a_model_the_same_rules_hold(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(40))
+    await Summarizer(store, SMALL, OfflineAssistant(), quiet).run_due(uuid)
+    tree = await store.summaries(uuid)
+    assert {s.made_by for s in tree} == {"extractive"}
+    assert {s.level for s in tree} == {1, 2, 3}
+    assert covered(frontier(tree)) == covered([s for s in tree if s.level == 1]) == list(range(1, 37))
+    for summary in tree:
+        assert 0 < len(summary.conversation_summary) <= 500
+        assert summary.key_findings
+        assert all(set(f.turns) <= set(covered([summary])) for f in summary.key_findings)
+        assert 2 <= len(summary.topics) <= 4
     assert (await store.get_conversation(uuid)).summary
+
+
+MALFORMED = [
+    "",
+    "I cannot do that.",
+    '{"conversation_summary": "cut of',
+    "[1, 2]",
+    answer([1], conversation_summary=" "),
+]
+WRONG = [
+    answer([1], key_findings=[{"text": "Of another turn", "turns": [99]}]),
+    answer([1], key_findings=["cites nothing"]),
+    answer([1], topics=["Only one"]),
+    answer([1], topics=None),
+]
+
+
+@pytest.mark.parametrize("bad", [*MALFORMED, *WRONG])
+@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+async def test_a_bad_answer_is_asked_for_again_once(graph: Graph, bad: str) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(5))
+    answers = [bad, answer([1]), "A conversation about retries."]
+    model = WritingModel(lambda messages: answers.pop(0))
+    [made] = await Summarizer(store, SMALL, model, quiet).run_due(uuid)
+    assert made.made_by == model.name
+    again = model.requests[1]
+    assert again[:2] == model.requests[0]
+    assert again[-1]["content"].startswith("That cannot be used:")
+
+    other = await imported(store, exchanges(5))
+    model = WritingModel(lambda messages: bad)
+    [made] = await Summarizer(store, SMALL, model, quiet).run_due(other)
+    assert made.made_by == "extractive"
+    assert made.conversation_summary
+    assert len([r for r in model.requests if "JSON" in r[0]["content"]]) == 2
+
+
+async def test_slow_oversized_and_failing_answers(graph: Graph, server: OpenAIServer) -> None:
+    store = Store(graph)
+
+    async def made_with(step: Step) -> Summary:
+        uuid = await imported(store, exchanges(5))
+        server.script([step, Step(when="plain", text="About retries.")])
+        made = await Summarizer(store, SMALL, scripted_model(server.base_url), quiet, request_seconds=3.0).run_due(uuid)
+        assert len(made) == 1
+        return made[0]
+
+    assert (await made_with(Step(stall=True, text="{"))).made_by == "extractive"
+    assert (await made_with(Step(status=500))).made_by == "extractive"
+    assert (await made_with(Step(cut=True, text=answer([1])[:40]))).made_by == "extractive"
+    long = "A sentence that is long enough to count. " * 200
+    huge = await made_with(
+        Step(
+            text=answer(
+                [1],
+                conversation_summary=long,
+                actions_summary=long,
+                key_findings=[{"text": long, "turns": [n % 3 + 1]} for n in range(50)] + [{"text": "b", "turns": [2]}],
+                topics=[f"Topic {n} {'x' * 500}" for n in range(50)],
+            ),
+            chunk=50_000,
+        )
+    )
+    assert huge.made_by == "openai/scripted"
+    assert 250 < len(huge.conversation_summary) <= 500
+    assert huge.conversation_summary.endswith("count.")
+    assert huge.actions_summary == ""
+    assert 1 <= len(huge.key_findings) <= 5
+    assert max(len(f.text) for f in huge.key_findings) <= 300
+    assert len(huge.topics) == 4
+
+
+async def test_cancelling_leaves_nothing_half(graph: Graph, server: OpenAIServer) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(14))
+    server.script([*steps_for([(1, 1, 3)]), Step(when="plain", stall=True, text="{")])
+    events: list[Event] = []
+    summarizer = Summarizer(store, SMALL, scripted_model(server.base_url), events.append)
+    running = asyncio.create_task(summarizer.run_due(uuid))
+    while len(server.chats()) < 2:
+        await asyncio.sleep(0.02)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert shape(await store.summaries(uuid)) == [(1, 1, 3)]
+    assert isinstance(events[-1], SummaryFailed)
+    server.script([*steps_for(planned(14)), Step(when="plain", text="About retries.")])
+    await summarizer.run_due(uuid)
+    assert shape(await store.summaries(uuid)) == planned(14)
+    assert {s.made_by for s in await store.summaries(uuid)} == {"openai/scripted"}
+
+
+@pytest.mark.parametrize("at", [1, 4, 9])
+async def test_a_killed_process_is_taken_up_where_it_was(
+    graph: Graph,
+    graph_target: GraphTarget,
+    graph_paths: Paths,
+    server: OpenAIServer,
+    tmp_path: Path,
+    at: int,
+) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(26))
+    wanted = planned(26)
+    server.script(steps_for(wanted, duration=0.05))
+    file = tmp_path / "run.json"
+    run = Run(target=graph_target, paths=graph_paths, conversation_id=uuid, settings=SMALL, base_url=server.base_url)
+    file.write_bytes(msgspec.json.encode(run))
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.support.summaries", str(file))
+    try:
+        while len(server.chats()) < at:
+            assert process.returncode is None
+            await asyncio.sleep(0.005)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+    half = await store.summaries(uuid)
+    assert set(shape(half)) <= set(wanted)
+    assert len(half) <= at
+    edges = await rows_of(graph, "MATCH (:Summary {level: 1})-[r:SUMMARIZES]->(:Message) RETURN r")
+    assert edges == 2 * len(covered([s for s in half if s.level == 1]))
+    server.script(steps_for(wanted))
+    await Summarizer(store, SMALL, scripted_model(server.base_url), quiet).run_due(uuid)
+    assert shape(await store.summaries(uuid)) == wanted
+
+
+async def test_two_at_once_leave_one_tree(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(40))
+    events: list[Event] = []
+
+    def write(messages: list[dict[str, Any]]) -> str:
+        material = messages[1]["content"]
+        first = int(material.split("Turns " if "Turns " in material else "Turn ", 1)[1].split(" ", 1)[0])
+        return answer([first])
+
+    both = [Summarizer(store, SMALL, WritingModel(write), events.append) for _ in range(2)]
+    made = await asyncio.gather(*(summarizer.run_due(uuid) for summarizer in both))
+    tree = await store.summaries(uuid)
+    assert shape(tree) == planned(40)
+    assert {s.uuid for one in made for s in one} == {s.uuid for s in tree}
+    assert await rows_of(graph, "MATCH (s:Summary) RETURN s.uuid") == len(tree)
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(
+    chars=st.lists(st.integers(0, 400), min_size=1, max_size=30),
+    chosen=st.builds(
+        SummarizationSettings,
+        every_turns=st.integers(1, 6),
+        every_chars=st.integers(100, 2_000),
+        keep_recent_turns=st.integers(0, 3),
+        level_chars=st.integers(1, 1_500),
+    ),
+    cuts=st.lists(st.floats(0.0, 0.3), max_size=3),
+    writers=st.integers(1, 3),
+)
+async def test_interrupted_and_concurrent_writers_partition_the_turns(
+    graph: Graph, chars: list[int], chosen: SummarizationSettings, cuts: list[float], writers: int
+) -> None:
+    store = Store(graph)
+    uuid = await imported(store, [("q", "word " * (size // 5)) for size in chars])
+    for seconds in cuts:
+        running = asyncio.create_task(Summarizer(store, chosen, None, quiet).run_due(uuid))
+        await asyncio.sleep(seconds)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    await asyncio.gather(*(Summarizer(store, chosen, None, quiet).run_due(uuid) for _ in range(writers)))
+    tree = await store.summaries(uuid)
+    sizes = await store.turn_sizes(uuid, start=1)
+    reached = max((s.end_turn_index for s in tree), default=0)
+    assert covered(frontier(tree)) == list(range(1, reached + 1))
+    for level in range(1, max((s.level for s in tree), default=0) + 1):
+        of_level = [s for s in tree if s.level == level]
+        assert covered(of_level) == list(range(1, of_level[-1].end_turn_index + 1))
+        assert not of_level[-1].parent
+    firsts = [s for s in shape(tree) if s[0] == 1]
+    assert firsts == [s for s in shape(grown(sizes, chosen, [1])) if s[0] == 1]
+    [row] = await graph.query_readonly(
+        f"MATCH (c:Conversation {{uuid: '{uuid}'}}) RETURN coalesce(c.watermarks, []) AS w, c.summary_sequence AS n"
+    )
+    ends = {s.level: s.end_turn_index for s in tree}
+    assert row == {"w": [ends[level] for level in sorted(ends)], "n": len(tree) or None}
+    assert await rows_of(graph, f"MATCH (s:Summary {{conversation_id: '{uuid}'}}) RETURN s.uuid") == len(tree)
+
+
+async def test_switched_off_nothing_is_written(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(20))
+    off = Summarizer(store, SummarizationSettings(enabled=False), None, quiet)
+    assert await off.run_due(uuid) == []
+    assert await off.pending(uuid) == []
+    assert await store.summaries(uuid) == []
+    assert [p.level for p in await Summarizer(store, SMALL, None, quiet).pending(uuid)] == [1]
+
+
+@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+async def test_what_tools_did_is_told_and_its_files_are_mentioned(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = (await store.create_conversation(conversation(workspace="/w"))).uuid
+    for n in range(1, 6):
+        await store.begin_turn(message(uuid, content=f"Où est la fonction {n} ?"))
+        reply = await store.add_message(message(uuid, role="assistant", turn_index=n))
+        call = call_of(
+            reply.uuid, arguments='{"path": "src/a.py"}', reasoning="Pour la lire", success=True, duration_ms=3
+        )
+        call.files = [FileAccess(path="src/a.py", access="read")]
+        call.result = ToolResult(
+            uuid=f"{call.uuid}-r",
+            tool_call_id=call.uuid,
+            success=True,
+            result='{"text": "     1\\tx"}',
+            timestamp=now(),
+        )
+        await store.start_tool_call(call, uuid)
+        await store.finish_tool_call(call, "/w")
+        await store.add_message(
+            message(uuid, role="assistant", turn_index=n, content=f"La fonction {n} est dans src/a.py, ligne {n}.")
+        )
+    model = WritingModel(lambda messages: answer([1], files_mentioned=["src/a.py", "invented.py"]))
+    [made] = await Summarizer(store, SMALL, model, quiet).run_due(uuid)
+    assert made.files_mentioned == ["src/a.py"]
+    assert made.tools_used == ["read_file"]
+    assert made.actions_summary == "Pour la lire → lu `src/a.py` (lignes 1–1) (3 fois)."
+    request = model.requests[0]
+    assert [m["role"] for m in request] == ["system", "user"]
+    assert "Où est" not in request[0]["content"]
+    assert "Write in French." in request[0]["content"]
+    assert "Reason: Pour la lire\n  Tool: read_file" in request[1]["content"]
+    assert await rows_of(graph, "MATCH (:Summary)-[:MENTIONS_FILE]->(f:File {path: 'src/a.py'}) RETURN f.path") == 1
+
+
+@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+async def test_the_conversation_is_summarised_on_demand(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = (await store.create_conversation(conversation())).uuid
+    assert await Summarizer(store, SMALL, None, quiet).summarize_conversation(uuid) == ""
+    await one_turn(store, uuid, "How do retries wait?", "Retries wait a second at most before the next try.")
+    events: list[Event] = []
+    text = await Summarizer(store, SMALL, None, events.append).summarize_conversation(uuid)
+    assert "Retries wait a second at most" in text
+    assert [type(event) for event in events] == [ConversationChanged]
+    model = WritingModel(lambda messages: "It is about \x1b[31mretries\x1b[0m.\nDone: " + "nothing, " * 200)
+    text = await Summarizer(store, SMALL, model, quiet).summarize_conversation(uuid)
+    assert text.startswith("It is about retries. Done: nothing,")
+    assert len(text) <= 500
+    assert (await store.get_conversation(uuid)).summary == text

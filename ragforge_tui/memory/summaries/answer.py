@@ -19,7 +19,7 @@ from ragforge_tui.memory.summaries.draft import Draft, limited
 from ragforge_tui.models import Finding
 from ragforge_tui.text import mask_secrets, plain_text, storable
 
-MAX_ANSWER_CHARS = 200_000
+MAX_ANSWER_CHARS = 2_000_000
 MIN_TOPICS = 2
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 _NUMBER = re.compile(r"\d+")
