@@ -51,3 +51,10 @@ def with_model(loaded: Loaded, **changes: object) -> Loaded:
     """The same with other model settings."""
     model = msgspec.structs.replace(loaded.settings.model, **changes)
     return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, model=model))
+
+
+def with_memory(loaded: Loaded, **changes: object) -> Loaded:
+    """The same with other memory settings."""
+    memory = msgspec.structs.replace(loaded.settings.agent.memory, **changes)
+    agent = msgspec.structs.replace(loaded.settings.agent, memory=memory)
+    return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, agent=agent))

@@ -23,6 +23,7 @@ from ragforge_tui.memory.context.sections import (
     files_section,
     frontier_section,
     goal_section,
+    heading_tokens,
     queries_section,
     recalled_section,
     recalled_summaries_section,
@@ -170,6 +171,8 @@ class ContextBuilder:
         budget = past_budget(self._settings, inputs.window, stable)
         past = self._choose_past(inputs, budget)
         draft = _Draft(budget=budget, past=past, sent={sent.turn.turn_index for sent in past.turns})
+        if not self._settings.enabled:
+            return draft
         if not past.whole:
             first = min(draft.sent, default=inputs.turn_index)
             frontier = [s for s in inputs.summaries if not s.parent and s.start_turn_index < first]
@@ -179,7 +182,8 @@ class ContextBuilder:
         draft.files = files_section(inputs.files, min(budget.share("files"), left))
         draft.topics = topics_section(inputs.summaries, min(budget.share("topics"), left - draft.files.tokens))
         if self._settings.recall.strategy != "recent":
-            draft.recall_room = min(self._settings.recall.max_tokens, budget.total - draft.used)
+            left = budget.total - draft.used - heading_tokens("recalled")
+            draft.recall_room = min(self._settings.recall.max_tokens, left)
         return draft
 
     def _choose_past(self, inputs: ContextInputs, budget: Budget) -> Past:
@@ -187,6 +191,8 @@ class ContextBuilder:
         whole = self._past.whole(inputs.turns, budget.total, limit)
         if whole is not None:
             return whole
+        if not self._settings.enabled:
+            return self._past.newest(inputs.turns, Limits(budget.total, len(inputs.turns), limit))
         recall, recent = self._settings.recall, self._settings.recent
         room = budget.rest - FRAME_TOKENS
         room -= 0 if recall.strategy == "recent" else min(recall.max_tokens, room // 2)
@@ -196,8 +202,10 @@ class ContextBuilder:
     def _assemble(self, inputs: ContextInputs, draft: _Draft, found: Recalled | None) -> BuiltContext:
         sections = [draft.frontier] if draft.frontier else []
         if found is not None:
-            sections += [recalled_summaries_section(found.summaries), recalled_section(found)]
-        if not draft.past.whole:
+            turns = recalled_section(found)
+            left = draft.budget.total - draft.used - turns.tokens
+            sections += [recalled_summaries_section(found.summaries, left), turns]
+        if self._settings.enabled and not draft.past.whole:
             sections += self._first_and_asked(inputs, draft, found)
         sections += [section for section in (draft.files, draft.topics) if section]
         block = sorted((s for s in sections if s.items), key=lambda section: ORDER.index(section.name))

@@ -92,18 +92,16 @@ def _recalled_item(turn: RecalledTurn, source: str) -> ContextItem:
     )
 
 
-def recalled_summaries_section(found: Sequence[RecalledSummary]) -> ContextSection:
-    """Summaries that matter and do not stand on the frontier above."""
-    items = []
+def recalled_summaries_section(found: Sequence[RecalledSummary], room: int) -> ContextSection:
+    """Summaries that matter and do not stand on the frontier, in order of score, as far as there is room."""
+    candidates = []
     for recalled in found:
         item = summary_item(recalled.summary)
         if not recalled.own:
             item.conversation_id = recalled.summary.conversation_id
-            item.title = cut_middle(recalled.title, TITLE_CHARS, "…")
-        item.text = item_label(item) + summary_text(recalled.summary)
-        item.tokens = count_tokens(item.text)
-        items.append(item)
-    return _section("summaries", 0, items, 0)
+            item.title = cut_middle(" ".join(recalled.title.split()), TITLE_CHARS, "…")
+        candidates.append((item, summary_text(recalled.summary)))
+    return _fill("summaries", room, candidates)
 
 
 def summary_item(summary: Summary) -> ContextItem:

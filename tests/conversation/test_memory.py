@@ -1,0 +1,236 @@
+"""The memory of a conversation as its agent uses it: contexts kept, recall, summaries, titles, switches."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ragforge_tui.config import Loaded, RecallSettings, SummarizationSettings
+from ragforge_tui.conversation import Conversation, ConversationAgent
+from ragforge_tui.engine.in_process import InProcessEngine
+from ragforge_tui.events import SummaryCreated, SummaryStarted
+from ragforge_tui.protocol import FetchContext, FetchMemory, OpenConversation
+from tests.support.agents import with_memory
+from tests.support.openai_server import OpenAIServer
+
+SECRET = "The deploy key is kept in the vault called Bluebird."
+SMALL = 6_000
+"""Characters of context: a handful of turns fit."""
+FEW = SummarizationSettings(every_turns=3, every_chars=100_000, keep_recent_turns=1, level_chars=600)
+
+
+def filler(n: int) -> str:
+    return f"Tell me about harbour {n}. " + f"The harbour number {n} has cranes, ropes and tides. " * 8
+
+
+async def talk(conversation: Conversation, server: OpenAIServer, count: int, start: int = 1) -> None:
+    server.script([{"text": f"Harbour {n} has two piers."} for n in range(start, start + count)])
+    for n in range(start, start + count):
+        await conversation.send_message(filler(n))
+
+
+def block(server: OpenAIServer) -> str:
+    """The memory block of the last request, empty when there was none."""
+    messages: list[dict[str, Any]] = server.chats()[-1]["messages"]
+    found = [m["content"] for m in messages if m["role"] == "user" and m["content"].startswith("[Memory.")]
+    return found[-1] if found else ""
+
+
+async def test_what_was_said_long_ago_comes_back_by_itself(loaded: Loaded, server: OpenAIServer) -> None:
+    async with ConversationAgent(with_memory(loaded, max_context_chars=SMALL, summarization=FEW)) as agent:
+        conversation = await agent.create_conversation()
+        await talk(conversation, server, 3)
+        server.script([{"text": "Noted."}])
+        await conversation.send_message(SECRET)
+        await talk(conversation, server, 14, start=4)
+        await conversation.memory.settle()
+        server.script([{"text": "In Bluebird."}])
+        await conversation.send_message("Where is the deploy key kept?")
+    messages = server.chats()[-1]["messages"]
+    assert messages[-1] == {"role": "user", "content": "Where is the deploy key kept?"}
+    assert SECRET not in "".join(m["content"] for m in messages[:-2])
+    assert SECRET in block(server)
+    assert "[t4] " in block(server)
+    assert "How this conversation began" in block(server)
+    assert "What happened before, summarised" in block(server)
+
+
+async def test_it_comes_back_after_a_restart_too(loaded: Loaded, server: OpenAIServer) -> None:
+    small = with_memory(loaded, max_context_chars=SMALL)
+    async with ConversationAgent(small) as agent:
+        conversation = await agent.create_conversation()
+        server.script([{"text": "Noted."}])
+        await conversation.send_message(SECRET)
+        await talk(conversation, server, 12)
+    async with ConversationAgent(small) as again:
+        resumed = await again.load_conversation(conversation.record.uuid)
+        server.script([{"text": "In Bluebird."}])
+        await resumed.send_message("Where is the deploy key kept?")
+    assert SECRET in block(server)
+
+
+async def test_other_conversations_of_the_folder_are_recalled_with_their_name(
+    loaded: Loaded, server: OpenAIServer
+) -> None:
+    async with ConversationAgent(loaded) as agent:
+        earlier = await agent.create_conversation(title="Where things are")
+        server.script([{"text": "Noted."}])
+        await earlier.send_message(SECRET)
+        await earlier.memory.settle()
+        server.script([{"text": "In Bluebird."}, {"text": "Nowhere."}])
+        later = await agent.create_conversation()
+        await later.send_message("Where is the deploy key kept?")
+        assert SECRET in block(server)
+        assert "another conversation: Where things are" in block(server)
+        await (await agent.store()).update_conversation(earlier.record.uuid, private=True)
+        another = await agent.create_conversation()
+        await another.send_message("Where is the deploy key of the vault kept?")
+        assert SECRET not in block(server)
+
+
+async def test_scope_none_stays_within_the_conversation(loaded: Loaded, server: OpenAIServer) -> None:
+    async with ConversationAgent(with_memory(loaded, recall=RecallSettings(scope="none"))) as agent:
+        earlier = await agent.create_conversation()
+        server.script([{"text": "Noted."}, {"text": "Nowhere."}])
+        await earlier.send_message(SECRET)
+        await earlier.memory.settle()
+        later = await agent.create_conversation()
+        await later.send_message("Where is the deploy key kept?")
+    assert block(server) == ""
+
+
+async def test_what_was_sent_can_be_shown_to_the_letter(loaded: Loaded, server: OpenAIServer) -> None:
+    engine = InProcessEngine(with_memory(loaded, max_context_chars=SMALL, summarization=FEW))
+    try:
+        conversation = await engine.agent.create_conversation()
+        await talk(conversation, server, 12)
+        await conversation.memory.settle()
+        server.script(
+            [
+                {"tool_calls": [{"name": "read_file", "arguments": {"path": "greeting.py"}}]},
+                {"text": "It greets."},
+            ]
+        )
+        await conversation.send_message("What does greeting.py do?")
+        uuid = conversation.record.uuid
+        for turn in (1, 7, 13, 0):
+            record = await engine.request(FetchContext(conversation_id=uuid[:10], turn_index=turn))
+            assert record.verified
+            assert record.turn_index == (turn or 13)
+        sent = server.chats()[-1]["messages"]
+        texts = [item.text for section in record.sections[2:] for item in section.items]
+        assert texts
+        assert all(text in block(server) for text in texts)
+        assert [item.text for item in record.sections[0].items] == [m["content"] for m in sent if m["role"] == "system"]
+        # Looking again is not what was sent; the context of a turn to come can be asked for.
+        built = await conversation.build_context("And the harbour?")
+        assert built.render()[: len(record.sections[0].items)] == sent[: len(record.sections[0].items)]
+    finally:
+        await engine.close()
+
+
+async def test_a_retried_turn_still_shows_what_an_earlier_request_held(loaded: Loaded, server: OpenAIServer) -> None:
+    engine = InProcessEngine(loaded)
+    try:
+        conversation = await engine.agent.create_conversation()
+        server.script([{"text": "one"}, {"text": "two"}])
+        await conversation.send_message("first")
+        await conversation.send_message("second")
+        server.script([{"text": "two again"}, {"text": "three"}])
+        await conversation.retry()
+        await conversation.wait_idle()
+        await conversation.send_message("third")
+        for turn in (2, 3):
+            record = await engine.request(FetchContext(conversation_id=conversation.record.uuid, turn_index=turn))
+            assert record.verified
+        assert record.sections[1].items[1].text == "second\ntwo again"
+    finally:
+        await engine.close()
+
+
+async def test_summaries_are_made_behind_the_prompt_and_told(loaded: Loaded, server: OpenAIServer) -> None:
+    engine = InProcessEngine(with_memory(loaded, summarization=FEW))
+    try:
+        conversation = await engine.agent.create_conversation()
+        with engine.agent.subscribe() as events:
+            await talk(conversation, server, 8)
+            await conversation.memory.settle()
+        told = [events.get_nowait() for _ in range(events.qsize())]
+        started = [(e.level, e.start_turn_index) for e in told if isinstance(e, SummaryStarted)]
+        created = [(e.summary.level, e.summary.start_turn_index) for e in told if isinstance(e, SummaryCreated)]
+        assert created
+        assert set(created) <= set(started)
+        view = await engine.request(FetchMemory(conversation_id=conversation.record.uuid))
+        assert [(s.level, s.start_turn_index) for s in view.summaries if s.level == 1] == sorted(
+            place for place in created if place[0] == 1
+        )
+        assert view.summary
+        assert view.behind == ""
+        # No model wrote them here: the server answers requests without tools with nothing of use.
+        assert {s.made_by for s in view.summaries} == {"extractive"}
+    finally:
+        await engine.close()
+
+
+async def test_summaries_that_were_due_are_made_when_the_conversation_is_opened_again(
+    loaded: Loaded, server: OpenAIServer
+) -> None:
+    off = with_memory(loaded, summarization=SummarizationSettings(enabled=False))
+    async with ConversationAgent(off) as agent:
+        conversation = await agent.create_conversation()
+        await talk(conversation, server, 8)
+        assert await (await agent.store()).summaries(conversation.record.uuid) == []
+    engine = InProcessEngine(with_memory(loaded, summarization=FEW), interactive=True)
+    try:
+        await engine.request(OpenConversation(ref=conversation.record.uuid))
+        resumed = engine.agent.opened(conversation.record.uuid)
+        assert resumed is not None
+        await resumed.memory.settle()
+        assert resumed.memory.summaries
+    finally:
+        await engine.close()
+
+
+async def test_the_title_is_the_models_unless_the_person_gave_one(loaded: Loaded, server: OpenAIServer) -> None:
+    async with ConversationAgent(loaded) as agent:
+        server.script([{"text": "Hi."}, {"when": "plain", "text": '"Greeting the harbour"'}])
+        conversation = await agent.create_conversation()
+        await conversation.send_message("hello there, harbour")
+        await conversation.memory.settle()
+        assert conversation.record.title == "Greeting the harbour"
+        named = await agent.create_conversation(title="Mine")
+        server.script([{"text": "Hi."}, {"when": "plain", "text": "Not this"}])
+        await named.send_message("hello there, harbour")
+        await named.memory.settle()
+        assert named.record.title == "Mine"
+        stored = await (await agent.store()).get_conversation(conversation.record.uuid)
+        assert stored.title == "Greeting the harbour"
+
+
+async def test_switched_off_only_the_newest_messages_are_sent_and_search_still_finds(
+    loaded: Loaded, server: OpenAIServer
+) -> None:
+    async with ConversationAgent(
+        with_memory(loaded, enabled=False, max_context_chars=SMALL, summarization=FEW)
+    ) as agent:
+        conversation = await agent.create_conversation()
+        server.script([{"text": "Noted."}])
+        await conversation.send_message(SECRET)
+        await talk(conversation, server, 16)
+        await conversation.memory.settle()
+        store = await agent.store()
+        assert await store.summaries(conversation.record.uuid) == []
+        assert [hit.turn_index for hit in await store.search("Bluebird")] == [1]
+    body = server.chats()[-1]
+    assert SECRET not in str(body["messages"])
+    assert not {"search_history", "open_turn"} & {tool["function"]["name"] for tool in body["tools"]}
+    assert body["messages"][-1]["content"].startswith("Tell me about harbour 16")
+
+
+async def test_a_stalled_summary_delays_no_turn(loaded: Loaded, server: OpenAIServer) -> None:
+    async with ConversationAgent(with_memory(loaded, summarization=FEW)) as agent:
+        conversation = await agent.create_conversation(title="Mine")
+        server.script([{"when": "plain", "stall": True}, *[{"text": f"Answer {n}."} for n in range(6)]])
+        for n in range(6):
+            async with asyncio.timeout(15):
+                await conversation.send_message(filler(n))
