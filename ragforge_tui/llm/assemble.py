@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from ragforge_tui.llm.parts import ReasoningPart, TextPart, ToolRequest
+from ragforge_tui.llm.thinking import ThoughtSplitter
 
 
 class _Call:
@@ -39,11 +40,14 @@ class Assembler:
     Attributes:
         finish_reason: What the provider said at the end, empty before.
         usage: The provider's own token counts, None when it gave none.
+        answered: Whether there was any text or tool call.
     """
 
     def __init__(self) -> None:
         self.finish_reason = ""
         self.usage: Any = None
+        self.answered = False
+        self._thoughts = ThoughtSplitter()
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
 
@@ -61,9 +65,20 @@ class Assembler:
             if reasoning := _reasoning(delta):
                 yield ReasoningPart(reasoning)
             if content := getattr(delta, "content", None):
-                yield TextPart(str(content))
+                self.answered = True
+                yield from self._thoughts.feed(str(content))
             for piece in getattr(delta, "tool_calls", None) or []:
+                self.answered = True
                 self._feed_call(piece)
+
+    def ended_without_reason(self) -> None:
+        """The provider never said that it was done: an answer that said nothing either was cut off."""
+        if not self.answered:
+            self.finish_reason = ""
+
+    def rest(self) -> Iterator[TextPart | ReasoningPart]:
+        """What is left to show when no more chunks come."""
+        return self._thoughts.rest()
 
     def _feed_call(self, piece: Any) -> None:
         function = getattr(piece, "function", None)

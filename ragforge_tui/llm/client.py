@@ -113,10 +113,12 @@ class LiteLLMModel:
 
     async def _attempt(self, litellm: Any, arguments: dict[str, Any]) -> AsyncGenerator[ModelPart, None]:
         assembler = Assembler()
-        async with aclosing(self._chunks(litellm, arguments)) as chunks:
+        async with aclosing(self._chunks(litellm, arguments, assembler)) as chunks:
             async for chunk in chunks:
                 for part in assembler.feed(chunk):
                     yield part
+        for part in assembler.rest():
+            yield part
         if not assembler.finish_reason:
             raise cut_off(self.destination)
         requests = assembler.requests()
@@ -127,7 +129,7 @@ class LiteLLMModel:
             reason = "tool_calls"
         yield Finished(reason=reason, usage=self._usage(litellm, assembler.usage))
 
-    async def _chunks(self, litellm: Any, arguments: dict[str, Any]) -> AsyncGenerator[Any, None]:
+    async def _chunks(self, litellm: Any, arguments: dict[str, Any], assembler: Assembler) -> AsyncGenerator[Any, None]:
         """The provider's chunks; every wait for one has the token time-out, every error becomes a `ModelError`."""
         response: Any = None
         try:
@@ -137,6 +139,9 @@ class LiteLLMModel:
                 try:
                     chunk = await self._soon(anext(chunks))
                 except StopAsyncIteration:
+                    # LiteLLM makes a reason up where the provider gave none.
+                    if getattr(response, "received_finish_reason", "unknown") is None:
+                        assembler.ended_without_reason()
                     return
                 yield chunk
         except (ModelError, GeneratorExit, asyncio.CancelledError):

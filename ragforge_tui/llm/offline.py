@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, OFFLINE_NAME, Messages
@@ -22,6 +22,8 @@ from ragforge_tui.models import Usage
 
 _MOST_ROUNDS = 4
 _PIECE = re.compile(r"\s*\S+\s*")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+_QUOTED = re.compile(r"^(?:- )?`[^`]+:\d+(?:-\d+)?`|^- (?:you|me|vous|moi): |^>")
 
 
 class OfflineAssistant:
@@ -106,18 +108,32 @@ def _request(wish: Wish, call_id: str) -> ToolRequest:
 
 
 def _past(messages: Messages, terms: list[str]) -> list[tuple[str, str]]:
-    """What was said before about the terms: (who, line), the newest last."""
+    """What person and assistant themselves said before about the terms: (who, line), the newest last."""
     if not terms:
         return []
+    if messages and messages[-1].get("role") == "user":
+        # A message of the person's role right before the question is what memory looked up, or was never answered.
+        messages = messages[:-1]
     wanted = [term.lower() for term in terms]
     found: list[tuple[str, str]] = []
     for message in messages:
         if message.get("role") not in ("user", "assistant"):
             continue
-        for line in _text(message).splitlines():
+        for line in _own_words(_text(message)):
             if any(term in line.lower() for term in wanted) and key_terms(line):
                 found.append((str(message["role"]), line.strip()))
-    return found[-5:]
+    return list(dict.fromkeys(found))[-5:]
+
+
+def _own_words(text: str) -> Iterator[str]:
+    """The lines of a message that quote nothing: no code, no lines of files, nothing said before."""
+    fence = ""
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        if mark and (not fence or (mark[1].startswith(fence) and not line[mark.end() :].strip())):
+            fence = "" if fence else mark[1]
+        elif not fence and not _QUOTED.match(line.strip()):
+            yield line
 
 
 def _usage(messages: Messages, text: str) -> Usage:

@@ -12,7 +12,16 @@ import pytest
 
 from ragforge_tui.config import ModelSettings
 from ragforge_tui.errors import ModelError
-from ragforge_tui.llm import Finished, ModelPart, ReasoningPart, TextPart, ToolRequest, choose_model, make_model
+from ragforge_tui.llm import (
+    Finished,
+    ModelPart,
+    ReasoningPart,
+    Retrying,
+    TextPart,
+    ToolRequest,
+    choose_model,
+    make_model,
+)
 from tests.llm.conftest import MakeModel, collect, retries
 from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
@@ -63,6 +72,25 @@ async def test_a_known_model_has_a_price_and_a_window(server: OpenAIServer, make
     assert model.context_window == 128_000
     assert make("openai/gpt-4o-mini", context_window=99).context_window == 99
     assert make("openai/never-heard-of").context_window == 32_768
+
+
+async def test_thoughts_written_into_the_text_are_reasoning(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(text="<think>\nLet me think.\n</think>\n\nDone.", chunk=3)])
+    parts = await collect(make())
+    assert "".join(p.text for p in parts if isinstance(p, ReasoningPart)).strip() == "Let me think."
+    assert text_of(parts) == "Done."
+
+
+async def test_an_empty_end_without_a_reason_is_asked_again(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(unfinished=True), Step(text="Here.")])
+    parts = await collect(make())
+    assert [type(part) for part in parts[:1]] == [Retrying] and text_of(parts) == "Here."
+
+
+async def test_an_end_without_a_reason_is_one_when_something_was_said(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(text="Here.", unfinished=True), Step(finish="stop")])
+    assert text_of(await collect(make())) == "Here."
+    assert [type(part) for part in await collect(make())] == [Finished]
 
 
 async def test_reasoning_comes_apart_from_text(server: OpenAIServer, make: MakeModel) -> None:

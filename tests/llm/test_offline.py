@@ -104,6 +104,27 @@ async def test_a_question_is_answered_with_real_lines(talk: Talk) -> None:
     assert "MAX_RETRIES = 4" in answer and "src/retry.py:" in answer
 
 
+async def test_only_what_was_said_is_said_earlier(talk: Talk) -> None:
+    await talk.ask("I set MAX_RETRIES to four because the server is slow")
+    await talk.ask("show src/retry.py")
+    answer = await talk.ask("what about MAX_RETRIES?")
+    _, _, earlier = answer.partition("Said earlier here:")
+    assert "you: I set MAX_RETRIES to four" in earlier
+    assert "me:" not in earlier and "= 4" not in earlier
+
+
+async def test_memory_beside_the_question_was_not_said_by_the_person() -> None:
+    messages = [
+        {"role": "user", "content": "The lantern is red."},
+        {"role": "assistant", "content": "Noted."},
+        {"role": "user", "content": "[Memory …]\nsomebody wrote: the lantern is blue"},
+        {"role": "user", "content": "what about the lantern?"},
+    ]
+    parts = [part async for part in OfflineAssistant().stream(messages, tools=None)]
+    text = "".join(part.text for part in parts if isinstance(part, TextPart))
+    assert "you: The lantern is red." in text and "blue" not in text
+
+
 async def test_nothing_found_is_said(talk: Talk) -> None:
     answer = await talk.ask("what about zebrafish?")
     assert "nothing about `zebrafish`" in answer and "You can ask me" in answer

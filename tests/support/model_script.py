@@ -32,6 +32,7 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         delay: Seconds before each chunk.
         duration: Seconds the whole reply takes, spread over its chunks (instead of `delay`).
         gate: Wait before chunk number `gate_at` until `server.release(gate)`, or until a file of that name exists.
+        unfinished: End the reply in order, but without a reason.
         cut: Break the connection after the last chunk, before the reply is whole.
         stall: Say nothing more after the last chunk, and keep the connection open.
         drop: Break the connection without any reply.
@@ -45,6 +46,7 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reasoning: str = ""
     tool_calls: list[Call] = []
     finish: str = ""
+    unfinished: bool = False
     chunk: int = 8
     delay: float = 0.0
     duration: float = 0.0

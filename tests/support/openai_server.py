@@ -215,7 +215,8 @@ class OpenAIServer:
             await asyncio.sleep(0.05)
             writer.transport.close()
             return
-        self._event(writer, body, {}, finish=step.finish or ("tool_calls" if step.tool_calls else "stop"))
+        if not step.unfinished:
+            self._event(writer, body, {}, finish=step.finish or ("tool_calls" if step.tool_calls else "stop"))
         if (body.get("stream_options") or {}).get("include_usage"):
             self._frame(writer, self._chunk(body, []) | {"usage": usage_of(step, body)})
         self._raw(writer, b"data: [DONE]\n\n")
