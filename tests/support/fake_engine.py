@@ -89,7 +89,9 @@ async def echo(engine: FakeEngine, owner: Conversation, index: int, text: str) -
     where: dict[str, Any] = {"conversation_id": owner.uuid, "turn_index": index}
     reply = message(owner, index, "assistant", f"You said: {text[:200]}", 1)
     reply.usage = Usage(input_tokens=100, output_tokens=20, cost_usd=0.01)
-    yield MessageStarted(message_id=reply.uuid, persona=owner.persona, model="fake", **where)
+    reply.persona_glyph, reply.persona_color = glyph, color = engine.shelf.look(owner.persona)
+    look = {"persona_glyph": glyph, "persona_color": color}
+    yield MessageStarted(message_id=reply.uuid, persona=owner.persona, model="fake", **look, **where)
     yield TextDelta(message_id=reply.uuid, text=reply.content, **where)
     yield MessageFinished(message=reply, **where)
     yield TurnCompleted(text=reply.content, usage=reply.usage, **where)
@@ -190,7 +192,9 @@ class FakeEngine:
                     log_file="",
                 )
             case CreateConversation():
-                return self._view(self.store(conversation(0xC0 + len(self.conversations), request.title)), 30)
+                fresh = conversation(0xC0 + len(self.conversations), request.title)
+                fresh.persona = request.persona or fresh.persona
+                return self._view(self.store(fresh), 30)
             case OpenConversation():
                 return self._view(self._find(request.ref), request.turns)
             case FetchTurns():
@@ -217,7 +221,9 @@ class FakeEngine:
                 return sorted(found, key=lambda one: one.updated_at, reverse=True)
             case UpdateConversation():
                 owner = self._find(request.conversation_id)
-                owner.title = request.title if request.title is not None else owner.title
+                for name in ("title", "tags", "private"):
+                    if (value := getattr(request, name)) is not None:
+                        setattr(owner, name, value)
                 return owner
             case ArchiveConversation():
                 return self._status(request.conversation_id, "archived" if request.archived else "active")

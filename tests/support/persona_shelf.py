@@ -65,11 +65,17 @@ class PersonaShelf:
             case CheckPersona(text=text, name=name):
                 return _draft(text, name)
             case SavePersona(text=text, name=name, instead_of=instead_of):
-                return self._desk.save(text, name, instead_of=instead_of).info(USER)
+                saved = self._desk.save(text, name, instead_of=instead_of)
+                return self._library.load(saved.name).info(USER)
             case DeletePersona(name=name):
                 return self._desk.delete(name).info(USER)
             case RestorePersona(name=name):
                 return self._desk.restore(name).info(USER)
+
+    def look(self, name: str) -> tuple[str, str]:
+        """Glyph and colour of a persona, as a reply of it is stored with."""
+        found = [one.fields for one in self._library.found() if one.name == name]
+        return (found[0].glyph, found[0].color) if found else ("", "")
 
     def _set(self, name: str, conversation: Conversation | None) -> PersonaInfo:
         found = self._library.found()

@@ -1,0 +1,253 @@
+"""Personas on the screen: list, switch, wizard with and without a model, editor, delete and undo."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.screen import Screen
+
+from ragforge_tui.events import TrustRequested, TurnCompleted
+from ragforge_tui.protocol import AnswerTrust, CreateConversation, DraftPersona, ImprovePersona, SavePersona, SetPersona
+from ragforge_tui.tui.persona_picker import PersonaPicker
+from ragforge_tui.tui.persona_review import PersonaReview
+from ragforge_tui.tui.persona_wizard import STEPS, PersonaWizard
+from ragforge_tui.tui.transcript.blocks import HeadBlock
+from tests.support.fake_engine import FakeEngine, conversation, turn
+from tests.tui.conftest import Chat, ChatRunner
+
+HOSTILE = (
+    "<x name='Ev\x1b[31mil\u202e' glyph='\x1b]0;t\x07☠' description='[red]a[/red] \x1b[2J' "
+    "greeting='[b]\x1b[1mhi'>a < b"
+)
+
+
+async def on(chat: Chat, kind: type[Screen[Any]]) -> Any:
+    """The screen, once it is on top and drawn."""
+    await chat.until(lambda: isinstance(chat.app.screen, kind), kind.__name__)
+    await chat.pilot.pause(0.05)
+    return chat.app.screen
+
+
+def drawn(chat: Chat) -> str:
+    """What the terminal shows."""
+    return "\n".join(strip.text for strip in chat.app.screen._compositor.render_strips())
+
+
+def speakers(chat: Chat) -> list[tuple[str, str, str]]:
+    blocks = chat.app.transcript.document.blocks
+    return [(b.name, b.glyph, b.color) for b in blocks if isinstance(b, HeadBlock)]
+
+
+def kinds(chat: Chat) -> list[str]:
+    return [block.kind for block in chat.app.transcript.document.blocks]
+
+
+class TestChoosing:
+    async def test_by_name_before_the_first_message(self, run_chat: ChatRunner) -> None:
+        async with run_chat() as chat:
+            await chat.ready()
+            await chat.type("/set-persona dev")
+            await chat.until(lambda: chat.said("▸ Dev speaks from the next message on."))
+            await chat.type("hello")
+            await chat.until(lambda: chat.happened(TurnCompleted))
+            assert chat.engine.asked(CreateConversation)[0].persona == "Dev"
+            assert speakers(chat) == [("Dev", "▸", "green")]
+
+    async def test_mid_conversation_it_is_seen_in_the_history(self, run_chat: ChatRunner) -> None:
+        async with run_chat() as chat:
+            await chat.ready()
+            await chat.type("one")
+            await chat.until(lambda: chat.happened(TurnCompleted))
+            await chat.type("/set-persona 2")
+            await chat.until(lambda: chat.said("◆ Assistant speaks"))
+            assert chat.engine.asked(SetPersona)[0].conversation_id
+            chat.events.clear()
+            await chat.type("two")
+            await chat.until(lambda: chat.happened(TurnCompleted))
+            assert speakers(chat) == [("Ragnarök", "✶", "violet"), ("Assistant", "◆", "cyan")]
+            assert kinds(chat).count("switch") == 1
+            assert "Assistant speaks from here on" in drawn(chat)
+            assert "◆ Assistant" in drawn(chat).splitlines()[0]
+
+    async def test_a_resumed_conversation_shows_the_same_switches(self, run_chat: ChatRunner) -> None:
+        engine = FakeEngine()
+        owner = conversation(1, "Old", persona="Dev")
+        turns = [turn(owner, index, f"q{index}", "a", persona=who) for index, who in enumerate(("X", "X", "Dev"), 1)]
+        engine.store(owner, *turns)
+        async with run_chat(engine, continue_last=True) as chat:
+            await chat.until(lambda: chat.loaded)
+            await chat.pilot.pause(0.1)
+            assert kinds(chat) == ["user", "head", "text", "user", "head", "text", "user", "switch", "head", "text"]
+            document = chat.app.transcript.document
+            document.clear()
+            document.load(turns[2:])
+            assert "switch" not in kinds(chat)
+            document.prepend(turns[:2])
+            assert kinds(chat).index("switch") == 7
+
+    async def test_an_unknown_name_is_said(self, run_chat: ChatRunner) -> None:
+        async with run_chat() as chat:
+            await chat.ready()
+            await chat.type("/set-persona nobody")
+            await chat.until(lambda: chat.said("There is no persona named 'nobody'"))
+
+    async def test_the_picker_narrows_and_previews(self, run_chat: ChatRunner) -> None:
+        async with run_chat(size=(120, 40)) as chat:
+            await chat.ready()
+            await chat.type("/personas")
+            await on(chat, PersonaPicker)
+            await chat.until(lambda: "✶ Ragnarök (speaks)" in drawn(chat) and "greets" in drawn(chat))
+            for letter in "cites":
+                await chat.press(letter)
+            await chat.until(lambda: "changes nothing" in drawn(chat) and "raven_of_sources" in drawn(chat))
+            await chat.press("enter")
+            await chat.until(lambda: chat.said("◎ Researcher speaks"))
+
+    async def test_a_hostile_file_harms_nothing(self, run_chat: ChatRunner) -> None:
+        engine = FakeEngine()
+        (engine.shelf.own / "evil.luciform").write_text(HOSTILE, encoding="utf-8")
+        async with run_chat(engine, size=(120, 40)) as chat:
+            await chat.ready()
+            await chat.type("/personas")
+            await on(chat, PersonaPicker)
+            for letter in "evil":
+                await chat.press(letter)
+            await chat.until(lambda: "1 thing to look at" in drawn(chat))
+            shown = drawn(chat)
+            assert "☠ Evil !" in shown
+            assert "[red]a[/red]" in shown
+            assert "<x> is never closed" in shown
+            assert not any(character in shown for character in "\x1b\x07\u202e")
+            await chat.press("enter")
+            await chat.until(lambda: chat.said("[b]hi"))
+            await chat.type("hello")
+            await chat.until(lambda: chat.happened(TurnCompleted))
+            assert "☠ Evil" in drawn(chat)
+
+    async def test_a_projects_one_is_asked_about(self, run_chat: ChatRunner) -> None:
+        async with run_chat() as chat:
+            await chat.ready()
+            chat.engine.emit(TrustRequested(root="/w#g", files=["g"], text="<x>[red]hi", persona="Guide"))
+            await chat.until(lambda: chat.app.questions.has_focus)
+            await chat.pilot.pause(0.05)
+            assert "Let the persona Guide speak?" in drawn(chat)
+            assert "<x>[red]hi" in drawn(chat)
+            await chat.press("y")
+            await chat.until(lambda: chat.engine.asked(AnswerTrust))
+            assert chat.engine.asked(AnswerTrust)[0].allow is True
+
+
+class TestMaking:
+    async def test_the_wizard_goes_back_skips_and_makes_a_draft(self, run_chat: ChatRunner) -> None:
+        async with run_chat(size=(120, 40)) as chat:
+            await chat.ready()
+            await chat.type("/create-persona")
+            await on(chat, PersonaWizard)
+            await chat.press("enter")
+            await chat.until(lambda: "It needs a name." in drawn(chat))
+            await chat.press(*"Vega", "enter", *"Reviews", "ctrl+b")
+            await chat.until(lambda: "1 of 8" in drawn(chat) and "Reviews" in drawn(chat))
+            await chat.press("enter", "enter", "enter", "enter", *"rouge", *["enter"] * (len(STEPS) - 4))
+            review = await on(chat, PersonaReview)
+            (asked,) = chat.engine.asked(DraftPersona)
+            assert (asked.brief.name, asked.brief.purpose, asked.brief.color) == ("Vega", "Reviews", "rouge")
+            assert asked.brief.rules == ""
+            assert review is chat.app.screen
+            await chat.press("s")
+            await chat.until(lambda: chat.said("Saved: ✶ Vega. /set-persona Vega lets it speak."))
+            assert 'color="red"' in (chat.engine.shelf.own / "Vega.luciform").read_text(encoding="utf-8")
+
+    async def test_cancelled_nothing_is_made(self, run_chat: ChatRunner) -> None:
+        async with run_chat() as chat:
+            await chat.ready()
+            await chat.type("/create-persona")
+            await on(chat, PersonaWizard)
+            await chat.press(*"Vega", "enter", "escape")
+            await chat.until(lambda: not isinstance(chat.app.screen, PersonaWizard))
+            assert chat.engine.asked(DraftPersona) == []
+
+    async def test_in_one_line_and_improved_by_the_model(self, run_chat: ChatRunner) -> None:
+        async with run_chat(size=(120, 40)) as chat:
+            await chat.ready()
+            chat.engine.shelf.improvement = "<luciform name='Vega' color='green'>far [b]better[/b] ✶</luciform>\n"
+            await chat.type("/create-persona Vega | bleu | français | Reviews SQL")
+            await on(chat, PersonaReview)
+            assert chat.engine.asked(DraftPersona)[0].brief.language == "français"
+            await chat.press("i")
+            await chat.until(
+                lambda: "+<luciform name='Vega' color='green'>far [b]better[/b] ✶</luciform>" in drawn(chat)
+            )
+            await chat.press("enter")
+            assert isinstance(chat.app.screen, PersonaReview), "a proposal is answered before anything is saved"
+            await chat.press("n")
+            await chat.until(lambda: "The draft is as it was." in drawn(chat))
+            await chat.press("i")
+            await chat.until(lambda: "What the model would change" in drawn(chat))
+            await chat.press("y")
+            await chat.until(lambda: "nothing is saved yet" in drawn(chat))
+            assert chat.engine.asked(SavePersona) == []
+            await chat.press("enter")
+            await chat.until(lambda: chat.said("✶ Vega speaks"))
+            assert "better" in (chat.engine.shelf.own / "Vega.luciform").read_text(encoding="utf-8")
+
+    async def test_without_a_model_the_draft_stays(self, run_chat: ChatRunner) -> None:
+        async with run_chat(size=(120, 40)) as chat:
+            await chat.ready()
+            await chat.type("/create-persona Vega")
+            await on(chat, PersonaReview)
+            await chat.press("i")
+            await chat.until(lambda: "No language model is configured" in drawn(chat))
+            assert chat.engine.asked(ImprovePersona)
+            await chat.press("escape")
+            await chat.until(lambda: chat.said("Nothing was saved."))
+
+
+class TestChanging:
+    async def test_the_editor_changes_a_shipped_one_into_an_own_copy(
+        self, run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        script = tmp_path / "edit.py"
+        script.write_text("import sys; open(sys.argv[1], 'a', encoding='utf-8', newline='').write('<mine>\\r\\n')")
+        monkeypatch.delenv("VISUAL", raising=False)
+        monkeypatch.setenv("EDITOR", shlex.join([sys.executable, str(script)]))
+        async with run_chat(size=(120, 40)) as chat:
+            await chat.ready()
+            await chat.type("/edit-persona Dev")
+            await on(chat, PersonaReview)
+            assert "1 thing to look at, marked below" in drawn(chat)
+            await chat.press("s")
+            await chat.until(lambda: chat.said("Saved: ▸ Dev. It hides the shipped one of the same name."))
+            written = (chat.engine.shelf.own / "Dev.luciform").read_bytes()
+            assert written.endswith(b"</luciform>\n<mine>\r\n")
+
+    async def test_an_editor_that_fails_or_changes_nothing(
+        self, run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("VISUAL", raising=False)
+        async with run_chat() as chat:
+            await chat.ready()
+            for command, word in (("true", "Nothing was changed."), ("false", "status 1"), ("/no/editor", "started")):
+                monkeypatch.setenv("EDITOR", command)
+                await chat.type("/edit-persona")
+                await chat.until(lambda word=word: chat.said(word), word)
+            assert chat.engine.asked(SavePersona) == []
+
+    async def test_delete_and_undo(self, run_chat: ChatRunner) -> None:
+        engine = FakeEngine()
+        (engine.shelf.own / "Vega.luciform").write_text("<x glyph='☾'>vega</x>", encoding="utf-8")
+        async with run_chat(engine) as chat:
+            await chat.ready()
+            await chat.type("/delete-persona")
+            await chat.until(lambda: chat.said("Which persona?"))
+            await chat.type("/delete-persona Dev")
+            await chat.until(lambda: chat.said("comes with the program"))
+            await chat.type("/delete-persona vega")
+            await chat.until(lambda: chat.said("Deleted: ☾ Vega."))
+            assert not (engine.shelf.own / "Vega.luciform").exists()
+            await chat.type("/undo-delete-persona")
+            await chat.until(lambda: chat.said("☾ Vega is back."))
+            assert (engine.shelf.own / "Vega.luciform").exists()
