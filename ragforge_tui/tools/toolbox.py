@@ -158,8 +158,16 @@ class Toolbox:
         return PreparedCall(tool, plan, builtins, reason, unknown, self, self._settings.max_output_chars)
 
     async def end_leftovers(self) -> int:
-        """End processes of commands an earlier, killed engine left behind; called once at start."""
-        return await asyncio.to_thread(end_leftovers, self._state_dir)
+        """End processes of commands an earlier, killed engine left behind; called once at start.
+
+        Contents kept for undo are pruned on the way: here nobody waits for it.
+        """
+        ended = await asyncio.to_thread(end_leftovers, self._state_dir)
+        try:
+            await asyncio.to_thread(self.undo.prune)
+        except OSError as error:
+            _log.warning("kept contents not pruned: %s", error)
+        return ended
 
     async def close(self) -> None:
         """End all running commands."""

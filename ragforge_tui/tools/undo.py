@@ -1,18 +1,28 @@
 """Earlier contents of files the agent wrote, kept by their SHA-256 so that an edit can be undone.
 
 Used by the file tools, which keep a content before they replace it, and by whatever offers undo. Content-addressed:
-the same content is kept once, and a damaged copy is noticed instead of restored.
+the same content is kept once, and a damaged copy is noticed instead of restored. What was not kept again for
+`KEPT_DAYS` is dropped, and beyond `KEPT_BYTES` the oldest; never anything of the last day or of this process.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import logging
 import os
 import secrets
+import time
 from pathlib import Path
 
 from ragforge_tui.errors import ToolError
 from ragforge_tui.tools.workspace import Workspace, read_bytes, remove_file, write_bytes
+
+log = logging.getLogger(__name__)
+
+KEPT_DAYS = 30
+KEPT_BYTES = 512 * 1024 * 1024
+_DAY = 86_400.0
 
 ABSENT = ""
 """Digest of a file that is not there."""
@@ -28,12 +38,15 @@ class UndoStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._own: set[str] = set()
 
     def keep(self, content: bytes) -> str:
         """Keep a content durably and give its digest."""
         digest = digest_of(content)
+        self._own.add(digest)
         target = self._path(digest)
-        if target.exists():
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(target)  # as young as what it is kept for
             return digest
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
@@ -84,6 +97,29 @@ class UndoStore:
             write_bytes(place, earlier)
         elif current is not None:
             remove_file(place)
+
+    def prune(self, *, days: float = KEPT_DAYS, size: int = KEPT_BYTES) -> int:
+        """Drop what is too old, then the oldest of what is too much; how many files went."""
+        now = time.time()
+        files: list[tuple[float, int, Path]] = []
+        for path in self._folder.glob("??/*"):
+            with contextlib.suppress(FileNotFoundError):  # another process prunes too
+                stat = path.stat()
+                files.append((stat.st_mtime, stat.st_size, path))
+        total = sum(weight for _, weight, _ in files)
+        dropped = 0
+        for changed, weight, path in sorted(files):
+            age = now - changed
+            if age <= _DAY or (age <= days * _DAY and total <= size):
+                break
+            if path.parent.name + path.name in self._own:
+                continue
+            path.unlink(missing_ok=True)
+            total -= weight
+            dropped += 1
+        if dropped:
+            log.info("dropped %d kept contents of files", dropped)
+        return dropped
 
     def _path(self, digest: str) -> Path:
         return self._folder / digest[:2] / digest[2:]

@@ -71,7 +71,10 @@ async def test_an_address_where_nobody_answers_is_an_error() -> None:
 
 
 async def test_servers_of_this_machine_are_found() -> None:
-    async with OpenAIServer(ollama_models=["qwen3:8b"]) as ollama, OpenAIServer(models=["local"]) as other:
+    async with (
+        OpenAIServer(ollama_models=["qwen3:8b"]) as ollama,
+        OpenAIServer(models=["local"], turns_only=False) as other,
+    ):
         servers = (
             *NOBODY,
             LocalServer("Ollama", f"http://127.0.0.1:{ollama.port}", "ollama"),
