@@ -346,6 +346,19 @@ class ListTopics(Request[list[Topic]]):
     workspace: str | None = None
 
 
+class MergeTopics(Request[Topic]):
+    """Make two topics one, each by id, name or alias: the younger goes into the older."""
+
+    a: str
+    b: str
+
+
+class UnmergeTopic(Request[Topic]):
+    """Undo the merge of a topic, by its id, its own name or an alias."""
+
+    ref: str
+
+
 class FindSimilar(Request[list[SimilarConversation]]):
     """Conversations whose summary is like this one's, most similar first. `ref` is an id or unique prefix."""
 
@@ -355,7 +368,9 @@ class FindSimilar(Request[list[SimilarConversation]]):
     """Smallest cosine; None: `recall.min_score`."""
 
 
-MemoryRequest = FetchContext | FetchMemory | SummarizeConversation | ListTopics | FindSimilar
+MemoryRequest = (
+    FetchContext | FetchMemory | SummarizeConversation | ListTopics | MergeTopics | UnmergeTopic | FindSimilar
+)
 
 
 class Shutdown(Request[Empty]):

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from ragforge_tui import __version__
-from ragforge_tui.cli import ask, chat, doctor, sessions, transfer
+from ragforge_tui.cli import ask, chat, doctor, sessions, topics, transfer
 from ragforge_tui.cli.common import (
     ConfigOption,
     GraphOption,
@@ -110,6 +110,7 @@ app.command()(sessions.sessions)
 app.command()(sessions.show)
 app.command()(sessions.search)
 app.command()(sessions.similar)
+app.command()(topics.topics)
 app.command()(transfer.export)
 app.command("import")(transfer.import_)
 app.command()(sessions.archive)

@@ -28,6 +28,12 @@ async def answer(agent: ConversationAgent, request: protocol.MemoryRequest) -> A
         case protocol.ListTopics(query=query, limit=limit, workspace=workspace):
             store = await agent.store()
             return await store.topics(query, limit=limit, workspace=workspace)
+        case protocol.MergeTopics(a=a, b=b):
+            store = await agent.store()
+            first, second = await store.topic(a), await store.topic(b)
+            return await store.merge_topics(first.uuid, second.uuid)
+        case protocol.UnmergeTopic(ref=ref):
+            return await (await agent.store()).unmerge_named(ref)
         case protocol.FindSimilar():
             return await _similar(agent, request)
 

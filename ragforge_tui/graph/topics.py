@@ -133,6 +133,27 @@ class Topics:
             raise NotFoundError(f"There is no merged topic {uuid!r}.")
         return await self._bare(uuid)
 
+    async def unmerge_named(self, ref: str) -> Topic:
+        """Undo the merge of a topic given by its id, by its own name, or by that of the topic it became.
+
+        The last only while there is no doubt which one is meant.
+
+        Raises:
+            NotFoundError: No such topic was merged.
+        """
+        found = await self.topic(ref)
+        merged = [near for near in found.related if near.relation == "merged"]
+        meant = [near for near in merged if ref == near.uuid or topic_key(near.name) == topic_key(ref)] or merged
+        if len(meant) != 1:
+            names = ", ".join(near.name for near in merged)
+            what = (
+                f"Several topics were merged into {found.name!r}: {names}."
+                if merged
+                else (f"Nothing was merged into {found.name!r}.")
+            )
+            raise NotFoundError(what, todo="Name the merged one." if merged else "")
+        return await self.unmerge_topic(meant[0].uuid)
+
     async def relate_topics(self, a: str, b: str, *, confidence: float, reason: str = "") -> None:
         """Say that two topics, by id, are near each other."""
 
