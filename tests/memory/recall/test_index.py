@@ -1,0 +1,161 @@
+"""The index of an open conversation: what it ranks first, and that growing it is the same as building it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragforge_tui.memory.recall import ConversationIndex
+from ragforge_tui.models import Summary, now
+
+BEGAN = datetime(2024, 5, 6, 9, tzinfo=UTC)
+WORDS = ("lantern", "harbour", "soup", "compiler", "violin", "orchard", "the", "and")
+
+
+def built(texts: list[str], gap: timedelta = timedelta(minutes=2)) -> ConversationIndex:
+    index = ConversationIndex()
+    for turn, text in enumerate(texts, 1):
+        index.put(turn, text=text, timestamp=BEGAN + turn * gap)
+    return index
+
+
+def best(index: ConversationIndex, query: str, **options: object) -> list[int]:
+    return [one.turn_index for one in index.rank(query, **options)]  # type: ignore[arg-type]  # passed on
+
+
+def test_own_words_come_first_and_inflections_count() -> None:
+    index = built(["the harbours were closed", "soup for lunch", "a violin", "an orchard", "apples", "pears"])
+    assert best(index, "which harbour closes?")[0] == 1
+
+
+def test_a_turn_is_found_by_what_stands_beside_it() -> None:
+    filler = [f"small talk number {n} about weather" for n in range(8)]
+    index = built([*filler, "do you remember the violin teacher?", "Her name was Ida.", "I see.", *filler])
+    assert set(best(index, "violin teacher")[:3]) >= {9, 10}
+
+
+def test_facts_make_a_turn_found_by_words_it_does_not_have() -> None:
+    index = built([f"talk {n}" for n in range(12)])
+    index.set_facts({7: ["They chose PostgreSQL for storage"], 99: ["no such turn"]})
+    assert best(index, "postgresql storage")[0] == 7
+    assert index.facts(7) == ("They chose PostgreSQL for storage",)
+
+
+def test_dates_are_words() -> None:
+    index = built(["we met", "we met", "we met"], gap=timedelta(days=40))
+    months = [(BEGAN + turn * timedelta(days=40)).strftime("%B") for turn in (1, 2, 3)]
+    for turn, month in enumerate(months, 1):
+        assert best(index, f"what happened in {month}?")[0] == turn
+
+
+def test_of_equals_the_later_comes_first() -> None:
+    assert best(built(["same words here"] * 4), "unrelated question") == [4, 3, 2, 1]
+
+
+def test_excluded_turns_are_not_ranked_and_only_limits() -> None:
+    index = built(["violin"] * 6)
+    assert 2 not in best(index, "violin", exclude=[2, 500, -1])
+    assert set(best(index, "violin", only={1, 3, 77})) == {1, 3}
+    assert best(index, "violin", exclude=range(1, 7)) == []
+    assert len(best(index, "violin", limit=2)) == 2
+
+
+def test_vectors_find_what_words_do_not() -> None:
+    index = built([f"talk {n}" for n in range(10)])
+    near, far = np.eye(2, dtype=np.float32)
+    for turn in range(1, 11):
+        index.set_embedding(turn, near if turn == 4 else far)
+    assert best(index, "automobile", vector=near)[0] == 4
+
+
+def test_unknown_vectors_neither_help_nor_harm() -> None:
+    index = built(["alpha"] * 4)
+    one = np.array([1, 0], np.float32)
+    index.set_embedding(2, one)
+    assert index.without_vector() == [1, 3, 4]
+    assert index.vector(1) is None
+    assert sorted(best(index, "question", vector=one)) == [1, 2, 3, 4]
+
+
+def test_sittings_part_at_an_hour_of_silence() -> None:
+    index = ConversationIndex()
+    for turn, minutes in enumerate((0, 10, 69, 140, 141), 1):
+        index.put(turn, text="x", timestamp=BEGAN + timedelta(minutes=minutes))
+    assert [index.sitting(turn) for turn in range(1, 7)] == [1, 1, 1, 2, 2, 0]
+    assert index.sitting_turns(2) == [4, 5]
+    assert index.sitting_began(5) == BEGAN + timedelta(minutes=140)
+    index.put(3, text="x", timestamp=BEGAN + timedelta(minutes=69), ended=BEGAN + timedelta(minutes=100))
+    assert index.sitting(4) == 1
+
+
+def test_summaries_lift_the_turns_they_cover() -> None:
+    index = built([f"talk {n}" for n in range(10)])
+    summary = Summary(
+        uuid="s",
+        conversation_id="c",
+        level=1,
+        conversation_summary="They compared lighthouses.",
+        start_turn_index=3,
+        end_turn_index=5,
+        turn_count=3,
+        created_at=now(),
+    )
+    index.set_summaries([summary], {})
+    assert set(best(index, "the lighthouses")[:3]) == {3, 4, 5}
+    assert index.summary_scores("the lighthouses", None)["s"] == 1.0
+
+
+def test_a_replaced_turn_is_found_by_its_new_words_only() -> None:
+    index = built(["violin", "soup", "orchard"] * 3)
+    index.put(1, text="compiler", timestamp=BEGAN)
+    assert index.turn_text(1) == "compiler"
+    assert best(index, "compiler")[0] == 1
+    assert best(index, "violin")[0] in (4, 7)
+
+
+def test_french_words_match_in_their_own_forms() -> None:
+    texts = ["Nous avons parlé de la météo et du jardin, il faisait beau." for _ in range(6)]
+    texts[2] = "Les décisions que nous avons prises sur les bases de données sont dans le dossier."
+    assert best(built(texts), "quelle décision avions-nous prise ?")[0] == 3
+
+
+@pytest.mark.parametrize("query", ["", "???", "the and of", "\ud800", "x" * 10_000])
+def test_any_question_is_answered(query: str) -> None:
+    assert len(best(built(["violin", "soup"]), query)) == 2
+
+
+turns = st.lists(
+    st.tuples(st.integers(1, 12), st.lists(st.sampled_from(WORDS), max_size=6), st.integers(0, 4)), max_size=20
+)
+
+
+@given(turns, st.lists(st.sampled_from(WORDS), max_size=3))
+def test_an_index_grown_in_any_order_equals_one_built_at_once(
+    puts: list[tuple[int, list[str], int]], asked: list[str]
+) -> None:
+    """Turns come in any order and again; what counts is what was put last."""
+    random = np.random.default_rng(1)
+    vectors = [v / np.linalg.norm(v) for v in random.standard_normal((5, 4)).astype(np.float32)]
+    query, question = " ".join(asked), vectors[0]
+    grown = ConversationIndex()
+    last: dict[int, tuple[list[str], int]] = {}
+    for turn, words, vector in puts:
+        put(grown, turn, words, vectors[vector])
+        grown.rank(query, question)
+        last[turn] = (words, vector)
+    whole = ConversationIndex()
+    for turn in sorted(last):
+        put(whole, turn, last[turn][0], vectors[last[turn][1]])
+    left, right = grown.rank(query, question), whole.rank(query, question)
+    assert {one.turn_index for one in left} == set(last)
+    scores = {one.turn_index: one.score for one in right}
+    for one in left:
+        assert one.score == pytest.approx(scores[one.turn_index], abs=1e-3)
+
+
+def put(index: ConversationIndex, turn: int, words: list[str], vector: np.ndarray) -> None:
+    index.put(turn, text=" ".join(words), timestamp=BEGAN + timedelta(minutes=40 * turn), embedding=vector)

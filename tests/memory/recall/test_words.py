@@ -1,0 +1,128 @@
+"""Languages, terms, keys of turns and what a question refers to: pure text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from ragforge_tui.memory.language import DAYS, MONTHS, STEMMERS, STOP_WORDS, date_words, language_of
+from ragforge_tui.memory.recall import lex_key, scoring, terms, turn_text
+from ragforge_tui.memory.recall.keys import MAX_TEXT_CHARS, MAX_WORD_CHARS, RESULT_EDGE_CHARS, keys_of
+from ragforge_tui.memory.recall.questions import expanded, said_in
+from ragforge_tui.models import FileAccess, ToolResult, Turn
+from tests.support.records import call_of, message
+
+NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("What did we decide about the storage, and who was there?", "en"),
+        ("Qu'est-ce que nous avons décidé pour le stockage et qui était là ?", "fr"),
+        ("Was haben wir über den Speicher entschieden, und wer war dabei?", "de"),
+        ("¿Qué decidimos sobre el almacenamiento y quién estaba en la reunión?", "es"),
+        ("Что мы решили о хранении и кто там был?", "ru"),
+        ("def f(x): return x", ""),
+        ("", ""),
+        ("日本語の文章です", ""),
+    ],
+)
+def test_language_by_its_small_words(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+def test_every_language_has_all_it_needs() -> None:
+    assert set(STOP_WORDS) == set(STEMMERS) == set(MONTHS) == set(DAYS)
+    assert all(len(names) == 12 for names in MONTHS.values())
+    assert all(len(names) == 7 for names in DAYS.values())
+
+
+def test_terms_are_stems_without_small_words() -> None:
+    assert terms.terms("The dogs were running in src/getUserName.py", "en") == [
+        "dog",
+        "run",
+        "src",
+        "getusernam",
+        "user",
+        "name",
+        "py",
+    ]
+    assert terms.terms("May we meet in May?", "en") == ["may", "meet", "may"]
+    assert terms.terms("x" * 100, "en") == []
+
+
+def test_dates_in_words() -> None:
+    assert date_words(NOON, "en") == "8 May 2023 Monday"
+    assert date_words(NOON, "fr") == "8 mai 2023 lundi"
+    assert date_words(NOON, "tlh") == "8 May 2023 Monday"
+
+
+def test_a_turn_as_text() -> None:
+    asked = message("c", content="Where is it?\nPlease look.", timestamp=NOON)
+    answer = message("c", role="assistant", content="In app.py.", timestamp=NOON + timedelta(minutes=3))
+    call = call_of(answer.uuid, tool_name="read_file", arguments='{"path": "app.py"}', success=True)
+    call.result = ToolResult(
+        uuid="r", tool_call_id=call.uuid, success=True, result='{"text": "def main(): ..."}', timestamp=NOON
+    )
+    call.files = [FileAccess(path="app.py", access="read"), FileAccess(path="lib/b.py", access="read")]
+    recalled = call_of(answer.uuid, tool_name="search_history", arguments='{"query": "main"}', success=True)
+    recalled.result = ToolResult(
+        uuid="s", tool_call_id=recalled.uuid, success=True, result='{"text": "said elsewhere"}', timestamp=NOON
+    )
+    failed = call_of(answer.uuid, tool_name="run_command", arguments='{"command": "make"}', success=False)
+    answer.tool_calls = [call, recalled, failed]
+    replaced = message("c", role="assistant", content="wrong", state="superseded", timestamp=NOON)
+    turn = Turn(turn_index=3, messages=[asked, replaced, answer])
+    assert turn_text(turn) == (
+        "> Where is it?\n> Please look.\nIn app.py.\n"
+        "[read_file app.py (lib/b.py)]\ndef main(): ...\n[search_history main]\n[run_command make failed]"
+    )
+    keys = keys_of(turn)
+    assert (keys.timestamp, keys.ended) == (NOON, NOON + timedelta(minutes=3))
+
+
+def test_large_results_and_data_do_not_fill_the_index() -> None:
+    answer = message("c", role="assistant", content="x" * (MAX_WORD_CHARS + 1) + " word " * MAX_TEXT_CHARS)
+    call = call_of(answer.uuid)
+    call.result = ToolResult(
+        uuid="r", tool_call_id=call.uuid, success=True, result='{"text": "' + "line " * 5_000 + '"}', timestamp=NOON
+    )
+    text = turn_text(Turn(turn_index=1, messages=[answer]))
+    assert len(text) <= MAX_TEXT_CHARS + 1
+    assert "xxx" not in text
+    answer.content, answer.tool_calls = "", [call]
+    assert len(turn_text(Turn(turn_index=1, messages=[answer]))) < 3 * RESULT_EDGE_CHARS
+
+
+def test_window_key() -> None:
+    key = lex_key("this", previous="before", following="after", facts=["a fact"], moment=NOON, language="fr")
+    assert key == "2023-05-08 8 mai 2023 lundi\nbefore\nthis\nafter\na fact"
+
+
+@pytest.mark.parametrize(
+    ("question", "takes_previous"),
+    [
+        ("and why?", True),
+        ("it failed again with the same traceback as yesterday", True),
+        ("et pourquoi ?", True),
+        ("Where is the configuration of the embedded server documented?", False),
+        ("", True),
+    ],
+)
+def test_questions_that_refer_back(question: str, takes_previous: bool) -> None:
+    previous = "> Does the migration run?\n> On Neo4j too?\nYes."
+    said = "Does the migration run?\nOn Neo4j too?"
+    assert said_in(previous) == said
+    assert expanded(question, previous) == (f"{question}\n{said}" if takes_previous else question)
+    assert expanded(question, "") == question
+
+
+def test_factors_of_summaries() -> None:
+    boosts = {1: 1.0, 2: 1.1, 3: 1.2}
+    assert [scoring.level_factor(level, boosts) for level in (1, 2, 3, 7)] == [1.0, 1.1, 1.2, 1.2]
+    assert scoring.level_factor(1, {2: 3.0}) == 1.0
+    assert scoring.recency(2, 0.5, 7) == pytest.approx(0.876, abs=1e-3)
+    assert scoring.recency(-5, 0.5, 7) == 1.0
+    assert scoring.recency(10_000, 0.5, 7) == pytest.approx(0.5)
