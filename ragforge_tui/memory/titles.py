@@ -14,7 +14,7 @@ from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.summaries.answer import clean_text
 from ragforge_tui.memory.summaries.prompt import LANGUAGE_NAMES
-from ragforge_tui.memory.summaries.sentences import cut, first_sentence, plain
+from ragforge_tui.memory.summaries.sentences import code_lines, cut, plain, prose, sentences
 from ragforge_tui.models import Turn
 from ragforge_tui.text import cut_middle
 
@@ -27,7 +27,7 @@ REQUEST_SECONDS = 60.0
 _MATERIAL_CHARS = 2_000
 _LABEL = re.compile(r"^(?:title|titre|titel|título|titolo|subject|sujet)\s*[:：-]\s*", re.I)
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S)
-_QUOTES = " \t\"'“”„«»‘’`*_#"
+_MARKS = " \t\"'“”„«»‘’`*_#"
 
 
 async def make_title(model: ChatModel | None, turn: Turn, *, request_seconds: float = REQUEST_SECONDS) -> str:
@@ -48,17 +48,20 @@ async def make_title(model: ChatModel | None, turn: Turn, *, request_seconds: fl
 
 
 def title_of(text: str) -> str:
-    """The first sentence of a text as a title."""
-    return clean_title(first_sentence(text) or text)
+    """The first sentence of what a person typed as a title; of nothing but code its first line."""
+    line = next(iter(sentences(prose(text))), "") or next(iter(code_lines(text)), "")
+    return _short(clean_text(line))
 
 
 def clean_title(text: str) -> str:
-    """One line without quotes, Markdown, labels, escapes or keys, at most `TITLE_CHARS` characters."""
-    lines = plain(_THOUGHT.sub("", text)).splitlines() or text.splitlines()
-    line = clean_text(next((line for line in lines if line.strip(_QUOTES)), ""))
-    line = _LABEL.sub("", line.strip(_QUOTES)).strip(_QUOTES)
-    if line.startswith("{") or len(line) > 10 * TITLE_CHARS:
-        line = ""
+    """A model's title: one line without quotes, Markdown, labels, escapes or keys; empty when it is none."""
+    lines = plain(_THOUGHT.sub("", text)).splitlines()
+    line = clean_text(next((line for line in lines if line.strip(_MARKS)), "")).strip(_MARKS)
+    line = _LABEL.sub("", line).strip(_MARKS)
+    return "" if line.startswith("{") or len(line) > 10 * TITLE_CHARS else _short(line)
+
+
+def _short(line: str) -> str:
     return cut(line, TITLE_CHARS).rstrip(" .;:,")
 
 

@@ -54,6 +54,12 @@ def _lines(text: str) -> str:
     return "\n".join(line for line in (" ".join(line.split()) for line in text.splitlines()) if line)
 
 
+def code_lines(text: str) -> list[str]:
+    """The lines that stand in fences, blank ones left out."""
+    lines = (line.strip() for block in FENCE.finditer(text) for line in block[0].splitlines()[1:])
+    return [line for line in lines if line and not line.startswith(("```", "~~~"))]
+
+
 def sentences(text: str) -> list[str]:
     """The sentences of plain text, line by line."""
     found: list[str] = []
