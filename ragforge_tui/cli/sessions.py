@@ -102,9 +102,16 @@ def show(
 
 
 def shown(export: ConversationExport) -> dict[str, Any]:
-    """The object `show --json` prints: the conversation and its messages in order."""
-    messages = [message for turn in export.turns for message in turn.messages]
-    return {"conversation": msgspec.to_builtins(export.conversation), "messages": msgspec.to_builtins(messages)}
+    """The object `show --json` prints: the conversation, its messages in order, and its tree of summaries with topics.
+
+    A summary names those below it in `parent_summaries` and the one above it in `parent`.
+    """
+    return {
+        "conversation": msgspec.to_builtins(export.conversation),
+        "messages": msgspec.to_builtins([message for turn in export.turns for message in turn.messages]),
+        "summaries": msgspec.to_builtins(export.memory.summaries),
+        "topics": msgspec.to_builtins(export.memory.topics),
+    }
 
 
 def search(

@@ -116,6 +116,36 @@ class ChatActions(PersonaActions, MemoryActions):
         )
         self._app.refresh_chrome()
 
+    async def tag(self, tags: str) -> None:
+        """Replace the conversation's tags; without any the present ones are put into the prompt to edit."""
+        conversation_id = self._open_id()
+        conversation = self._app.controller.state.conversation
+        if not tags:
+            present = " ".join(conversation.tags) if conversation else ""
+            self._app.prompt.put(Entry(f"/tag {present}"))
+            return
+        wanted = [] if tags == "-" else list(dict.fromkeys(tag.lstrip("#") for tag in tags.replace(",", " ").split()))
+        changed = await self._app.controller.ask(
+            UpdateConversation(conversation_id=conversation_id, tags=[tag for tag in wanted if tag])
+        )
+        self._app.controller.state.conversation = changed
+        self._notice(f"Tags: {', '.join(changed.tags)}" if changed.tags else "This conversation has no tags.")
+
+    async def private(self, wanted: str) -> None:
+        """Keep the conversation from being recalled and found elsewhere, or let it be again."""
+        conversation_id = self._open_id()
+        conversation = self._app.controller.state.conversation
+        if wanted not in ("", "on", "off"):
+            raise RagforgeError(f"{wanted!r} is neither on nor off.", todo="/private alone switches.")
+        private = wanted == "on" if wanted else not (conversation and conversation.private)
+        changed = await self._app.controller.ask(UpdateConversation(conversation_id=conversation_id, private=private))
+        self._app.controller.state.conversation = changed
+        self._notice(
+            "Private: no other conversation recalls or finds this one. /private again lets them."
+            if private
+            else "Not private: other conversations may recall this one."
+        )
+
     async def archive(self) -> None:
         """Put the conversation away."""
         conversation_id = self._open_id()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 
+from ragforge_tui.config import Paths
+from ragforge_tui.graph import GraphTarget, Store
 from tests.cli.conftest import Cli
+from tests.conftest import open_graph
 from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
+from tests.support.remembered import remembered
 
 FIELDS = {
     "uuid",
@@ -99,6 +104,32 @@ def test_export_and_import_lose_nothing(cli: Cli) -> None:
     cli.ok("import", "-", stdin=json.dumps(first))
     assert cli.ok("export", uuid).json == first
     assert ids(cli) == [uuid]
+
+
+def test_the_tree_of_summaries_is_shown_and_travels(cli: Cli, graph_target: GraphTarget, graph_paths: Paths) -> None:
+    async def fill() -> str:
+        graph = await open_graph(graph_target, graph_paths)
+        try:
+            return await remembered(Store(graph))
+        finally:
+            await graph.close()
+
+    uuid = asyncio.run(fill())
+    shown = cli.ok("show", uuid, "--json").json
+    tree = {summary["uuid"]: summary for summary in shown["summaries"]}
+    assert sorted(summary["level"] for summary in tree.values()) == [1, 1, 2]
+    assert {tree[summary["parent"]]["level"] for summary in tree.values() if summary["parent"]} == {2}
+    assert shown["topics"]
+    text = cli.ok("show", uuid).out
+    assert "- **L2** · turns 1–4 · What turns 1 to 4 were about.\n" in text
+    assert "\n  - **L1** · turns 1–2 · " in text
+    assert "## Topics" in text and "Modified:\n\n- src/app.py (write_it, t6)" in text
+    cli.ok("export", uuid, "-o", ".")
+    first = (cli.workspace / f"conv-{uuid}.json").read_bytes()
+    cli.ok("delete", uuid, "--now")
+    for _ in range(2):
+        cli.ok("import", f"conv-{uuid}.json")
+        assert cli.ok("export", uuid).out.encode() == first
 
 
 def test_export_to_a_folder_and_a_file(cli: Cli) -> None:

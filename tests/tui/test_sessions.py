@@ -168,6 +168,23 @@ async def test_new_rename_archive_delete(run_chat: ChatRunner, engine: FakeEngin
         await chat.until(lambda: not title(chat))
 
 
+async def test_tag_and_private(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: title(chat))
+        await chat.type("/tag work, #rust work")
+        await chat.until(lambda: chat.engine.asked(UpdateConversation))
+        assert chat.engine.asked(UpdateConversation)[0].tags == ["work", "rust"]
+        await chat.type("/tag ")
+        await chat.until(lambda: chat.app.prompt.text == "/tag work rust")
+        chat.app.prompt.empty()
+        await chat.type("/tag -")
+        await chat.until(lambda: len(chat.engine.asked(UpdateConversation)) == 2)
+        assert chat.engine.asked(UpdateConversation)[1].tags == []
+        for line, private in (("/private", True), ("/private", False), ("/private on", True), ("/private off", False)):
+            await chat.type(line)
+            await chat.until(lambda wanted=private: chat.engine.asked(UpdateConversation)[-1].private is wanted)
+
+
 async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("exports")
     async with run_chat(engine, continue_last=True) as chat:
