@@ -32,9 +32,10 @@ from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.shared_memory import SharedMemory, settle
 from ragforge_tui.conversation.trust import Trust
 from ragforge_tui.errors import GraphError, NotFoundError
-from ragforge_tui.events import Event, GraphChanged, ModelChanged
+from ragforge_tui.events import Event, GraphChanged, MessageFinished, ModelChanged, ToolCallFinished, TurnStarted
 from ragforge_tui.graph import Journal, Store
 from ragforge_tui.llm import ChatModel
+from ragforge_tui.memory.export_writer import ExportWriter
 from ragforge_tui.models import ConversationFilter, now
 from ragforge_tui.personas import Persona, PersonaLibrary, user_name
 from ragforge_tui.tools import Toolbox
@@ -68,6 +69,9 @@ class ConversationAgent:
         self.approvals = Approvals(approve_all=approve_all, interactive=interactive)
         self.trust = Trust(self.workspace, state / "trust.json", self.emit, interactive=interactive)
         self.memory = SharedMemory(loaded, self.store, self.model)
+        self.exports = ExportWriter(
+            self.settings.agent.memory.export, loaded.paths, self.store, self.emit, workspace=loaded.workspace
+        )
         self.toolbox = Toolbox(
             self.workspace,
             loaded.settings.tools,
@@ -120,6 +124,7 @@ class ConversationAgent:
         for conversation in self._open.values():
             await conversation.wait_idle()
         await settle((conversation.memory for conversation in self._open.values()), settle_seconds)
+        await self.exports.close()
         if self._leftovers is not None:
             await self._leftovers
         if self._purge is not None:
@@ -133,7 +138,7 @@ class ConversationAgent:
     async def _graph_came(self, store: Store) -> int:
         """The graph can be reached: write in what waited, then, without holding anyone up, purge what is due."""
         left = await self.recorder.drain(store)
-        self._purge = asyncio.create_task(_purge_expired(store))
+        self._purge = asyncio.create_task(self._purge_expired(store))
         for conversation in self._open.values():
             conversation.memory.wake()
         return left
@@ -147,7 +152,9 @@ class ConversationAgent:
     # --- events --------------------------------------------------------------------------------------------------
 
     def emit(self, event: Event) -> None:
-        """Hand an event to everyone who listens."""
+        """Hand an event to everyone who listens; exports follow what was stored."""
+        if isinstance(event, TurnStarted | MessageFinished | ToolCallFinished):
+            self.exports.message_stored(event.conversation_id)
         for queue in self._subscribers:
             queue.put_nowait(event)
 
@@ -285,7 +292,7 @@ class ConversationAgent:
             await open_here.wait_idle()
             await open_here.memory.close()
         if immediately:
-            await store.purge(record.uuid)
+            await self._purge_one(store, record.uuid)
         else:
             await store.update_conversation(record.uuid, status="deleted", deleted_at=now())
 
@@ -306,13 +313,19 @@ class ConversationAgent:
             self._open[record.uuid].record = msgspec.structs.replace(changed)
         return changed
 
-
-async def _purge_expired(store: Store) -> None:
-    """Purge what was deleted longer ago than undo reaches; what is left is found again at the next start."""
-    try:
-        purged = await store.purge_expired()
-    except GraphError as error:
-        log.warning("purge not finished: %s", error)
-    else:
+    async def _purge_one(self, store: Store, uuid: str) -> bool:
+        """Remove a conversation and its exports; False when its branches still need it."""
+        purged = await store.purge(uuid)
         if purged:
-            log.info("purged %d deleted conversations", purged)
+            await self.exports.removed(uuid)
+        return purged
+
+    async def _purge_expired(self, store: Store) -> None:
+        """Purge what was deleted longer ago than undo reaches; what is left is found again at the next start."""
+        try:
+            purged = [await self._purge_one(store, uuid) for uuid in await store.expired()]
+        except GraphError as error:
+            log.warning("purge not finished: %s", error)
+        else:
+            if any(purged):
+                log.info("purged %d deleted conversations", sum(purged))

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 LOAD_SECONDS = 10.0
 """How long the first request after a resume waits until what is known of the conversation is loaded."""
-RECALL_SECONDS = 2.0
+RECALL_SECONDS = 5.0
 """How long a request waits for what is recalled; a slow graph must not hold up the answer."""
 
 
@@ -207,6 +207,7 @@ class ConversationMemory:
         return conversation is not None and conversation.busy
 
     async def _remember(self, turn: Turn) -> None:
+        self._agent.exports.turn_stored(self._record.uuid)
         await asyncio.to_thread(self.files.note, turn)
         await self._recall.turn_stored(turn)
         if turn.turn_index == 1:
@@ -220,6 +221,7 @@ class ConversationMemory:
         store = await self._agent.store()
         summarizer = Summarizer(store, settings, await self._agent.memory.summary_model(), self._agent.emit)
         if await summarizer.run_due(self._record.uuid):
+            self._agent.exports.turn_stored(self._record.uuid)
             self.summaries = await store.summaries(self._record.uuid)
             self._record.summary = (await store.get_conversation(self._record.uuid)).summary
             await self._recall.summaries_changed(self.summaries)

@@ -204,13 +204,6 @@ class Conversations:
         await remove_orphans(self._graph, uuid)
         return True
 
-    async def purge_expired(self, older_than: timedelta = timedelta(days=7)) -> int:
-        """Purge what was deleted longer ago than that; the number of conversations removed."""
-        expired = await self.expired(older_than)
-        for uuid in expired:
-            await self.purge(uuid)
-        return len(expired)
-
     async def expired(self, older_than: timedelta = timedelta(days=7)) -> list[str]:
         """Ids of the conversations that were deleted longer ago than that."""
         cutoff = now() - older_than

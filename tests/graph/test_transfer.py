@@ -201,8 +201,9 @@ async def test_what_was_deleted_long_ago_is_purged(store: Store) -> None:
     await one_turn(store, old.uuid, "x")
     await store.update_conversation(old.uuid, status="deleted", deleted_at=now() - timedelta(days=8))
     await store.update_conversation(fresh.uuid, status="deleted", deleted_at=now() - timedelta(days=6))
-    assert await store.purge_expired() == 1
-    assert await store.purge_expired() == 0
+    assert await store.expired() == [old.uuid]
+    assert await store.purge(old.uuid)
+    assert await store.expired() == []
     assert (await store.get_conversation(fresh.uuid)).status == "deleted"
     assert (await store.get_conversation(active.uuid)).status == "active"
     with pytest.raises(NotFoundError):
