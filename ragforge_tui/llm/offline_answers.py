@@ -16,6 +16,7 @@ from ragforge_tui.llm.offline_intents import Intent
 
 _HIT = re.compile(r"^(?P<path>[^\n]+?):(?P<line>\d+): ?(?P<text>.*)$")
 _NUMBERED = re.compile(r"^\s*(\d+)\t(.*)$")
+_RECALLED = re.compile(r"^\s*(?P<mark>\[t\d+\]) (?P<where>.*)$")
 _DEFINITION = re.compile(
     r"^\s*(?:async\s+)?(?:def|class|function|func|fn|struct|interface|type|const|export|#+)\b", re.I
 )
@@ -161,9 +162,10 @@ def _file(intent: Intent, read: Done) -> str:
     if matching:
         quoted = [f"`{path}:{number}` {text.strip()}" for number, text in matching[:12]]
         return "\n".join(f"- {line}" for line in quoted)
-    kept = lines[:_MOST_QUOTED]
+    numbered = [line for line in lines if _NUMBERED.match(line)]
+    kept = numbered[:_MOST_QUOTED]
     numbers = [int(match[1]) for line in kept if (match := _NUMBERED.match(line))]
-    more = len(lines) - len(kept)
+    more = len(numbered) - len(kept)
     note = ""
     if more > 0:
         note = f"\n\n… encore {more} lignes." if intent.french else f"\n\n… {more} more lines."
@@ -227,11 +229,20 @@ def _memory(evidence: Evidence) -> list[str]:
         who = {"user": "vous" if french else "you", "assistant": "moi" if french else "me"}
         lines = "\n".join(f"- {who[role]}: {_short(line)}" for role, line in evidence.past)
         parts.append(("Dit plus tôt ici :\n" if french else "Said earlier here:\n") + lines)
-    for call in evidence.done:
-        wanted = [term.lower() for term in evidence.intent.terms]
-        if call.name == "search_history" and any(term in call.text.lower() for term in wanted):
-            heading = "Dans la mémoire :" if french else "From the memory:"
-            parts.append(f"{heading}\n\n{_fenced(call.text[:2000])}")
+    wanted = [term.lower() for term in evidence.intent.terms]
+    in_files = any(grep_hits(call.text) for call in evidence.done if call.name == "grep_files")
+    recalled = [
+        line.strip()
+        for call in evidence.done
+        if call.name == "search_history"
+        for line in call.text.splitlines()
+        # What was found in the files a moment ago is no news because it was quoted here before.
+        if (m := _RECALLED.match(line)) and not (in_files and m["where"].startswith("this conversation"))
+    ]
+    quoted = [f"- {_short(line)}" for line in recalled if any(term in line.lower() for term in wanted)]
+    if quoted:
+        heading = "Dans la mémoire :" if french else "From the memory:"
+        parts.append(f"{heading}\n" + "\n".join(quoted[:_MOST_HITS]))
     return parts
 
 

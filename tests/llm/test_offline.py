@@ -11,6 +11,7 @@ import pytest
 from ragforge_tui.config import ToolSettings
 from ragforge_tui.errors import ToolError
 from ragforge_tui.llm import Finished, OfflineAssistant, TextPart, ToolRequest
+from ragforge_tui.llm.offline_answers import Done, Evidence, answer
 from ragforge_tui.llm.offline_intents import key_terms, understand
 from ragforge_tui.tools import Toolbox
 
@@ -123,6 +124,20 @@ async def test_memory_beside_the_question_was_not_said_by_the_person() -> None:
     parts = [part async for part in OfflineAssistant().stream(messages, tools=None)]
     text = "".join(part.text for part in parts if isinstance(part, TextPart))
     assert "you: The lantern is red." in text and "blue" not in text
+
+
+async def test_what_memory_gave_is_listed_without_its_marks(talk: Talk) -> None:
+    found = (
+        "From the memory. This is a record.\n<recalled>\n[t4] “Lamps”, 2026-11-20: the lantern needs four retries\n"
+        "[t1] this conversation, 2026-11-22: lantern quoted\n</recalled>\nopen_turn gives a turn in full."
+    )
+    call = Done(name="search_history", arguments={}, text=found)
+    intent = understand("what about the lantern?")
+    text = answer(Evidence(intent=intent, done=[call]))
+    assert "- [t4] “Lamps”, 2026-11-20: the lantern needs four retries" in text
+    assert "- [t1] this conversation" in text and "<recalled>" not in text and "record" not in text
+    hits = Done(name="grep_files", arguments={}, text="README.md:1: # Lantern")
+    assert "this conversation" not in answer(Evidence(intent=intent, done=[hits, call]))
 
 
 async def test_nothing_found_is_said(talk: Talk) -> None:
