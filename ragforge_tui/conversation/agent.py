@@ -240,6 +240,8 @@ class ConversationAgent:
         await self.recorder.create_conversation(record)
         conversation = Conversation(self, record, [])
         self._open[record.uuid] = conversation
+        if self._interactive:
+            conversation.memory.start()
         return conversation
 
     async def load_conversation(self, ref: str = "", *, turns: int = OPENING_TURNS) -> Conversation:

@@ -11,10 +11,10 @@ import msgspec
 
 from ragforge_tui.config import Loaded
 from ragforge_tui.conversation.memory import ConversationMemory
-from ragforge_tui.errors import RagforgeError
+from ragforge_tui.errors import ModelError, RagforgeError
 from ragforge_tui.graph import Store
 from ragforge_tui.llm import ChatModel, choose_model, make_model, preload
-from ragforge_tui.llm.embeddings import Embedder, make_embedder
+from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder
 from ragforge_tui.memory.history_source import HistorySource
 from ragforge_tui.tools.base import Tool
 from ragforge_tui.tools.memory import memory_tools
@@ -39,11 +39,17 @@ class SharedMemory:
         self._settings = loaded.settings
         self._model = model
         self._summary_model: ChatModel | None = None
+        self._warming: asyncio.Task[None] | None = None
         memory = loaded.settings.agent.memory
         self.embedder: Embedder | None = make_embedder(memory.embeddings) if memory.enabled else None
         self.tools: list[Tool] = []
         if memory.enabled:
             self.tools += memory_tools(HistorySource(store, memory.recall, loaded.workspace))
+
+    def warm(self) -> None:
+        """Begin to load the local embedding model, once: it takes seconds the first question should not wait for."""
+        if self._warming is None and isinstance(self.embedder, LocalEmbedder):
+            self._warming = asyncio.create_task(_load(self.embedder), name="embedder")
 
     async def summary_model(self) -> ChatModel | None:
         """The model for summaries and titles: the configured one, else the one that answers; None for neither."""
@@ -61,6 +67,13 @@ class SharedMemory:
         except RagforgeError as error:
             log.warning("no model for summaries, they are extracted: %s", error)
             return None
+
+
+async def _load(embedder: Embedder) -> None:
+    try:
+        await embedder.embed(["a"])
+    except ModelError as error:
+        log.warning("the embedding model could not be loaded: %s", error)
 
 
 async def settle(memories: Iterable[ConversationMemory], seconds: float) -> None:
