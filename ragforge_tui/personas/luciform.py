@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -44,23 +44,38 @@ class Attribute:
         return self.raw or ""
 
 
-@dataclass(slots=True, eq=False, repr=False)
+NO_ATTRIBUTES: tuple[Attribute, ...] = ()
+NO_CHILDREN: tuple[Node, ...] = ()
+
+
 class Node:
     """A piece of the text.
 
     Attributes:
         start, end: The token's own offsets: an element's are those of its start tag.
         name: An element's as written, a stray end tag's, else empty.
+        children: A list while the reader fills it, the shared empty tuple where there are none: a text may hold
+            millions of nodes, and a list for each would be most of what it takes.
         close: Offsets of an element's end tag; None when it has none.
     """
 
-    kind: Kind
-    start: int
-    end: int
-    name: str = ""
-    attributes: list[Attribute] = field(default_factory=list)
-    children: list[Node] = field(default_factory=list)
-    close: tuple[int, int] | None = None
+    __slots__ = ("attributes", "children", "close", "end", "kind", "name", "start")
+
+    def __init__(self, kind: Kind, start: int, end: int, name: str = "") -> None:
+        self.kind: Kind = kind
+        self.start = start
+        self.end = end
+        self.name = name
+        self.attributes: list[Attribute] | tuple[Attribute, ...] = NO_ATTRIBUTES
+        self.children: list[Node] | tuple[Node, ...] = NO_CHILDREN
+        self.close: tuple[int, int] | None = None
+
+    def add(self, child: Node) -> None:
+        """Put a node after its children."""
+        if isinstance(self.children, list):
+            self.children.append(child)
+        else:
+            self.children = [child]
 
     def __repr__(self) -> str:
         return f"Node({self.kind!r}, {self.start}, {self.end}, {self.name!r}, {len(self.children)} children)"

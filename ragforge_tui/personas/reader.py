@@ -19,6 +19,8 @@ from ragforge_tui.personas.luciform import Attribute, Luciform, Node, Severity, 
 MAX_DIAGNOSTICS = 1_000
 
 # Nothing in them may be tried twice (possessive), so a match takes as long as what it matched.
+_TAG = re.compile(r"<(/?+)([^\W\d_][^\s<>/=\"']*+)\s*+(/?+)>")
+"""A tag without attributes whose name begins with a letter: most of them, read in one step."""
 _NAME = re.compile(r"[^\s<>/=\"']++")
 _ATTRIBUTE = re.compile(r"([^\s<>/=\"']++)(\s*+=\s*+)?+")
 _SPACE = re.compile(r"\s*+")
@@ -41,22 +43,24 @@ class _Reader:
         self._top = Node("element", 0, 0)
         self._stack = [self._top]
         self._open: dict[str, list[int]] = {}
+        self._bares: dict[str, str] = {}
         self._text_start = 0
 
     def read(self) -> Luciform:
         text = self._text
-        position = self._find("<", 0)
+        position = text.find("<")
         while position >= 0:
-            end = self._markup(position)
+            match = _TAG.match(text, position)
+            end = self._markup(position) if match is None else self._plain_tag(match, position)
             if end == position:
                 end = self._stray(position)
-            position = self._find("<", end)
+            position = text.find("<", end)
         self._flush_text(len(text))
-        self._close_above(0, len(text))
+        self._close_above(0)
         self._check_roots()
         # Unclosed elements are met at the end, before what follows them: sort what is said by place.
         self._found.sort(key=lambda found: found[0])
-        return Luciform(text, self._top.children, self._found, self._unlisted)
+        return Luciform(text, list(self._top.children), self._found, self._unlisted)
 
     # -- finding and saying
 
@@ -91,20 +95,25 @@ class _Reader:
 
     def _flush_text(self, end: int) -> None:
         if end > self._text_start:
-            self._stack[-1].children.append(Node("text", self._text_start, end))
+            self._stack[-1].add(Node("text", self._text_start, end))
 
     def _add(self, node: Node, end: int) -> int:
         """Put a node after the text before it; gives the offset after its token."""
         self._flush_text(node.start)
-        self._stack[-1].children.append(node)
+        self._stack[-1].add(node)
         self._text_start = end
         return end
 
     def _open_element(self, node: Node) -> None:
-        self._open.setdefault(node.bare_name, []).append(len(self._stack))
+        name = self._bare(node.name)
+        levels = self._open.get(name)
+        if levels is None:
+            self._open[name] = [len(self._stack)]
+        else:
+            levels.append(len(self._stack))
         self._stack.append(node)
 
-    def _close_above(self, level: int, offset: int) -> None:
+    def _close_above(self, level: int) -> None:
         """Take everything open above `level` as closed where its first inner element begins.
 
         The children move up once, into an element that gets its end right after, so all moving is linear.
@@ -113,19 +122,26 @@ class _Reader:
         if not unclosed:
             return
         del self._stack[level + 1 :]
-        keeper = self._stack[level]
+        kept_here = list(self._stack[level].children)
         for node in unclosed:
-            self._open[node.bare_name].pop()
+            self._open[self._bare(node.name)].pop()
             self._note(node.start, "<{}> is never closed", node.name)
             kept = 0
             while kept < len(node.children) and node.children[kept].kind in ("text", "cdata", "comment"):
                 kept += 1
-            moved = node.children[kept:]
-            del node.children[kept:]
             # The next unclosed one, the last of these, is emptied in its own turn.
-            keeper.children.extend(moved)
+            kept_here.extend(node.children[kept:])
+            node.children = node.children[:kept]
+        self._stack[level].children = kept_here
 
     # -- tokens
+
+    def _plain_tag(self, match: re.Match[str], start: int) -> int:
+        """A tag without attributes; gives the offset after it."""
+        closing, name, empty = match.groups()
+        if closing:
+            return self._closed(name, start, match.end()) if not empty else self._end_tag(start)
+        return self._started(Node("element", start, start, name), match.end(), empty=bool(empty))
 
     def _markup(self, start: int) -> int:
         """The offset after the token that begins with the `<` at `start`; `start` itself when it is text."""
@@ -176,24 +192,36 @@ class _Reader:
             end = after
         else:
             end += 1
+        return self._closed(name, start, end)
+
+    def _closed(self, name: str, start: int, end: int) -> int:
+        """An end tag from `start` to `end`; gives `end`."""
         self._flush_text(start)
         self._text_start = end
         level = self._level(name, start)
         if level is None:
             self._note(start, "</{}> closes nothing that is open", name)
-            self._stack[-1].children.append(Node("stray", start, end, name))
+            self._stack[-1].add(Node("stray", start, end, name))
             return end
-        self._close_above(level, start)
+        if level + 1 < len(self._stack):
+            self._close_above(level)
         element = self._stack.pop()
-        self._open[element.bare_name].pop()
+        self._open[self._bare(element.name)].pop()
         element.close = (start, end)
         return end
+
+    def _bare(self, name: str) -> str:
+        """`bare`, worked out once for each name."""
+        known = self._bares.get(name)
+        if known is None:
+            known = self._bares[name] = bare(name)
+        return known
 
     def _level(self, name: str, start: int) -> int | None:
         """Where on the stack the element is that an end tag closes."""
         if not name:
             return len(self._stack) - 1 if len(self._stack) > 1 else None
-        levels = self._open.get(bare(name))
+        levels = self._open.get(self._bare(name))
         if not levels:
             return None
         if self._stack[levels[-1]].name != name:
@@ -243,7 +271,11 @@ class _Reader:
         raw: str | None = None
         if match[2]:
             raw, end = self._value(end)
-        node.attributes.append(Attribute(match[1], raw, position))
+        attribute = Attribute(match[1], raw, position)
+        if isinstance(node.attributes, list):
+            node.attributes.append(attribute)
+        else:
+            node.attributes = [attribute]
         return end
 
     def _value(self, position: int) -> tuple[str, int]:
