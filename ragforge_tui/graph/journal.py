@@ -129,6 +129,27 @@ class Journal:
                 continue
         return written
 
+    def forget(self, conversation_id: str) -> int:
+        """Drop what waits of a conversation that was purged, and what was refused for good.
+
+        What another living process still appends to is left to its own drain, which finds the conversation gone.
+
+        Returns:
+            How many records were dropped.
+
+        Raises:
+            OSError: A file cannot be written; it stays as it was.
+        """
+        dropped = 0
+        for path in (*self._files(), *self._folder.glob("*.rejected")):
+            try:
+                with path.open("rb+") as file:
+                    if _locked(file) and path.exists():
+                        dropped += _forget_in(path, file, conversation_id)
+            except FileNotFoundError:
+                continue
+        return dropped
+
     def close(self) -> None:
         """Let go of this process's file; another process, or the next `append`, may go on."""
         if self._file is not None:
@@ -173,6 +194,44 @@ class Journal:
             else:  # another process took the new file for an empty one left behind, before it was locked
                 file.close()
         return self._file
+
+
+def _forget_in(path: Path, file: io.BufferedRandom, conversation_id: str) -> int:
+    """Write a file anew without a conversation's records; the number of those."""
+    lines = list(_lines(file))
+    kept: list[bytes] = []
+    messages: set[str] = set()
+    for raw in lines:
+        try:
+            told = _conversation_of(msgspec.json.decode(raw, type=_Line), conversation_id, messages)
+        except msgspec.MsgspecError:
+            told = False
+        if not told:
+            kept.append(raw)
+    if len(kept) == len(lines):
+        return 0
+    if kept:
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(b"\n".join(kept) + b"\n")
+        partial.replace(path)
+    else:
+        path.unlink()
+    return len(lines) - len(kept)
+
+
+def _conversation_of(line: _Line, conversation_id: str, messages: set[str]) -> bool:
+    """Whether a record is of that conversation; `messages` gathers the ids of its messages for those that follow."""
+    record = msgspec.json.decode(line.record)
+    named = {line.arguments.get("conversation_id"), line.arguments.get("uuid")}
+    if isinstance(record, dict):
+        named |= {record.get("conversation_id")}
+        if line.op == "create_conversation":
+            named |= {record.get("uuid")}
+        elif record.get("conversation_id") == conversation_id:
+            messages.add(record.get("uuid", ""))
+        if record.get("message_id") in messages:
+            return True
+    return conversation_id in named or line.arguments.get("message_uuid") in messages
 
 
 def _done(path: Path, rejected: list[bytes]) -> None:

@@ -180,3 +180,22 @@ def test_what_cannot_be_kept_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert journal.pending() == 1, "half a record must not stand before the next"
     journal.append("create_conversation", conversation())
     assert journal.pending() == 2
+
+
+def test_what_waits_of_a_purged_conversation_is_forgotten(tmp_path: Path) -> None:
+    one, two = conversation(), conversation()
+    journal = Journal(tmp_path)
+    for each in (one, two):
+        journal.append("create_conversation", each)
+        a_turn_in(journal, each.uuid, 1)
+        journal.append("update_conversation", uuid=each.uuid, title="secret")
+    assert journal.forget(one.uuid) == 0, "still being written"
+    journal.close()
+    (file,) = files_in(tmp_path)
+    file.with_suffix(".rejected").write_bytes(file.read_bytes() + b"torn")
+    assert journal.forget(one.uuid) == 2 * 8
+    kept = b"".join(path.read_bytes() for path in files_in(tmp_path))
+    assert one.uuid.encode() not in kept
+    assert kept.count(b"\n") == 2 * 8
+    assert journal.forget(two.uuid) == 2 * 8
+    assert files_in(tmp_path) == []
