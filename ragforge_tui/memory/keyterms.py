@@ -18,6 +18,9 @@ _POSSESSIVE = re.compile(r"['’]s$", re.I)
 _CONTRACTION = re.compile(r"^\w+(?:n['’]t|['’](?:m|re|ve|ll|d|s)|-(?:je|tu|ils?|elles?|on|nous|vous|ce|t-\w+))$", re.I)
 _PLACE = re.compile(r"/|\.[A-Za-z]\w{0,7}$|^[KMGT]i?B$")
 """Paths have a list of their own."""
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+"""Scripts that put no space between words; their terms are runs of one kind of character."""
+_TERM = re.compile(r"[\u3400-\u9fff]{2,4}|[\u30a1-\u30ff]{2,12}|[\uac00-\ud7af]{2,8}")
 _LETTER = re.compile(r"[^\W\d_]")
 _IDENTIFIER = re.compile(r"\w[./_]\w|[a-z][A-Z]|\w\(\)|_")
 _CLAUSE = re.compile(r"[.!?…;:,()\[\]{}«»“”\"\n]+(?=\s|$)|\s[–—-]\s|\n|(?<=\s)[(«“\"]")
@@ -49,12 +52,12 @@ _CHATTER_TEXT = (
     "work works working file files line lines default bonjour salut merci oui non si accord bien bon bonne très "
     "trop peu beaucoup chose choses faire fais font veux veut peux peut pouvez voudrais aimerais dire dit voir vois "
     "aller va vais vas aussi encore toujours jamais déjà maintenant hier demain aujourd hui jour jours semaine mois "
-    "année fois quelque quelques tout toute tous toutes génial besoin temps gens fichier fichiers ligne lignes "
-    "montre trouve cherche others together lucky excited proud thankful grateful words part parts second seconds "
-    "minute minutes hour hours ago moment moments asks happening happened around forward life world idea ideas "
-    "place example reason point être away once half done loading shape mark another worth write writes written "
-    "wrote created create creates set sets run runs running ran exit status end ends rest side number numbers word "
-    "lance affiche autre autres "
+    "parce puisque lorsque donc car ajouté année fois quelque quelques tout toute tous toutes génial besoin temps "
+    "gens fichier fichiers ligne lignes montre trouve cherche others together lucky excited proud thankful grateful "
+    "words part parts second seconds minute minutes hour hours ago moment moments asks happening happened around "
+    "forward life world idea ideas place example reason point être away once half done loading shape mark another "
+    "worth write writes written wrote created create creates set sets run runs running ran exit status end ends "
+    "rest side number numbers word lance affiche autre autres "
 )
 _CHATTER = frozenset(_CHATTER_TEXT.split())
 _DATES = frozenset(
@@ -71,6 +74,9 @@ def words(text: str, language: str = "") -> list[str]:
     stop = STOP_WORDS.get(language) or _ANY_STOP
     found = []
     for match in _WORD.finditer(text):
+        if _UNSPACED.search(match[0]):
+            found += _TERM.findall(match[0])
+            continue
         word = _POSSESSIVE.sub("", _ELISION.sub("", match[0]))
         low = word.casefold()
         if len(low) < 2 or low in stop or low in _CHATTER or _CONTRACTION.match(word) or low.isdigit():
@@ -162,6 +168,9 @@ def _phrases(clause: str, language: str) -> list[tuple[str, float]]:
     first = True
     end = 0
     for match in _WORD.finditer(clause):
+        if _UNSPACED.search(match[0]):
+            found += [(term, 1.0) for term in _TERM.findall(match[0])]
+            continue
         word = _POSSESSIVE.sub("", _ELISION.sub("", match[0])).rstrip("-'’")
         elided = _ELISION.match(match[0]) is not None
         if word in kept and _may_name(word) and (not run or match.start() - end == 1) and not (run and elided):
@@ -174,6 +183,11 @@ def _phrases(clause: str, language: str) -> list[tuple[str, float]]:
             after_article = elided or match[0].casefold() in _ARTICLES if not run else elided
         end = match.end()
     return found + _named(run, after_article, first=first)
+
+
+def unspaced(text: str) -> bool:
+    """Whether a text is in a script without spaces between words."""
+    return _UNSPACED.search(text) is not None
 
 
 def _may_name(word: str) -> bool:

@@ -34,12 +34,15 @@ EXTRACTIVE = "extractive"
 _MOST_SHOWN = 4
 _EXCHANGE_CHARS = 150
 """An exchange told in fewer characters is cut to pieces."""
+_MIN_FINDINGS = 3
 _TELLING = 0.45
-"""A finding tells at least this share of what the best one does."""
+"""Further findings tell at least this share of what the best one does."""
 
 _ASKS = re.compile(
-    r"\?\s*[\"'”’»)]*$|^(?:please |can you|could you|show|find|list|run|read|open|explain|what|where|when|who|which|"
-    r"why|how|write|create|add|fix|change|replace|make|remove|rename|update|tell me|give me|help|search|look|check|use|"
+    r"[?？]\s*[\"'”’»)]*$|^(?:please|can you|could you|show|find|list|run|read|open|explain|what|where|when|who|which|"
+    r"why|how|write|create|add|fix|refactor|implement|move|test|build|install|debug|review|compare|translate|"
+    r"summari[sz]e|describe|draft|design|commit|change|replace|make|remove|rename|update|tell me|give me|help|search|"
+    r"look|check|use|"
     r"montre|trouve|liste|lance|lis|ouvre|explique|écris|crée|ajoute|corrige|change|remplace|fais|supprime|renomme|"
     r"dis|donne|aide|cherche|regarde|vérifie|utilise|que |qu['’]|quoi|où|quand|qui|quel|pourquoi|comment|peux-tu|"
     r"pouvez)\b",
@@ -172,17 +175,17 @@ def _wish(own: list[_Said]) -> _Said | None:
 def _reply(replies: list[_Said], wish: _Said, *, asked: bool) -> _Said | None:
     """Where the answer begins: at its first sentence that is one; on a statement, only a reply that tells as much."""
     if asked:
-        plainly = [one for one in replies if not one.text.endswith("?") and not _EMPTY.match(one.text)]
+        plainly = [one for one in replies if not one.text.endswith(("?", "？")) and not _EMPTY.match(one.text)]
         return next(iter(plainly or replies), None)
     best = max(replies, key=lambda one: one.score, default=None)
-    return best if best is not None and best.score >= wish.score and not best.text.endswith("?") else None
+    return best if best is not None and best.score >= wish.score and not best.text.endswith(("?", "？")) else None
 
 
 def _going_on(replies: list[_Said], start: _Said, room: int) -> str:
     """From a sentence on as many as there is room for."""
     text = compress(start.text, room)
     for one in replies[replies.index(start) + 1 :]:
-        if len(text) + len(one.text) + 1 > room or one.text.endswith("?"):
+        if len(text) + len(one.text) + 1 > room or one.text.endswith(("?", "？")):
             break
         text = f"{text} {one.text}"
     return text
@@ -199,9 +202,9 @@ def _findings(spoken: list[_Said], said: Phrases) -> list[Finding]:
     least = max((one.score for one in spoken), default=0.0) * _TELLING
     for one in sorted(spoken, key=lambda s: (-s.score, s.turn, s.text)):
         if (
-            one.score <= least
+            one.score <= (least if len(chosen) >= _MIN_FINDINGS else 0)
             or _is_list(one.text)
-            or one.text.endswith("?")
+            or one.text.endswith(("?", "？"))
             or any(alike(one.text, other.text) for other in chosen)
         ):
             continue
@@ -225,4 +228,4 @@ def _attributed(text: str, said: Phrases, *, person: bool) -> str:
 
 
 def ended(text: str) -> str:
-    return text if not text or text.endswith((".", "!", "?", "…", "”", "»")) else f"{text}."
+    return text if not text or text.endswith((".", "!", "?", "…", "”", "»", "。", "！", "？")) else f"{text}."

@@ -13,7 +13,7 @@ _RULE = re.compile(r"^[ \t]*(?:[-*_=][ \t]*){3,}$", re.M)
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$", re.M)
 _BULLET = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)]|>)[ \t]+(?:\[[ xX]\][ \t]+)?", re.M)
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
-_EMPHASIS = re.compile(r"(\*\*\*|\*\*|__(?!\w+__)|~~)(?=\S)(.+?)(?<=\S)\1", re.S)
+_EMPHASIS = re.compile(r"(\*\*\*|\*\*|~~)(?=\S)(.+?)(?<=\S)\1", re.S)
 _ITALIC = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![\w*])")
 _TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,100}>")
 

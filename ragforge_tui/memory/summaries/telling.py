@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ragforge_tui.memory.keyterms import stem, words
+from ragforge_tui.memory.keyterms import stem, unspaced, words
 from ragforge_tui.memory.summaries.draft import FINDING_CHARS
 
 _FEWEST_WORDS = 3
@@ -32,7 +32,7 @@ _WHEN = re.compile(
 def score(sentence: str, place: int, weigh: dict[str, float], language: str) -> float:
     """How much a sentence tells: the weight of its words, more for names and numbers, little for filler."""
     stems = {stem(word) for word in words(sentence, language)}
-    if len(sentence.split()) < _FEWEST_WORDS or not stems:
+    if not stems or (len(sentence.split()) < _FEWEST_WORDS and not unspaced(sentence)):
         return 0.0
     value: float = sum(weigh.get(one, 0.0) for one in stems) / (len(stems) + 4) ** 0.5
     value *= 1.0 + 0.15 * min(3, len(_SPECIFIC.findall(sentence))) + 0.1 * min(3, len(_NAME.findall(sentence)))
@@ -46,7 +46,7 @@ def score(sentence: str, place: int, weigh: dict[str, float], language: str) -> 
         value *= 0.6
     if _WHEN.search(sentence):
         value *= 1.2
-    if sentence.endswith("?"):
+    if sentence.endswith(("?", "？")):
         value *= 0.5
     if len(sentence) > FINDING_CHARS:
         value *= 0.6

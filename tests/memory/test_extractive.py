@@ -1,0 +1,259 @@
+"""Summaries without a model: what a person would find in them. Pure."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragforge_tui.memory.keyterms import key_terms
+from ragforge_tui.memory.summaries.draft import Draft
+from ragforge_tui.memory.summaries.extractive import extract
+from ragforge_tui.memory.summaries.joining import extract_conversation, extract_over
+from ragforge_tui.memory.summaries.sentences import compress, cut, plain, sentences
+from ragforge_tui.memory.summaries.statements import statements
+from ragforge_tui.memory.topics import same_forms
+from ragforge_tui.models import FileAccess, Finding, Summary, ToolResult, Turn, now
+from tests.support.records import call_of, message
+from tests.support.turns import turn_of
+
+
+def of(*exchanges: tuple[str, str]) -> Draft:
+    return extract([turn_of("c", index, *exchange) for index, exchange in enumerate(exchanges, 1)])
+
+
+def acted(index: int, asked: str, answer: str, *calls: tuple[str, str, str, str]) -> Turn:
+    """A turn with calls: (tool, arguments, reason, result as JSON)."""
+    turn = turn_of("c", index, asked)
+    reply = message("c", role="assistant", turn_index=index, position=1)
+    for tool, arguments, reason, gave in calls:
+        call = call_of(reply.uuid, tool_name=tool, arguments=arguments, reasoning=reason)
+        failed = '"failed"' in gave
+        call.result = ToolResult(
+            uuid=call.uuid,
+            tool_call_id=call.uuid,
+            success=not failed,
+            result=gave,
+            error="It failed." if failed else None,
+            timestamp=now(),
+        )
+        if tool in ("read_file", "edit_file"):
+            call.files = [FileAccess(path="src/app.py", access="write" if tool == "edit_file" else "read")]
+        reply.tool_calls.append(call)
+    last = message("c", role="assistant", turn_index=index, position=2, content=answer)
+    return Turn(turn_index=index, messages=[*turn.messages, reply, last])
+
+
+def test_questions_and_answers_are_told_in_order() -> None:
+    draft = of(
+        ("Hi there! Where are passwords checked?", "Sure! They are checked in auth.py. It uses bcrypt."),
+        ("And the tests?", "The tests stand in tests/test_auth.py. Shall I run them?"),
+    )
+    assert draft.conversation_summary == (
+        "The person asked: “Where are passwords checked?”; the answer: They are checked in auth.py. It uses bcrypt. "
+        "Then: “And the tests?”; the answer: The tests stand in tests/test_auth.py."
+    )
+    assert [(f.text, f.turns) for f in draft.key_findings] == [
+        ("They are checked in auth.py.", [1]),
+        ("It uses bcrypt.", [1]),
+        ("The tests stand in tests/test_auth.py.", [2]),
+    ]
+    assert draft.files_mentioned == ["auth.py", "tests/test_auth.py"]
+    assert draft.made_by == "extractive"
+
+
+def test_french_is_told_in_french() -> None:
+    draft = of(
+        (
+            "Pourquoi les essais échouent-ils ?",
+            "Les essais échouent parce que le fichier config.yaml manque. Il faut lancer `make config` avant.",
+        ),
+        ("Corrige-le.", "J'ai ajouté le fichier config.yaml et les 12 essais passent."),
+    )
+    assert draft.conversation_summary == (
+        "La personne a demandé : « Pourquoi les essais échouent-ils ? » ; la réponse : Les essais échouent parce que "
+        "le fichier config.yaml manque. Il faut lancer `make config` avant. Puis : « Corrige-le. » ; la réponse : J'ai "
+        "ajouté le fichier config.yaml et les 12 essais passent."
+    )
+
+
+def test_what_the_person_says_of_themselves_is_kept_as_theirs() -> None:
+    draft = of(
+        ("I adopted a dog called Rex yesterday. He is a beagle.", "Congratulations! You must be so happy!"),
+        ("My sister moved to Lyon in 2021.", "How nice for you!"),
+    )
+    texts = [finding.text for finding in draft.key_findings]
+    assert "The person: “I adopted a dog called Rex yesterday.”" in texts
+    assert "The person: “My sister moved to Lyon in 2021.”" in texts
+    assert draft.conversation_summary.startswith("The person said: “I adopted a dog called Rex yesterday.”")
+
+
+def test_actions_are_told_with_their_reasons_and_outcomes() -> None:
+    lines = "\\n".join(f"     {n}\\tx" for n in range(3, 9))
+    turns = [
+        acted(
+            1,
+            "Fix the greeting",
+            "The greeting says hello again.",
+            ("read_file", '{"path": "src/app.py"}', "To see it first.", f'{{"text": "{lines}"}}'),
+            ("grep_files", '{"pattern": "greet"}', "To see it first.", '{"text": "a.py:1: x\\nb.py:2: y\\nb.py:3: z"}'),
+            ("edit_file", '{"path": "src/app.py"}', "", '{"text": "Wrote src/app.py (+2 -1 lines)."}'),
+            (
+                "run_command",
+                '{"command": "make test"}',
+                "",
+                '{"text": "..\\n3 passed in 1s\\n[Exit status 0.]", "exit_status": 0}',
+            ),
+            (
+                "run_command",
+                '{"command": "make lint"}',
+                "",
+                '{"text": "E501 too long\\n[Exit status 1.]", "exit_status": 1}',
+            ),
+            ("weather", '{"query": "Lyon"}', "", '{"text": "failed", "failed": 1}'),
+        )
+    ]
+    assert extract(turns).actions_summary == (
+        "To see it first → read `src/app.py` (lines 3–8), searched for `greet` (3 matches in 2 files). Edited "
+        "`src/app.py` (+2 -1), ran `make test` (3 passed in 1s), ran `make lint` (exit status 1: E501 too long), used "
+        "weather(Lyon) (failed: It failed)."
+    )
+    many = [
+        acted(
+            n,
+            f"read it {n}",
+            "",
+            *(("read_file", '{"path": "src/app.py"}', f"Reason number {n} {m}", '{"text": ""}') for m in range(20)),
+        )
+        for n in range(1, 6)
+    ]
+    told = extract(many).actions_summary
+    assert len(told) <= 500
+    assert "more." in told or "times" in told
+    assert extract(many).conversation_summary
+
+
+def test_code_says_of_itself_what_it_is() -> None:
+    block = (
+        '     7\tdef mask(text):\n     8\t    """Replace what looks like a key. And more."""\n     9\t    return text'
+    )
+    text = (
+        "I am the offline assistant, not a language model: I look.\n\n`src/text.py:7-9`\n\n"
+        f"```\n{block}\n```\n\nAlso:\n- `x.py:3` import os\n- `y.py:4` import re"
+    )
+    assert statements(text) == "`src/text.py:7-9` `mask`: Replace what looks like a key."
+    assert statements("```\na.py\nb.py\nc.py\nd.py\n```") == "a.py, b.py, c.py, …"
+    assert statements("`git log`\n\n```\nabc Fix\n[Exit status 0.]\n```") == "`git log`: abc Fix"
+    said = "Here is how the new version of it looks now:\n```py\nx = 1\n```\nIt is **faster** by half."
+    assert statements(said).endswith("\nIt is faster by half.")
+    assert statements("- `x.py:3` import os") == "`x.py:3` import os"
+
+
+def test_markup_is_taken_off() -> None:
+    text = (
+        "# Title\n\n* one **bold** [link](http://x)\n> said\n\n| a | b |\n|---|---|\n\n---\n"
+        "~~~\ncode\n~~~\n1. `__init__.py` and **strong words**"
+    )
+    assert plain(text) == "Title\none bold link\nsaid\n`__init__.py` and strong words"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ("See e.g. the file. Dr. Who is in.", ["See e.g. the file.", "Dr. Who is in."]),
+        ("Version 2.5 is in a.py. Yes.", ["Version 2.5 is in a.py.", "Yes."]),
+        ("認証です。次です。", ["認証です。", "次です。"]),
+        ("", []),
+    ],
+)
+def test_sentences(text: str, found: list[str]) -> None:
+    assert sentences(text) == found
+
+
+def test_cutting_ends_at_a_sentence_or_a_word() -> None:
+    assert cut("One sentence here. Another one there.", 25) == "One sentence here."
+    assert cut("A long sentence without any end in sight at all", 20) == "A long sentence…"
+    assert compress("Well, I went there, although it was late and cold", 40) == "I went there, although it was late…"
+    assert compress("He said “it is very late and I am tired” to us all", 30).count("”") == 1
+
+
+@given(st.text(max_size=400), st.integers(4, 120))
+def test_cuts_keep_their_limit(text: str, limit: int) -> None:
+    assert len(cut(text, limit)) <= limit
+    assert len(compress(text, limit)) <= limit
+
+
+@given(st.lists(st.tuples(st.text(max_size=200), st.text(max_size=600)), min_size=1, max_size=6))
+def test_whatever_is_said_the_limits_hold(exchanges: list[tuple[str, str]]) -> None:
+    draft = of(*exchanges)
+    assert 0 < len(draft.conversation_summary) <= 500
+    assert len(draft.key_findings) <= 5
+    assert all(0 < len(f.text) <= 300 and set(f.turns) <= set(range(1, 7)) for f in draft.key_findings)
+    assert len(draft.topics) <= 4
+    assert draft == of(*exchanges)
+
+
+def part(start: int, end: int, text: str, *findings: str, topics: tuple[str, ...] = ()) -> Summary:
+    return Summary(
+        uuid=f"s{start}",
+        conversation_id="c",
+        level=1,
+        conversation_summary=text,
+        actions_summary=f"Read file{start}.py. Edited `app{start}.py` (+1 -1).",
+        key_findings=[Finding(text=finding, turns=[start]) for finding in findings],
+        files_mentioned=[f"app{start}.py", "README.md"],
+        topics=list(topics),
+        start_turn_index=start,
+        end_turn_index=end,
+        turn_count=end - start + 1,
+        created_at=now(),
+    )
+
+
+def parts() -> list[Summary]:
+    texts = [
+        ("Retries wait 3 seconds.", "The limit is 5."),
+        ("Tokens are masked in text.py.",),
+        ("Tests take 2 minutes.",),
+    ]
+    return [
+        part(3 * n + 1, 3 * n + 3, f"Part {n}.", *found, topics=("Retries", f"Topic {n}"))
+        for n, found in enumerate(texts)
+    ]
+
+
+def test_summaries_are_joined_in_the_order_of_the_turns() -> None:
+    draft = extract_over(parts())
+    assert draft.conversation_summary == (
+        "Turns 1–3: Retries wait 3 seconds. Turns 4–6: Tokens are masked in text.py. Turns 7–9: Tests take 2 minutes."
+    )
+    assert [f.text for f in draft.key_findings] == ["The limit is 5."]
+    assert draft.topics[0].name == "Retries"
+    assert draft.files_mentioned[0] == "README.md"
+    assert "Edited `app1.py`" in draft.actions_summary
+
+
+def test_a_conversation_in_three_sentences() -> None:
+    text = extract_conversation(
+        parts(),
+        [turn_of("c", 10, "And the docs?", "The docs are in README.md.")],
+        goal="Why do retries wait? It is slow.",
+    )
+    assert text.startswith("About Retries, Topic ")
+    assert "it began with “Why do retries wait?” Done: " in text
+    assert "Found: " in text
+    assert len(text) <= 500
+    assert extract_conversation([], []) == ""
+
+
+def test_topics_are_nouns_that_come_back() -> None:
+    texts = ["The retry policy waits. The retry policy is in client.py.", "Is the retry policy tested? Thanks, Ada!"]
+    assert key_terms(texts, "en")[0] == "retry policy"
+    assert not {"Ada", "client.py", "Thanks"} & set(key_terms(texts, "en"))
+    links = same_forms(["Retry", "retries", "Retries", "Café", "cafés", "Cafe"])
+    assert [(link.a, link.b, link.confidence) for link in links] == [
+        ("Retry", "retries", 1.0),
+        ("Retry", "Retries", 1.0),
+        ("Café", "cafés", 1.0),
+    ]
