@@ -23,7 +23,7 @@ from ragforge_tui.models import Usage
 _MOST_ROUNDS = 4
 _PIECE = re.compile(r"\s*\S+\s*")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
-_QUOTED = re.compile(r"^(?:- )?`[^`]+:\d+(?:-\d+)?`|^- (?:you|me|vous|moi): |^>")
+_QUOTED = re.compile(r"^(?:- )?`[^`]+:\d+(?:-\d+)?`|^- (?:you|me|vous|moi): |^`[^`]+`$|^>")
 
 
 class OfflineAssistant:
@@ -120,7 +120,8 @@ def _past(messages: Messages, terms: list[str]) -> list[tuple[str, str]]:
         if message.get("role") not in ("user", "assistant"):
             continue
         for line in _own_words(_text(message)):
-            if any(term in line.lower() for term in wanted) and key_terms(line):
+            # One common word of a longer question says little.
+            if sum(term in line.lower() for term in wanted) >= min(2, len(wanted)) and key_terms(line):
                 found.append((str(message["role"]), line.strip()))
     return list(dict.fromkeys(found))[-5:]
 
