@@ -27,6 +27,8 @@ SITTING_GAP_SECONDS = 3_600
 """Silence after which the next turn begins another sitting."""
 POOL_WEIGHT = 0.5
 """Of the neighbours' vectors beside a turn's own in the pooled view."""
+CONTEXT_WEIGHT = 0.5
+"""Of the words of what a question refers to, beside its own."""
 TINY = 1e-6
 _FIRST_ROWS = 64
 
@@ -44,6 +46,15 @@ class _Entry(msgspec.Struct):
     language: str
     facts: tuple[str, ...] = ()
     tokens: int = -1
+
+
+class _Word(msgspec.Struct, frozen=True):
+    """A word of a question: how much it weighs, and how often each turn has it."""
+
+    weight: float
+    body: Floats | None
+    facts: Floats | None
+    date: Floats | None
 
 
 class ConversationIndex:
@@ -185,6 +196,7 @@ class ConversationIndex:
         query: str,
         vector: npt.NDArray[np.float32] | None = None,
         *,
+        context: str = "",
         exclude: Collection[int] = (),
         only: Collection[int] | None = None,
         limit: int | None = None,
@@ -193,6 +205,7 @@ class ConversationIndex:
         """The best `limit` turns but the excluded, best first: the weighted sum of every view's z-score.
 
         Args:
+            context: What the question refers to; its words weigh half.
             vector: The question's, of length one; without it, words decide alone.
             only: Rank these turns only.
         """
@@ -201,7 +214,7 @@ class ConversationIndex:
             if not wanted.any():
                 return []
             scores = np.zeros(self._size, np.float32)
-            for name, values in self._views(query, vector).items():
+            for name, values in self._views(query, context, vector).items():
                 if weight := weights.get(name):
                     scores += weight * scoring.zscores(values, wanted)
             rows = np.flatnonzero(wanted)
@@ -241,13 +254,14 @@ class ConversationIndex:
 
     # --- inside (the lock is held) ---------------------------------------------------------------------------------
 
-    def _views(self, query: str, vector: Floats | None) -> dict[str, Floats]:
-        body, facts, dates = self._frequencies(query)
+    def _views(self, query: str, context: str, vector: Floats | None) -> dict[str, Floats]:
+        words = self._words(query, context)
         sittings = self._sitting_rows()
+        own = [(word.body, word.weight) for word in words if word.body is not None]
         views = {
-            "turn": scoring.bm25([f for f in body if f is not None], self._body_lengths, self.turns),
-            "window": self._window_view(body, facts, dates),
-            "sitting": self._sitting_view(body, dates, sittings),
+            "turn": scoring.bm25(own, self._body_lengths, self.turns),
+            "window": self._window_view(words),
+            "sitting": self._sitting_view(words, sittings),
         }
         if vector is not None and self._vectors is not None:
             # Not BLAS, whose threads wait for each other on a busy machine: this takes 1 ms at 10 000 turns, always.
@@ -261,36 +275,33 @@ class ConversationIndex:
             views["summaries"] = prior
         return views
 
-    def _frequencies(self, query: str) -> tuple[list[Floats | None], list[Floats | None], list[Floats | None]]:
-        """For each word of the question, how often each turn has it: in its text, its facts, its date."""
+    def _words(self, query: str, context: str) -> list[_Word]:
+        """The words of a question, each with how often every turn has it: in its text, its facts, its date."""
         languages = [language for language, _ in self._languages.most_common(3)] or [terms.FALLBACK]
-        asked = self.question_words(query)
-        body, facts, dates = [], [], []
-        for word in asked:
-            found = terms.variants(word, languages)
-            body.append(self._body.frequencies(found, self._size))
-            facts.append(self._facts.frequencies(found, self._size))
-            dates.append(self._dates.frequencies(found, self._size))
-        return body, facts, dates
+        weights = dict.fromkeys(self.question_words(context), CONTEXT_WEIGHT) if context else {}
+        weights |= dict.fromkeys(self.question_words(query), 1.0)
+        found = []
+        for word, weight in weights.items():
+            stems = terms.variants(word, languages)
+            parts = (postings.frequencies(stems, self._size) for postings in (self._body, self._facts, self._dates))
+            found.append(_Word(weight, *parts))
+        return found
 
     def question_words(self, query: str) -> list[str]:
-        """The words of a question that say something, each once."""
-        return terms.content_words(query, language_of(query) or self._main_language())
+        """The words of a question that say something, each once; all its words when it has no others."""
+        return terms.telling_words(query, language_of(query) or self._main_language()) or terms.words(query)
 
-    def _window_view(self, body: list[Floats | None], facts: list[Floats | None], dates: list[Floats | None]) -> Floats:
+    def _window_view(self, words: Sequence[_Word]) -> Floats:
         summed = []
-        for word, fact, date in zip(body, facts, dates, strict=True):
-            parts = [
-                part for part in (None if word is None else scoring.neighbours(word), fact, date) if part is not None
-            ]
+        for word in words:
+            body = None if word.body is None else scoring.neighbours(word.body)
+            parts = [part for part in (body, word.facts, word.date) if part is not None]
             if parts:
-                summed.append(np.sum(parts, axis=0) * self._present)
+                summed.append((np.sum(parts, axis=0) * self._present, word.weight))
         lengths = (scoring.neighbours(self._body_lengths) + self._fact_lengths + self._date_lengths) * self._present
         return scoring.bm25(summed, lengths, self.turns)
 
-    def _sitting_view(
-        self, body: list[Floats | None], dates: list[Floats | None], sittings: npt.NDArray[np.int64]
-    ) -> Floats:
+    def _sitting_view(self, words: Sequence[_Word], sittings: npt.NDArray[np.int64]) -> Floats:
         count = int(sittings.max()) + 1
         turns = np.bincount(sittings[self._present], minlength=count)
         shares = np.maximum(turns, 1)
@@ -302,9 +313,8 @@ class ConversationIndex:
                 summed = summed + np.bincount(sittings, date, count) / shares
             return summed.astype(np.float32)
 
-        summed = [
-            total(word, date) for word, date in zip(body, dates, strict=True) if word is not None or date is not None
-        ]
+        said = [word for word in words if word.body is not None or word.date is not None]
+        summed = [(total(word.body, word.date), word.weight) for word in said]
         lengths = total(self._body_lengths, self._date_lengths)
         scores: Floats = scoring.bm25(summed, lengths, int(np.count_nonzero(turns)))[sittings]
         return scores

@@ -32,9 +32,17 @@ TRIED = 60
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question as it is searched for."""
+    """A question as it is searched for.
+
+    Attributes:
+        context: What it refers to.
+        words: Telling ones of both.
+        vector: Of both.
+        model: What made the vector.
+    """
 
     text: str
+    context: str
     words: tuple[str, ...]
     vector: Vector | None = None
     model: str = ""

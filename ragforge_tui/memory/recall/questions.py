@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.recall.terms import content_words
+from ragforge_tui.memory.recall.terms import telling_words
 
 FEWEST_WORDS = 3
 """Telling words below which a message cannot be understood without the one before it."""
@@ -20,12 +20,11 @@ _REFERRING = re.compile(
 )
 
 
-def expanded(question: str, previous_turn: str) -> str:
-    """The question, with what the person said before it when it is too short or begins by referring back."""
-    if len(content_words(question, language_of(question))) >= FEWEST_WORDS and not _REFERRING.match(question):
-        return question
-    said = said_in(previous_turn)
-    return f"{question}\n{said[:PREVIOUS_CHARS]}" if said else question
+def context_of(question: str, previous_turn: str) -> str:
+    """What the person said before a question that is too short or begins by referring back; else nothing."""
+    if len(telling_words(question, language_of(question))) >= FEWEST_WORDS and not _REFERRING.match(question):
+        return ""
+    return said_in(previous_turn)[:PREVIOUS_CHARS]
 
 
 def said_in(turn_text: str) -> str:

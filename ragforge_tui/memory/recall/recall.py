@@ -15,6 +15,7 @@ from ragforge_tui.errors import GraphError, ModelError, NotFoundError
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.embeddings import KINDS, Unembedded
 from ragforge_tui.llm.embeddings import Embedder
+from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall.index import ConversationIndex, Ranked
 from ragforge_tui.memory.recall.keeper import Keeper, VectorModel, embed_missing
 from ragforge_tui.memory.recall.others import (
@@ -30,9 +31,10 @@ from ragforge_tui.memory.recall.others import (
     turns_elsewhere,
 )
 from ragforge_tui.memory.recall.pack import Candidate, pack, within
-from ragforge_tui.memory.recall.questions import expanded
+from ragforge_tui.memory.recall.questions import context_of
 from ragforge_tui.memory.recall.results import Recalled, RecalledSummary, RecalledTurn
-from ragforge_tui.models import Summary, Turn
+from ragforge_tui.memory.recall.terms import telling_words
+from ragforge_tui.models import SimilarConversation, Summary, Turn
 
 log = logging.getLogger(__name__)
 
@@ -157,11 +159,32 @@ class Recall:
 
         return await asyncio.to_thread(work)
 
+    async def resembling(self, text: str, *, min_score: float) -> SimilarConversation | None:
+        """The other conversation whose summary is most like a text; None when none is, or words are all there is."""
+        settings = self._settings.recall
+        if settings.scope == "none":
+            return None
+        store = await self._store()
+        await self._model.claim(store)
+        vector = await self._question_vector(text)
+        if vector is None:
+            return None
+        found = await store.conversations_like(
+            vector,
+            limit=1,
+            min_score=max(min_score, settings.min_score),
+            workspace=self._workspace if settings.scope == "workspace" else None,
+            exclude=(self._id,),
+        )
+        return found[0] if found else None
+
     async def _question(self, query: str) -> Question:
         """The question with what it refers to, its telling words and its vector."""
-        text = expanded(query, self.index.turn_text(self.index.last))
+        context = context_of(query, self.index.turn_text(self.index.last))
+        text = f"{query}\n{context}" if context else query
         vector = await self._question_vector(text)
-        return Question(text, tuple(self.index.question_words(text)), vector, self._model.name)
+        words = telling_words(text, language_of(text) or self.index.language)
+        return Question(query, context, tuple(words), vector, self._model.name)
 
     async def _elsewhere(
         self, question: Question, ranges: Ranges | None, *, turns: bool, summaries: bool
@@ -201,7 +224,9 @@ class Recall:
         if ranges is not None:
             mine = [span for uuid in self._keeper.conversations for span in ranges.get(uuid, ())]
             only = {turn for first, last in mine for turn in range(first, last + 1)}
-        return self.index.rank(question.text, question.vector, exclude=exclude, only=only, limit=CANDIDATES)
+        return self.index.rank(
+            question.text, question.vector, context=question.context, exclude=exclude, only=only, limit=CANDIDATES
+        )
 
     async def _on_topic(self, topic: str) -> Ranges | None:
         """Turns whose summaries have the topic, by conversation; None when they are too few to look among."""

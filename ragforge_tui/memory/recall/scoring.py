@@ -28,20 +28,20 @@ WEIGHTS: Mapping[str, float] = {
 """Weight of each view's z-score, measured once on conversations that are not ours (see benchmarks/README.md)."""
 
 
-def bm25(frequencies: Iterable[Floats], lengths: Floats, documents: int) -> Floats:
+def bm25(frequencies: Iterable[tuple[Floats, float]], lengths: Floats, documents: int) -> Floats:
     """BM25 of every row for a question's terms.
 
     Args:
-        frequencies: For each term, how often each row has it.
+        frequencies: For each word of the question, how often each row has it, and how much the word weighs.
         lengths: Terms of each row; rows of length 0 do not count.
         documents: Number of rows that count.
     """
     scores = np.zeros(len(lengths), np.float32)
     average = float(lengths.sum()) / max(documents, 1) or 1.0
     norm = K1 * (1 - B + B * lengths / average)
-    for frequency in frequencies:
+    for frequency, importance in frequencies:
         having = int(np.count_nonzero(frequency))
-        weight = math.log(1 + (documents - having + 0.5) / (having + 0.5)) * (K1 + 1)
+        weight = importance * math.log(1 + (documents - having + 0.5) / (having + 0.5)) * (K1 + 1)
         scores += weight * frequency / (frequency + norm)
     return scores
 

@@ -80,12 +80,11 @@ def _fold(word: str) -> str:
     return unicodedata.normalize("NFC", folded)
 
 
-def content_words(question: str, language: str) -> list[str]:
-    """The words of a question that say something, each once; all its words when it has no others."""
-    found = words(question)
+def telling_words(question: str, language: str) -> list[str]:
+    """The words of a question that say something, each once."""
     small = STOP_WORDS.get(language if language in STEMMERS else FALLBACK, frozenset())
-    telling = [word for word in found if word.casefold() not in small or word in _NAMES_OF_MONTHS]
-    return list({word.casefold(): word for word in telling or found}.values())
+    telling = [word for word in words(question) if word.casefold() not in small or word in _NAMES_OF_MONTHS]
+    return list({word.casefold(): word for word in telling}.values())
 
 
 def share(asked: Iterable[str], text: str, language: str) -> float:

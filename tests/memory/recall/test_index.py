@@ -56,6 +56,13 @@ def test_of_equals_the_later_comes_first() -> None:
     assert best(built(["same words here"] * 4), "unrelated question") == [4, 3, 2, 1]
 
 
+def test_words_of_the_context_weigh_less_than_the_questions_own() -> None:
+    index = built(["violin", "talk", "talk", "talk", "orchard", *["talk"] * 9])
+    assert best(index, "violin", context="orchard")[0] == 1
+    assert best(index, "orchard", context="violin")[0] == 5
+    assert best(index, "and?", context="violin")[0] == 1
+
+
 def test_excluded_turns_are_not_ranked_and_only_limits() -> None:
     index = built(["violin"] * 6)
     assert 2 not in best(index, "violin", exclude=[2, 500, -1])

@@ -9,7 +9,7 @@ import pytest
 from ragforge_tui.memory.language import DAYS, MONTHS, STEMMERS, STOP_WORDS, date_words, language_of
 from ragforge_tui.memory.recall import lex_key, scoring, terms, turn_text
 from ragforge_tui.memory.recall.keys import MAX_TEXT_CHARS, MAX_WORD_CHARS, RESULT_EDGE_CHARS, keys_of
-from ragforge_tui.memory.recall.questions import expanded, said_in
+from ragforge_tui.memory.recall.questions import context_of, said_in
 from ragforge_tui.models import FileAccess, ToolResult, Turn
 from tests.support.records import call_of, message
 
@@ -115,8 +115,8 @@ def test_questions_that_refer_back(question: str, takes_previous: bool) -> None:
     previous = "> Does the migration run?\n> On Neo4j too?\nYes."
     said = "Does the migration run?\nOn Neo4j too?"
     assert said_in(previous) == said
-    assert expanded(question, previous) == (f"{question}\n{said}" if takes_previous else question)
-    assert expanded(question, "") == question
+    assert context_of(question, previous) == (said if takes_previous else "")
+    assert context_of(question, "") == ""
 
 
 def test_factors_of_summaries() -> None:
