@@ -1,0 +1,64 @@
+"""`personas`: what scripts rely on, and files nobody should trust."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+
+FILES = Path(__file__).parents[1] / "personas" / "files"
+HOSTILE = "<x name='Ev\x1b[31mil\u202e' description='\x1b[2J[red]a\x07'>a < b\x1b]0;t\x07</y></x>"
+
+
+def test_list_has_what_scripts_rely_on(bare: Cli) -> None:
+    found = {entry["name"]: entry for entry in bare.ok("personas", "list", "--json").json}
+    assert {"Assistant", "Ragnarök", "Dev", "Researcher"} <= set(found)
+    for entry in found.values():
+        assert entry["origin"] == "shipped"
+        assert entry["description"]
+    assert found["Ragnarök"]["glyph"] == "✶"
+    assert found["Researcher"]["tools"] == ["read"]
+    assert "Terse engineer" in bare.ok("personas", "list").out
+
+
+@pytest.mark.parametrize("name", ["Algareth_dynamic", "ShadeOS_dynamic"])
+def test_add_show_remove_restore(bare: Cli, home: Path, name: str) -> None:
+    source = FILES / f"{name}.luciform"
+    assert bare.ok("personas", "add", str(source)).out == f"Added {name}.\n"
+    (kept,) = home.rglob(f"{name}.luciform")
+    assert kept.read_bytes() == source.read_bytes()
+    assert bare.ok("personas", "show", name.lower(), "--json").json["text"] == source.read_bytes().decode()
+    assert bare.run("personas", "add", str(source)).code == 1
+    assert bare.ok("personas", "add", str(source), "--replace", "--json").json["name"] == name
+    assert bare.ok("personas", "remove", name).out == f"Removed {name}.\n"
+    assert bare.run("personas", "show", name).code == 1
+    assert bare.ok("personas", "restore").out == f"Restored {name}.\n"
+
+
+def test_a_projects_one_is_listed_and_hidden_ones_are_said(bare: Cli) -> None:
+    folder = bare.workspace / ".ragforge" / "personas"
+    folder.mkdir(parents=True)
+    (folder / "dev.luciform").write_text("<x name='Dev'>project</x>", encoding="utf-8")
+    (dev,) = [entry for entry in bare.ok("personas", "list", "--json").json if entry["name"] == "Dev"]
+    assert (dev["origin"], dev["shadows"]) == ("project", ["shipped"])
+    refused = bare.run("personas", "remove", "Dev")
+    assert (refused.code, "belongs to the project" in refused.err) == (1, True)
+
+
+def test_a_hostile_file_reaches_the_terminal_as_plain_text(bare: Cli, tmp_path: Path) -> None:
+    (tmp_path / "evil.luciform").write_text(HOSTILE, encoding="utf-8")
+    added = bare.ok("personas", "add", str(tmp_path / "evil.luciform"))
+    assert added.out == "Added Evil.\n"
+    assert "closes nothing that is open" in added.err
+    for ran in (bare.ok("personas", "list"), bare.ok("personas", "show", "evil"), added):
+        assert not any(character in ran.out + ran.err for character in "\x1b\x07\u202e")
+    assert "\x1b" not in bare.ok("personas", "list", "--json").out
+
+
+@pytest.mark.parametrize("name", ["..", "../../etc/passwd", "a/b", "no such"])
+def test_no_name_leads_out_of_the_folders(bare: Cli, name: str) -> None:
+    for command in ("show", "remove"):
+        assert bare.run("personas", command, name).code == 1
+    assert bare.run("personas", "add", name).code == 1
