@@ -112,11 +112,11 @@ class Personas:
 
     def list(self) -> PersonaList:
         """All one can choose."""
-        default = self._default
         try:
-            default = self.library.load(default).name
-        except NotFoundError:
-            log.info("the default persona %r is not there", default)
+            default = self.find().name
+        except RagforgeError as error:
+            log.info("the default persona is not used: %s", error)
+            default = LAST_RESORT
         return PersonaList(personas=[self.info(persona) for persona in self.library.found()], default=default)
 
     def view(self, wanted: str) -> PersonaView:

@@ -45,7 +45,11 @@ class PersonaActions:
     def _learn(self, found: PersonaList) -> None:
         state = self._app.controller.state
         state.looks = {info.name: (info.glyph, info.color) for info in found.personas}
-        state.persona = state.persona or found.default
+        names = {info.name.casefold(): info.name for info in found.personas}
+        wanted = state.persona or found.default
+        state.persona = names.get(wanted.casefold(), found.default)
+        if wanted.casefold() not in names:
+            self._say(f"There is no persona named {_line(wanted)}; {_line(state.persona)} speaks.")
         self._app.refresh_chrome()
 
     async def _all(self) -> PersonaList:

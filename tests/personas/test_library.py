@@ -5,10 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragforge_tui.errors import NotFoundError, RagforgeError
-from ragforge_tui.personas import PersonaLibrary, usable, user_name
+from ragforge_tui.personas import PersonaLibrary, persona_of, usable, user_name
+from ragforge_tui.text import plain_text
 
+HARD = [
+    b"<",
+    b">",
+    b"</x>",
+    b"<x name='",
+    b"' glyph=",
+    b"\x1b[31m",
+    b"\xe2\x80\xae",
+    b"{USER_NAME}",
+    b"\xff",
+    b"\x00",
+    b"\n",
+]
 STRANGE = "<luciform id=odd⛧>\r\n  <\ufe0fsoul>∆ Ω ✶ & < \u200d {USER_NAME}</soul>\r\n"
 
 
@@ -125,6 +141,18 @@ def test_at_least_four_shipped_ones_without_faults(tmp_path: Path) -> None:
         assert one.diagnostics == (), one.name
         assert one.description and one.fields.glyph and one.fields.color and one.fields.greeting
         assert "{USER_NAME}" in one.text
+
+
+@given(st.one_of(st.binary(max_size=200), st.lists(st.sampled_from(HARD), max_size=30).map(b"".join)))
+def test_whatever_bytes_a_file_holds_it_is_a_persona_and_its_text_is_the_prompt(raw: bytes) -> None:
+    persona = persona_of(raw, "stem", "own", "")
+    assert persona.name
+    assert persona.prompt("Ada") == persona.text.replace("{USER_NAME}", "Ada")
+    if raw.decode("utf-8", "ignore").encode() == raw and raw[:1] not in (b"\x00", b"<", b"\xef"):
+        assert persona.text.encode() == raw
+    for shown in (persona.name, persona.description, persona.fields.glyph, persona.info("Ada").greeting):
+        assert plain_text(shown) == shown
+        assert "\n" not in shown
 
 
 def test_a_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:

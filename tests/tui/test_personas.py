@@ -89,6 +89,13 @@ class TestChoosing:
             document.prepend(turns[:2])
             assert kinds(chat).index("switch") == 7
 
+    async def test_a_start_with_a_name_that_means_nothing(self, run_chat: ChatRunner) -> None:
+        async with run_chat(persona="Nobody") as chat:
+            await chat.until(lambda: chat.said("There is no persona named Nobody; Assistant speaks."))
+            await chat.type("hello")
+            await chat.until(lambda: chat.happened(TurnCompleted))
+            assert chat.engine.asked(CreateConversation)[0].persona == "Assistant"
+
     async def test_an_unknown_name_is_said(self, run_chat: ChatRunner) -> None:
         async with run_chat() as chat:
             await chat.ready()
