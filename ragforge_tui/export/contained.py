@@ -39,7 +39,7 @@ _PLAIN_ITEM = [
 
 def contained(text: str) -> str:
     """The text as a block of its own, as it is or quoted."""
-    text = text.strip("\n")
+    text = plain_text(text).strip("\n")
     if not text.strip():
         return ""
     if len(text) > _PARSED_CHARS:
@@ -70,6 +70,8 @@ def inline(text: str) -> str:
 
 def _harmless(text: str) -> bool:
     """Whether the text ends where it ends, and has no heading, tag or definition that reaches beyond it."""
+    if text[0].isspace():  # after a list it would go on with its last entry
+        return False
     environment: dict[str, object] = {}
     tokens = _parser().parse(f"{text}\n\n{_SENTINEL}\n", environment)
     if environment.get("references") or any(_acts(token) for token in tokens):

@@ -50,7 +50,7 @@ def head_text(conversation: Conversation) -> str:
     }
     lines = [f"- Id: `{conversation.uuid}`", *(f"- {name}: {value}" for name, value in facts.items() if value)]
     title = inline(conversation.title) or "Untitled conversation"
-    summary = contained(plain_text(conversation.summary))
+    summary = contained(conversation.summary)
     return "\n\n".join(part for part in (f"# {title}", "\n".join(lines), summary) if part)
 
 
@@ -125,9 +125,9 @@ def _speaker(message: Message) -> str:
 
 def _message(message: Message) -> Iterator[str]:
     if message.reasoning:
-        yield _folded("Reasoning", contained(plain_text(message.reasoning)))
+        yield _folded("Reasoning", contained(message.reasoning))
     if message.content:
-        yield contained(plain_text(message.content))
+        yield contained(message.content)
     for call in message.tool_calls:
         yield _call(call)
     if message.state != "complete":
