@@ -170,6 +170,12 @@ class Conversation:
         del turn.messages[1:]
         await self._window.catch_up(turn.turn_index)
         self._stop = asyncio.Event()
+        started = TurnStarted(
+            conversation_id=self.record.uuid,
+            turn_index=turn.turn_index,
+            message=msgspec.structs.replace(turn.messages[0]),
+        )
+        self._agent.emit(started)
         self._run(turn)
         return turn.turn_index
 

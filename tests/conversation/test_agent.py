@@ -19,6 +19,7 @@ from ragforge_tui.events import (
     TurnCancelled,
     TurnCompleted,
     TurnFailed,
+    TurnStarted,
 )
 from ragforge_tui.models import ConversationFilter
 from tests.support.agents import with_model
@@ -206,6 +207,24 @@ async def test_provider_errors_become_sentences_and_are_kept(loaded: Loaded, ser
         await conversation.wait_idle()
         (turn,) = await conversation.get_history()
         assert [(m.state, m.content) for m in turn.messages[1:]] == [("superseded", ""), ("complete", "better")]
+
+
+async def test_a_retry_begins_its_turn_anew_and_can_be_stopped(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "one"}, {"text": "word " * 2_000, "delay": 0.05}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        await conversation.send_message("hi")
+        with agent.subscribe() as events:
+            index = await conversation.retry()
+            seen = []
+            while not seen or not isinstance(seen[-1], TextDelta):
+                seen.append(await events.get())
+            begun = [event for event in seen if isinstance(event, TurnStarted)]
+            assert [(event.turn_index, event.message.content) for event in begun] == [(index, "hi")]
+            conversation.cancel()
+            await conversation.wait_idle()
+        (turn,) = await conversation.get_history()
+        assert [m.state for m in turn.messages] == ["complete", "superseded", "interrupted"]
 
 
 async def test_messages_sent_while_busy_wait_their_turn(loaded: Loaded, server: OpenAIServer) -> None:
