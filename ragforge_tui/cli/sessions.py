@@ -68,12 +68,13 @@ def sessions(
                 local_time(getattr(conversation, f"{order}_at")),
                 str(conversation.message_count),
                 conversation.status,
+                shorten(conversation.persona, 20),
                 shorten(conversation.workspace, 40),
                 shorten(conversation.title or "(untitled)", 60),
             )
             for conversation in found
         ],
-        ("ID", order.upper(), "MESSAGES", "STATUS", "FOLDER", "TITLE"),
+        ("ID", order.upper(), "MESSAGES", "STATUS", "PERSONA", "FOLDER", "TITLE"),
     )
 
 

@@ -54,7 +54,7 @@ def test_sessions_newest_first_and_filtered(cli: Cli) -> None:
     assert ids(cli, "--query", "LANTERNS") == [first]
     assert ids(cli, "--tag", "none") == []
     table = cli.ok("sessions").out.splitlines()
-    assert table[0].split() == ["ID", "UPDATED", "MESSAGES", "STATUS", "FOLDER", "TITLE"]
+    assert table[0].split() == ["ID", "UPDATED", "MESSAGES", "STATUS", "PERSONA", "FOLDER", "TITLE"]
     assert table[1].startswith(first[:8])
 
 
