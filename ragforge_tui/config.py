@@ -168,7 +168,8 @@ class PersistenceSettings(_Section, frozen=True):
     """How turns are kept."""
 
     type: Annotated[
-        Literal["graph", "hybrid"], Meta(description="The graph alone, or the graph and the exports below.")
+        Literal["graph", "hybrid"],
+        Meta(description="Everything in the graph; hybrid (texts in files) is not available yet, which is said."),
     ] = "graph"
     auto_save: Annotated[bool, Meta(description="Store every message the moment it exists.")] = True
 
@@ -177,7 +178,12 @@ class ExportSettings(_Section, frozen=True):
     """Files written beside the graph in real time."""
 
     enabled: Annotated[bool, Meta(description="Write each conversation to files as it grows.")] = False
-    path: Annotated[str, Meta(description="Folder of the exports; empty: exports in the data folder.")] = ""
+    path: Annotated[
+        str,
+        Meta(
+            description="Folder of the exports, a relative one below the workspace; empty: exports in the data folder."
+        ),
+    ] = ""
     format: Annotated[
         Literal["json", "markdown", "both"], Meta(description="conv-<uuid>.json, conv-<uuid>.md, or both.")
     ] = "json"

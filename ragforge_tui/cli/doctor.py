@@ -76,7 +76,7 @@ def doctor(
     except ConfigError as error:
         report.problem(f"settings: {error}")
     else:
-        report.add("settings", lambda: _settings(loaded, config))
+        report.add("settings", lambda: _settings(loaded, config, report))
         report.add("folders", lambda: _folders(loaded, report))
         report.add("model", lambda: run_async(_model(loaded, report)))
         report.add("graph", lambda: run_async(_graph(loaded)))
@@ -140,7 +140,7 @@ def _terminal() -> Facts:
     }
 
 
-def _settings(loaded: Loaded, config: str | None) -> Facts:
+def _settings(loaded: Loaded, config: str | None, report: Report) -> Facts:
     file, _ = user_file(config, find_paths(os.environ), os.environ)
     project = Path(loaded.workspace, ".ragforge", "config.yaml")
     facts: Facts = {
@@ -148,6 +148,10 @@ def _settings(loaded: Loaded, config: str | None) -> Facts:
         "your file": f"{file}{'' if file.exists() else ' (none)'}",
         "project's file": f"{project}{'' if project.exists() else ' (none)'}",
     }
+    from ragforge_tui.memory.persistence import differences
+
+    for sentence in differences(loaded.settings.agent.memory):
+        report.problem(f"settings: {sentence}")
     values = effective(loaded)
     return facts | {key: f"{values[key]}  (from {origin})" for key, origin in loaded.origins.items()}
 

@@ -1,0 +1,18 @@
+"""What the settings ask of persistence that is not there yet is said."""
+
+from __future__ import annotations
+
+from ragforge_tui.config import ExportSettings, MemorySettings, PersistenceSettings
+from ragforge_tui.memory.persistence import differences
+
+
+def test_what_is_not_there_is_said() -> None:
+    assert differences(MemorySettings()) == []
+    (said,) = differences(MemorySettings(persistence=PersistenceSettings(type="hybrid")))
+    assert "Set it to graph." in said and "export.enabled" in said
+    exporting = MemorySettings(
+        persistence=PersistenceSettings(type="hybrid", auto_save=False), export=ExportSettings(enabled=True)
+    )
+    said, other = differences(exporting)
+    assert "export.enabled" not in said
+    assert "auto_save: false has no effect" in other
