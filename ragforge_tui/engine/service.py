@@ -64,7 +64,7 @@ class EngineService:
                 self._conversation(conversation_id).unqueue()
                 return Empty()
             case protocol.RetryTurn(conversation_id=conversation_id):
-                return SendAccepted(turn_index=await self._conversation(conversation_id).retry())
+                return await self._retry(conversation_id)
             case protocol.AnswerApproval(approval_id=approval_id, decision=decision, feedback=feedback):
                 agent.approvals.answer(approval_id, decision, storable(feedback))
                 return Empty()
@@ -160,6 +160,14 @@ class EngineService:
         conversation = self._conversation(request.conversation_id)
         index = await conversation.submit(request.text, request.message_id)
         return SendAccepted(turn_index=index, queued=index == 0)
+
+    async def _retry(self, conversation_id: str) -> SendAccepted:
+        conversation = self._conversation(conversation_id)
+        if not conversation.busy:
+            page = await self._page(conversation_id, -1, 0)
+            if foreign_active_turn(page.turns) is not None:
+                raise RagforgeError("Another process answers this turn.", todo="Stop it first, then retry.")
+        return SendAccepted(turn_index=await conversation.retry())
 
     async def _cancel(self, conversation_id: str) -> Empty:
         conversation = self._conversation(conversation_id)

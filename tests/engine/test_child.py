@@ -26,6 +26,7 @@ from ragforge_tui.protocol import (
     Hello,
     ListConversations,
     OpenConversation,
+    RetryTurn,
     SendMessage,
 )
 from tests.support.openai_server import OpenAIServer
@@ -186,6 +187,8 @@ async def test_a_turn_of_another_process_is_followed_and_can_be_stopped(
     try:
         resumed = await second.request(OpenConversation(ref=view.conversation.uuid))
         assert resumed.active_turn == 1
+        with pytest.raises(RagforgeError, match="Another process"):
+            await second.request(RetryTurn(conversation_id=view.conversation.uuid))
         await second.request(CancelTurn(conversation_id=view.conversation.uuid))
         assert (await stored_reply(loaded, view.conversation.uuid)).state == "interrupted"
     finally:
