@@ -17,7 +17,7 @@ import msgspec
 
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph.conversations import find_conversation
-from ragforge_tui.graph.records import given, graph_value, native, projection
+from ragforge_tui.graph.records import CONVERSATION_FIELDS, conversation_from, given, graph_value, native, projection
 from ragforge_tui.graph.summary_tree import (
     TurnSize,
     chosen_end,
@@ -27,7 +27,7 @@ from ragforge_tui.graph.summary_tree import (
     merged_chain,
 )
 from ragforge_tui.graph.topic_links import ProposedTopic, TopicLink, attach_topics, link_topics
-from ragforge_tui.graph.turns import segments_of
+from ragforge_tui.graph.turns import Segment, segments_of
 from ragforge_tui.graph.writer import writer_alive
 from ragforge_tui.models import Conversation, Summary, now
 from ragforge_tui.text import storable
@@ -41,6 +41,7 @@ _PAGE = 500
 _EDGES_AT_ONCE = 100
 _COMPUTED = ("key_findings", "topics", "parent")
 _FIELDS = tuple(name for name in Summary.__struct_fields__ if name not in _COMPUTED)
+_CONVERSATION = projection("c", CONVERSATION_FIELDS)
 _SUMMARY = projection("s", (*_FIELDS, "key_findings", "topics"))
 
 
@@ -125,16 +126,13 @@ class Summaries:
         async def work(tx: AsyncManagedTransaction) -> tuple[bool, Summary | None]:
             if existing := await _one(tx, summary.uuid):
                 return True, existing
-            # The write comes first: it takes Neo4j's lock, and what is read afterwards stays true.
-            await tx.run("MATCH (c:Conversation {uuid: $id}) SET c.summarized_at = $now", id=conversation_id, now=now())
-            conversation = await find_conversation(tx, conversation_id)
-            if conversation is None:
+            state = await _state(tx, conversation_id)
+            if state is None:
                 return False, None
-            watermarks, sequence = await _state(tx, conversation_id)
+            conversation, watermarks, sequence = state
             if not await _fits(tx, conversation, watermarks, summary):
                 return True, None
-            await _create(tx, conversation, summary, topics, sequence + 1)
-            await _set_watermark(tx, summary, watermarks, sequence + 1)
+            await _create(tx, conversation, summary, topics, watermarks, sequence + 1)
             private_to = conversation_id if conversation.private else ""
             await attach_topics(tx, summary.uuid, topics, private_to)
             await link_topics(tx, links, private_to, conversation_id)
@@ -233,15 +231,22 @@ async def _one(tx: AsyncManagedTransaction, uuid: str) -> Summary | None:
     return _summary_from(record["s"]) if record else None
 
 
-async def _state(tx: AsyncManagedTransaction, conversation_id: str) -> tuple[list[int], int]:
-    """Watermarks by level, 0 where the conversation made none itself, and how many summaries it made."""
+async def _state(tx: AsyncManagedTransaction, conversation_id: str) -> tuple[Conversation, list[int], int] | None:
+    """The conversation, its watermarks by level (0 where it made no summary itself), and how many summaries it made.
+
+    It is written to first: that takes Neo4j's lock, and what is read afterwards stays true.
+    """
     result = await tx.run(
-        "MATCH (c:Conversation {uuid: $id}) "
-        "RETURN coalesce(c.watermarks, []) AS watermarks, coalesce(c.summary_sequence, 0) AS sequence",
+        "MATCH (c:Conversation {uuid: $id}) SET c.summarized_at = $now "
+        f"RETURN {_CONVERSATION} AS c, coalesce(c.watermarks, []) AS watermarks, "
+        "coalesce(c.summary_sequence, 0) AS sequence",
         id=conversation_id,
+        now=now(),
     )
-    record = await result.single(strict=True)
-    return list(record["watermarks"]), int(record["sequence"])
+    record = await result.single()
+    if record is None:
+        return None
+    return conversation_from(record["c"]), list(record["watermarks"]), int(record["sequence"])
 
 
 async def _fits(
@@ -268,20 +273,26 @@ async def _create(
     conversation: Conversation,
     summary: Summary,
     topics: Sequence[ProposedTopic],
+    watermarks: list[int],
     sequence: int,
 ) -> None:
-    """Make the node and its edges to what it summarises and mentions."""
+    """Make the node and its edges to what it summarises and mentions, and move the level's watermark."""
+    reached = [*watermarks, *([0] * (summary.level - len(watermarks)))]
+    reached[summary.level - 1] = summary.end_turn_index
     properties: dict[str, Any] = {name: graph_value(getattr(summary, name)) for name in _FIELDS}
     properties["key_findings"] = [storable(finding_text(finding)) for finding in summary.key_findings]
     properties["topics"] = [storable(name) for name in summary.topics or [topic.name for topic in topics]]
     properties["sequence"] = sequence
     await tx.run(
-        "MATCH (c:Conversation {uuid: $id}) CREATE (c)-[:HAS_SUMMARY]->(s:Summary) SET s = $properties",
+        "MATCH (c:Conversation {uuid: $id}) SET c.watermarks = $watermarks, c.summary_sequence = $sequence "
+        "CREATE (c)-[:HAS_SUMMARY]->(s:Summary) SET s = $properties",
         id=conversation.uuid,
+        watermarks=reached,
+        sequence=sequence,
         properties=properties,
     )
     if summary.level == 1:
-        await _link_messages(tx, conversation.uuid, summary)
+        await _link_messages(tx, conversation, summary)
     else:
         await tx.run(
             "MATCH (s:Summary {uuid: $uuid}) UNWIND $children AS child MATCH (l:Summary {uuid: child}) "
@@ -292,8 +303,11 @@ async def _create(
     await _link_files(tx, conversation.workspace, summary)
 
 
-async def _link_messages(tx: AsyncManagedTransaction, conversation_id: str, summary: Summary) -> None:
-    for segment in await segments_of(tx, conversation_id, summary.start_turn_index, summary.end_turn_index):
+async def _link_messages(tx: AsyncManagedTransaction, conversation: Conversation, summary: Summary) -> None:
+    segments = [Segment(conversation.uuid, summary.start_turn_index, summary.end_turn_index)]
+    if conversation.branch_of:
+        segments = await segments_of(tx, conversation.uuid, summary.start_turn_index, summary.end_turn_index)
+    for segment in segments:
         for first in range(segment.first, segment.last + 1, _EDGES_AT_ONCE):
             await tx.run(
                 "MATCH (s:Summary {uuid: $uuid}) UNWIND range($first, $last) AS turn "
@@ -321,15 +335,4 @@ async def _link_files(tx: AsyncManagedTransaction, workspace: str, summary: Summ
         uuid=summary.uuid,
         paths=paths,
         workspace=storable(workspace),
-    )
-
-
-async def _set_watermark(tx: AsyncManagedTransaction, summary: Summary, watermarks: list[int], sequence: int) -> None:
-    reached = [*watermarks, *([0] * (summary.level - len(watermarks)))]
-    reached[summary.level - 1] = summary.end_turn_index
-    await tx.run(
-        "MATCH (c:Conversation {uuid: $id}) SET c.watermarks = $watermarks, c.summary_sequence = $sequence",
-        id=summary.conversation_id,
-        watermarks=reached,
-        sequence=sequence,
     )

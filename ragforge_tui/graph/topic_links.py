@@ -64,25 +64,41 @@ async def attach_topics(
     for topic in topics:
         if topic_key(topic.name):
             proposed.setdefault(topic_uuid(topic.name, private_to), topic)
+    if not proposed:
+        return
     moment = now()
-    for place, (uuid, topic) in enumerate(proposed.items()):
-        await tx.run(
-            "MERGE (t:Topic {uuid: $uuid}) "
-            "ON CREATE SET t.name = $name, t.description = $description, t.aliases = [], t.created_at = $now",
-            uuid=uuid,
-            name=storable(topic.name[:MAX_NAME_CHARS]),
-            description=storable(topic.description),
+    rows: list[dict[str, Any]] = [
+        {
+            "uuid": uuid,
+            "name": storable(topic.name[:MAX_NAME_CHARS]),
+            "description": storable(topic.description),
+            "confidence": topic.confidence,
             # The first named counts as the older one, also where a backend keeps milliseconds only.
-            now=moment + timedelta(milliseconds=place),
-        )
-        await tx.run(
-            "MATCH (s:Summary {uuid: $summary}), (t:Topic {uuid: $root}) "
-            "MERGE (s)-[h:HAS_TOPIC {topic: $uuid}]->(t) SET h.confidence = $confidence",
-            summary=summary_uuid,
-            root=await root_in(tx, uuid),
-            uuid=uuid,
-            confidence=topic.confidence,
-        )
+            "at": moment + timedelta(milliseconds=place),
+        }
+        for place, (uuid, topic) in enumerate(proposed.items())
+    ]
+    await tx.run(
+        "UNWIND $rows AS row MERGE (t:Topic {uuid: row.uuid}) "
+        "ON CREATE SET t.name = row.name, t.description = row.description, t.aliases = [], t.created_at = row.at",
+        rows=rows,
+    )
+    roots = await _roots_of(tx, list(proposed))
+    await tx.run(
+        "MATCH (s:Summary {uuid: $summary}) UNWIND $rows AS row MATCH (t:Topic {uuid: row.root}) "
+        "MERGE (s)-[h:HAS_TOPIC {topic: row.uuid}]->(t) SET h.confidence = row.confidence",
+        summary=summary_uuid,
+        rows=[{**row, "root": roots[row["uuid"]]} for row in rows],
+    )
+
+
+async def _roots_of(tx: AsyncManagedTransaction, uuids: Sequence[str]) -> dict[str, str]:
+    """What each of these topics was merged into in the end, itself when it was not."""
+    result = await tx.run(
+        "UNWIND $ids AS id MATCH (:Topic {uuid: id})-[:MERGED_INTO]->(:Topic) RETURN DISTINCT id", ids=list(uuids)
+    )
+    merged = {record["id"] async for record in result}
+    return {uuid: await root_in(tx, uuid) if uuid in merged else uuid for uuid in uuids}
 
 
 async def link_topics(
