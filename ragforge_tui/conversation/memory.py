@@ -59,7 +59,7 @@ class ConversationMemory:
         self._settings = agent.settings.agent.memory
         self.summaries: list[Summary] = []
         self.files = RecentFiles(agent.workspace, agent.settings.tools.ignore)
-        self._recall = Recall(
+        self.recall = Recall(
             agent.store,
             self._settings,
             agent.memory.embedder,
@@ -119,7 +119,7 @@ class ConversationMemory:
             async with asyncio.timeout(LOAD_SECONDS):
                 await self._loaded.wait()
             async with asyncio.timeout(RECALL_SECONDS):
-                return await self._recall.recall(
+                return await self.recall.recall(
                     query, exclude=exclude, max_tokens=max_tokens, own=own, exclude_summaries=summaries
                 )
         except (TimeoutError, GraphError) as error:
@@ -199,9 +199,9 @@ class ConversationMemory:
         self.summaries = await store.summaries(uuid)
         files = await store.accessed_files(uuid)
         await asyncio.to_thread(self.files.load, files)
-        await self._recall.load()
+        await self.recall.load()
         self._loaded.set()
-        await self._recall.summaries_changed(self.summaries)
+        await self.recall.summaries_changed(self.summaries)
         self._caught_up = True
         if not self._talking():
             await self._summarise()
@@ -214,7 +214,7 @@ class ConversationMemory:
     async def _remember(self, turn: Turn) -> None:
         self._agent.exports.turn_stored(self._record.uuid)
         await asyncio.to_thread(self.files.note, turn)
-        await self._recall.turn_stored(turn)
+        await self.recall.turn_stored(turn)
         if turn.turn_index == 1:
             await self._give_title(turn)
             await self._offer_similar(turn)
@@ -230,7 +230,7 @@ class ConversationMemory:
             self._agent.exports.turn_stored(self._record.uuid)
             self.summaries = await store.summaries(self._record.uuid)
             self._record.summary = (await store.get_conversation(self._record.uuid)).summary
-            await self._recall.summaries_changed(self.summaries)
+            await self.recall.summaries_changed(self.summaries)
 
     async def until_next_summary(self) -> tuple[int, int]:
         """Turns and characters until the next level 1 summary, whichever comes first."""
@@ -263,7 +263,7 @@ class ConversationMemory:
         """Tell the person when an earlier conversation was about what this one begins with."""
         if not self._settings.enabled:
             return
-        found = await self._recall.resembling(turn.messages[0].content, min_score=OFFER_SCORE)
+        found = await self.recall.resembling(turn.messages[0].content, min_score=OFFER_SCORE)
         if found is not None:
             earlier = found.conversation
             title = f"“{' '.join(earlier.title.split())[:TITLE_CHARS]}” " if earlier.title else ""

@@ -15,9 +15,9 @@ from typing import Literal, Protocol
 import msgspec
 
 from ragforge_tui.config import MemorySettings
-from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.context.block import PAST_SECTION, TITLES, block_text, request_messages
 from ragforge_tui.memory.context.budget import CHARS_PER_TOKEN, Budget, past_budget
+from ragforge_tui.memory.context.cuts import tokens_in
 from ragforge_tui.memory.context.past import Limits, Past, PastTurns, tokens_of
 from ragforge_tui.memory.context.sections import (
     files_section,
@@ -167,7 +167,7 @@ class ContextBuilder:
 
     def _draft(self, inputs: ContextInputs) -> _Draft:
         """All but what is recalled, which depends on what is sent anyway."""
-        stable = inputs.overhead + count_tokens(inputs.text) + sum(count_tokens(part.text) for part in inputs.system)
+        stable = inputs.overhead + tokens_in(inputs.text) + sum(tokens_in(part.text) for part in inputs.system)
         budget = past_budget(self._settings, inputs.window, stable)
         past = self._choose_past(inputs, budget)
         draft = _Draft(budget=budget, past=past, sent={sent.turn.turn_index for sent in past.turns})
@@ -219,7 +219,7 @@ class ContextBuilder:
             created_at=now(),
             sections=[_system_section(inputs.system), _past_section(draft.past), *block],
         )
-        record.tokens = draft.past.tokens + (count_tokens(block_text(block)) if block else 0)
+        record.tokens = draft.past.tokens + (tokens_in(block_text(block)) if block else 0)
         built = BuiltContext(record, [message for sent in draft.past.turns for message in sent.messages])
         record.digest = digest_of(built.render())
         return built
@@ -268,7 +268,7 @@ def _system_section(parts: list[SystemPart]) -> ContextSection:
             source=part.digest,
             title=part.name,
             role="system",
-            tokens=count_tokens(part.text),
+            tokens=tokens_in(part.text),
             text=part.text,
         )
         for part in parts

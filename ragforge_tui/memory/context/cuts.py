@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 from ragforge_tui.llm import count_tokens
 
 MOST_TOKENS_PER_CHAR = 4
 """One a byte, at worst."""
+REMEMBERED_CHARS = 8_000
+"""Longer texts are counted and cut anew each time: remembering them would cost more than it saves."""
 GAP = " […] "
 """Stands where something was left out."""
 
@@ -22,6 +26,16 @@ def left_out(text: str, spans: Spans) -> int:
     return len(text) - sum(end - start for start, end in spans) if spans else 0
 
 
+@functools.lru_cache(maxsize=2_048)
+def _known_tokens(text: str) -> int:
+    return count_tokens(text)
+
+
+def tokens_in(text: str) -> int:
+    """`count_tokens`, remembered for texts that come back in each request: instructions, summaries, queries."""
+    return _known_tokens(text) if len(text) <= REMEMBERED_CHARS else count_tokens(text)
+
+
 def cut_to(text: str, tokens: int, *, tail: float = 1 / 3) -> tuple[str, Spans]:
     """As much of a text as fits into `tokens`: head and tail.
 
@@ -31,7 +45,19 @@ def cut_to(text: str, tokens: int, *, tail: float = 1 / 3) -> tuple[str, Spans]:
     Returns:
         The text and its spans (none when it is whole); an empty text when not even a few words fit.
     """
-    if len(text) * MOST_TOKENS_PER_CHAR <= tokens or count_tokens(text) <= tokens:
+    if len(text) <= REMEMBERED_CHARS:
+        cut, spans = _known_cut(text, tokens, tail)
+        return cut, list(spans)
+    return _cut(text, tokens, tail)
+
+
+@functools.lru_cache(maxsize=512)
+def _known_cut(text: str, tokens: int, tail: float) -> tuple[str, Spans]:
+    return _cut(text, tokens, tail)
+
+
+def _cut(text: str, tokens: int, tail: float) -> tuple[str, Spans]:
+    if len(text) * MOST_TOKENS_PER_CHAR <= tokens or tokens_in(text) <= tokens:
         return text, []
     low, high = 0, min(len(text) - 1, tokens * 8)
     best: Spans = []

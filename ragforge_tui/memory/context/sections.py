@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.context.block import TITLES
-from ragforge_tui.memory.context.cuts import cut_to, left_out, locate
+from ragforge_tui.memory.context.cuts import cut_to, left_out, locate, tokens_in
 from ragforge_tui.memory.recall import Recalled, RecalledSummary, RecalledTurn
 from ragforge_tui.memory.recall.pack import CUT_MARK
 from ragforge_tui.models import ContextItem, ContextItemKind, ContextSection, Message, Summary
@@ -29,7 +28,7 @@ TITLE_CHARS = 60
 
 def heading_tokens(name: str) -> int:
     """Tokens of a section's heading."""
-    return count_tokens(f"## {TITLES[name]}\n\n")
+    return tokens_in(f"## {TITLES[name]}\n\n")
 
 
 def goal_section(first: Message | None, share: int) -> ContextSection:
@@ -56,7 +55,7 @@ def files_section(render: Callable[[int], str], share: int) -> ContextSection:
     """Recently accessed files; the rendered list is kept as it was, since it is made of many places."""
     room = share - heading_tokens("files")
     text = render(room) if room > 0 else ""
-    item = ContextItem(kind="file", tokens=count_tokens(text), text=text)
+    item = ContextItem(kind="file", tokens=tokens_in(text), text=text)
     return _section("files", share, [item] if text else [], 0)
 
 
@@ -87,7 +86,7 @@ def _recalled_item(turn: RecalledTurn, source: str) -> ContextItem:
         form=KEPT if spans is None else "",
         spans=spans or [],
         cut=turn.cut,
-        tokens=count_tokens(turn.text),
+        tokens=tokens_in(turn.text),
         text=turn.text,
     )
 
@@ -133,13 +132,13 @@ def _fill(
     items: list[ContextItem] = []
     for item, source in candidates:
         room = left if each is None else min(left, each)
-        label = count_tokens(item_label(item)) + SEPARATOR_TOKENS
+        label = tokens_in(item_label(item)) + SEPARATOR_TOKENS
         text, spans = cut_to(source, max(room - label, 0))
         if not text or (spans and room - label < FEWEST_CUT_TOKENS):
             break
         item.spans, item.cut = spans, left_out(source, spans)
         item.text = item_label(item) + text
-        item.tokens = count_tokens(item.text) + SEPARATOR_TOKENS
+        item.tokens = tokens_in(item.text) + SEPARATOR_TOKENS
         if item.tokens > left:
             break
         left -= item.tokens
