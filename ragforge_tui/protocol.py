@@ -11,12 +11,12 @@ scripts and tests cannot tell which they hold. On the pipe every line is one JSO
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Generic, Protocol, TypeVar, get_args
+from typing import Any, Protocol, get_args
 
 import msgspec
 
 from ragforge_tui.errors import ErrorInfo
-from ragforge_tui.events import ApprovalDecision, Event, GraphChanged, ModelChanged, _snake
+from ragforge_tui.events import ApprovalDecision, Event, GraphChanged, ModelChanged
 from ragforge_tui.models import (
     AccessedFile,
     ContextRecord,
@@ -30,17 +30,22 @@ from ragforge_tui.models import (
     Topic,
     Turn,
 )
-from ragforge_tui.persona_records import PersonaBrief, PersonaDraft, PersonaInfo, PersonaList, PersonaView
+from ragforge_tui.persona_requests import CheckPersona as CheckPersona
+from ragforge_tui.persona_requests import DeletePersona as DeletePersona
+from ragforge_tui.persona_requests import DraftPersona as DraftPersona
+from ragforge_tui.persona_requests import ImprovePersona as ImprovePersona
+from ragforge_tui.persona_requests import ListPersonas as ListPersonas
+from ragforge_tui.persona_requests import PersonaRequest as PersonaRequest
+from ragforge_tui.persona_requests import RestorePersona as RestorePersona
+from ragforge_tui.persona_requests import SavePersona as SavePersona
+from ragforge_tui.persona_requests import SetPersona as SetPersona
+from ragforge_tui.persona_requests import ShowPersona as ShowPersona
+from ragforge_tui.requests import R as R
+from ragforge_tui.requests import Request as Request
 
 PROTOCOL_VERSION = 1
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Longest line either side reads; asyncio's default of 64 KiB would raise on a pasted file."""
-
-R = TypeVar("R")
-
-
-class Request(msgspec.Struct, Generic[R], kw_only=True, tag_field="type", tag=_snake):
-    """A request whose answer is an `R`."""
 
 
 class Empty(msgspec.Struct, frozen=True):
@@ -92,7 +97,7 @@ class ConversationView(msgspec.Struct, kw_only=True, frozen=True):
 
 class CreateConversation(Request[ConversationView]):
     title: str = ""
-    tags: list[str] = []
+    tags: list[str] = msgspec.field(default_factory=list)
     persona: str = ""
 
 
@@ -225,76 +230,6 @@ class ListFiles(Request[list[str]]):
 
     query: str
     limit: int = 50
-
-
-class ListPersonas(Request[PersonaList]):
-    """All personas one can choose."""
-
-
-class ShowPersona(Request[PersonaView]):
-    """One persona with its text, by name or by its number in the list."""
-
-    name: str
-
-
-class SetPersona(Request[PersonaInfo]):
-    """Let another persona speak from the next turn on, by name or number; without a conversation only look it up."""
-
-    name: str
-    conversation_id: str = ""
-
-
-class DraftPersona(Request[PersonaDraft]):
-    """A complete persona from what a person said; nothing is saved and no model is asked."""
-
-    brief: PersonaBrief
-
-
-class ImprovePersona(Request[PersonaDraft]):
-    """What the model makes of a draft; a proposal, nothing is saved."""
-
-    text: str
-    name: str
-
-
-class CheckPersona(Request[PersonaDraft]):
-    """What a text would be listed as; `name` is used where it says none."""
-
-    text: str
-    name: str
-
-
-class SavePersona(Request[PersonaInfo]):
-    """Keep a text as an own persona, under `name` where it says none; `instead_of` is the one it was edited from."""
-
-    text: str
-    name: str
-    instead_of: str = ""
-
-
-class DeletePersona(Request[PersonaInfo]):
-    """Put an own persona aside; `RestorePersona` brings it back."""
-
-    name: str
-
-
-class RestorePersona(Request[PersonaInfo]):
-    """Bring back the own persona deleted last, or last under that name."""
-
-    name: str = ""
-
-
-PersonaRequest = (
-    ListPersonas
-    | ShowPersona
-    | SetPersona
-    | DraftPersona
-    | ImprovePersona
-    | CheckPersona
-    | SavePersona
-    | DeletePersona
-    | RestorePersona
-)
 
 
 class FetchContext(Request[ContextRecord]):

@@ -1,0 +1,15 @@
+"""What a request to the engine is: its base, which says the type of its answer. Used by `protocol` and its parts."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+from ragforge_tui.events import _snake
+
+R = TypeVar("R")
+
+
+class Request(msgspec.Struct, Generic[R], kw_only=True, tag_field="type", tag=_snake):
+    """A request whose answer is an `R`."""
