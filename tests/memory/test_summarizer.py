@@ -28,10 +28,10 @@ from ragforge_tui.graph.summary_tree import TurnSize
 from ragforge_tui.llm import OfflineAssistant
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.summaries.plan import frontier
-from ragforge_tui.models import FileAccess, Summary, ToolResult, now
+from ragforge_tui.models import Summary
 from tests.memory.test_plan import covered, grown, shape
 from tests.support.openai_server import OpenAIServer, Step
-from tests.support.records import call_of, conversation, message, one_turn, rows_of
+from tests.support.records import rows_of
 from tests.support.summaries import (
     CONVERSATION_CHARS,
     FINDINGS_CHARS,
@@ -296,56 +296,3 @@ async def test_switched_off_nothing_is_written(graph: Graph) -> None:
     assert await off.pending(uuid) == []
     assert await store.summaries(uuid) == []
     assert [p.level for p in await Summarizer(store, SMALL, None, quiet).pending(uuid)] == [1]
-
-
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
-async def test_what_tools_did_is_told_and_its_files_are_mentioned(graph: Graph) -> None:
-    store = Store(graph)
-    uuid = (await store.create_conversation(conversation(workspace="/w"))).uuid
-    for n in range(1, 6):
-        await store.begin_turn(message(uuid, content=f"Où est la fonction {n} ?"))
-        reply = await store.add_message(message(uuid, role="assistant", turn_index=n))
-        call = call_of(
-            reply.uuid, arguments='{"path": "src/a.py"}', reasoning="Pour la lire", success=True, duration_ms=3
-        )
-        call.files = [FileAccess(path="src/a.py", access="read")]
-        call.result = ToolResult(
-            uuid=f"{call.uuid}-r",
-            tool_call_id=call.uuid,
-            success=True,
-            result='{"text": "     1\\tx"}',
-            timestamp=now(),
-        )
-        await store.start_tool_call(call, uuid)
-        await store.finish_tool_call(call, "/w")
-        await store.add_message(
-            message(uuid, role="assistant", turn_index=n, content=f"La fonction {n} est dans src/a.py, ligne {n}.")
-        )
-    model = WritingModel(lambda messages: answer([1], files_mentioned=["src/a.py", "invented.py"]))
-    [made] = await Summarizer(store, SMALL, model, quiet).run_due(uuid)
-    assert made.files_mentioned == ["src/a.py"]
-    assert made.tools_used == ["read_file"]
-    assert made.actions_summary == "Pour la lire → lu `src/a.py` (lignes 1–1) (3 fois)."
-    request = model.requests[0]
-    assert [m["role"] for m in request] == ["system", "user"]
-    assert "Où est" not in request[0]["content"]
-    assert "Write in French." in request[0]["content"]
-    assert "Reason: Pour la lire\n  Tool: read_file" in request[1]["content"]
-    assert await rows_of(graph, "MATCH (:Summary)-[:MENTIONS_FILE]->(f:File {path: 'src/a.py'}) RETURN f.path") == 1
-
-
-@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
-async def test_the_conversation_is_summarised_on_demand(graph: Graph) -> None:
-    store = Store(graph)
-    uuid = (await store.create_conversation(conversation())).uuid
-    assert await Summarizer(store, SMALL, None, quiet).summarize_conversation(uuid) == ""
-    await one_turn(store, uuid, "How do retries wait?", "Retries wait a second at most before the next try.")
-    events: list[Event] = []
-    text = await Summarizer(store, SMALL, None, events.append).summarize_conversation(uuid)
-    assert "Retries wait a second at most" in text
-    assert [type(event) for event in events] == [ConversationChanged]
-    model = WritingModel(lambda messages: "It is about \x1b[31mretries\x1b[0m.\nDone: " + "nothing, " * 200)
-    text = await Summarizer(store, SMALL, model, quiet).summarize_conversation(uuid)
-    assert text.startswith("It is about retries. Done: nothing,")
-    assert len(text) <= 500
-    assert (await store.get_conversation(uuid)).summary == text

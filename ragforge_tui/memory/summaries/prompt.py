@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.history import result_text
 from ragforge_tui.models import Message, Summary, ToolCall, Turn
 from ragforge_tui.text import cut_middle
@@ -18,10 +19,10 @@ from ragforge_tui.text import cut_middle
 ChatMessages = list[dict[str, Any]]
 
 ANSWER_TOKENS = 2_000
-CHARS_PER_TOKEN = 3
-"""Careful: code and other scripts take more tokens than English."""
-MAX_TRANSCRIPT_CHARS = 120_000
-_FEWEST_CHARS = 2_000
+MAX_MATERIAL_TOKENS = 30_000
+_FEWEST_TOKENS = 500
+_INSTRUCTION_TOKENS = 1_200
+_CHARS_PER_TOKEN = 4
 _RESULT_CHARS = 600
 _ARGUMENT_CHARS = 200
 _REASONING_CHARS = 500
@@ -68,7 +69,9 @@ def over_turns(turns: Sequence[Turn], *, language: str, window: int, known_topic
         f"You summarise turns {turns[0].turn_index} to {turns[-1].turn_index} of a conversation between a person and "
         "an assistant (you), so that it can be continued without them."
     )
-    return _request(task, _transcript(turns, _room(window)), language, known_topics, links=False)
+    return _request(
+        task, _fitted([format_turn(turn) for turn in turns], _room(window)), language, known_topics, links=False
+    )
 
 
 def over_summaries(
@@ -80,7 +83,9 @@ def over_summaries(
         "(you) into one on a higher level: the course of things, what was decided, what holds at the end. Keep the "
         "turns findings cite."
     )
-    return _request(task, _digests(children, _room(window)), language, known_topics, links=True)
+    return _request(
+        task, _fitted([format_summary(child) for child in children], _room(window)), language, known_topics, links=True
+    )
 
 
 def over_conversation(material: str, *, language: str, window: int) -> ChatMessages:
@@ -92,7 +97,7 @@ def over_conversation(material: str, *, language: str, window: int) -> ChatMessa
     )
     return [
         {"role": "system", "content": system},
-        {"role": "user", "content": _fenced(cut_middle(material, _room(window), _NOTE))},
+        {"role": "user", "content": _fenced(_fitted([material], _room(window)))},
     ]
 
 
@@ -133,26 +138,27 @@ def _request(task: str, material: str, language: str, known_topics: Sequence[str
 
 
 def _room(window: int) -> int:
-    return max(_FEWEST_CHARS, min(MAX_TRANSCRIPT_CHARS, (window - ANSWER_TOKENS - 1_000) * CHARS_PER_TOKEN))
+    """Tokens of material that leave room for the instructions and the answer."""
+    return max(_FEWEST_TOKENS, min(MAX_MATERIAL_TOKENS, window - ANSWER_TOKENS - _INSTRUCTION_TOKENS))
+
+
+def _fitted(texts: Sequence[str], tokens: int) -> str:
+    """Texts within `tokens`; what is too long is cut in the middle, short ones stay whole."""
+    room = tokens * _CHARS_PER_TOKEN
+    while True:
+        shares = _shares([len(text) for text in texts], room)
+        material = "\n\n".join(cut_middle(text, share, _NOTE) for text, share in zip(texts, shares, strict=True))
+        counted = count_tokens(material)
+        if counted <= tokens or room < _FEWEST_TOKENS:
+            return material
+        # Code and other scripts take more tokens than prose.
+        room = min(room, len(material)) * tokens // counted * 9 // 10
 
 
 def _fenced(material: str) -> str:
     """Between marks that name the material's digest, so that no text can hold its own end mark."""
     digest = hashlib.sha256(material.encode("utf-8", "replace")).hexdigest()[:12]
     return f"<<<material {digest}\n{material}\nmaterial {digest}>>>"
-
-
-def _transcript(turns: Sequence[Turn], room: int) -> str:
-    """Turns within `room` characters; what is too long is cut in the middle, short turns stay whole."""
-    texts = [format_turn(turn) for turn in turns]
-    shares = _shares([len(text) for text in texts], room)
-    return "\n\n".join(cut_middle(text, share, _NOTE) for text, share in zip(texts, shares, strict=True))
-
-
-def _digests(children: Sequence[Summary], room: int) -> str:
-    texts = [format_summary(child) for child in children]
-    shares = _shares([len(text) for text in texts], room)
-    return "\n\n".join(cut_middle(text, share, _NOTE) for text, share in zip(texts, shares, strict=True))
 
 
 def _shares(lengths: Sequence[int], room: int) -> list[int]:

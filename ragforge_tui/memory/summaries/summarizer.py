@@ -154,8 +154,8 @@ class Summarizer:
         language = language_of_turns(turns)
         if self._model is not None:
             known = await self._known_topics(conversation_id)
-            messages = prompt.over_turns(
-                turns, language=language, window=self._model.context_window, known_topics=known
+            messages = await asyncio.to_thread(
+                prompt.over_turns, turns, language=language, window=self._model.context_window, known_topics=known
             )
             cited = [turn.turn_index for turn in turns]
             if draft := await self._asked(self._model, messages, cited, acted=bool(tools)):
@@ -171,8 +171,12 @@ class Summarizer:
         language = language_of("\n".join(child.conversation_summary for child in due.children))
         known = await self._known_topics(conversation_id)
         if self._model is not None:
-            messages = prompt.over_summaries(
-                due.children, language=language, window=self._model.context_window, known_topics=known
+            messages = await asyncio.to_thread(
+                prompt.over_summaries,
+                due.children,
+                language=language,
+                window=self._model.context_window,
+                known_topics=known,
             )
             cited = sorted({turn for child in due.children for f in child.key_findings for turn in f.turns})
             cited = cited or list(range(due.start, due.end + 1))
@@ -249,7 +253,9 @@ class Summarizer:
         language = language_of("\n".join([goal, *(s.conversation_summary for s in top)])) or language_of_turns(recent)
         if self._model is not None and (top or recent):
             material = "\n\n".join([*map(prompt.format_summary, top), *map(prompt.format_turn, recent)])
-            messages = prompt.over_conversation(material, language=language, window=self._model.context_window)
+            messages = await asyncio.to_thread(
+                prompt.over_conversation, material, language=language, window=self._model.context_window
+            )
             answer = clean_text(await self._complete(self._model, messages))
             if answer and not answer.startswith(("{", "[", "<<<")):
                 return cut(answer, PART_CHARS)
