@@ -24,11 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.dialogues import Dialogue, Question, read
-from ragforge_tui.config import EmbeddingSettings, MemorySettings, Paths
+from ragforge_tui.config import EmbeddingSettings, MemorySettings, Paths, SummarizationSettings
 from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server
 from ragforge_tui.llm.embeddings import Embedder, make_embedder
 from ragforge_tui.memory.recall import ConversationIndex, Recall, RecalledTurn
 from ragforge_tui.memory.recall.pack import Candidate, pack
+from ragforge_tui.memory.summaries import Summarizer
 
 SMALLER = (500, 1_000)
 FIRST = 5
@@ -86,7 +87,7 @@ class Score:
         return [100 * statistics.fmean(column) for column in zip(*rows, strict=True)]
 
 
-async def main(data: Path, graph: str, budget: int, *, embeddings: bool, others: bool) -> None:
+async def main(data: Path, graph: str, budget: int, *, embeddings: bool, others: bool, summaries: bool) -> None:
     """Measure, print the tables and the last line."""
     budgets = [*(size for size in SMALLER if size < budget), budget]
     settings = MemorySettings(embeddings=EmbeddingSettings(enabled=embeddings))
@@ -104,6 +105,8 @@ async def main(data: Path, graph: str, budget: int, *, embeddings: bool, others:
         try:
             recalls = [await imported(store, dialogue, settings, known) for dialogue in dialogues]
             for dialogue, recall in zip(dialogues, recalls, strict=True):
+                if summaries:
+                    await summarised(store, recall, dialogue.export.conversation.uuid)
                 if known:
                     await known.learn([question.text for question in dialogue.questions])
                 for question in dialogue.questions:
@@ -132,6 +135,15 @@ async def imported(
     took = time.perf_counter() - start
     print(f"{dialogue.name}: {recall.index.turns} turns, {len(dialogue.questions)} questions, ready after {took:.1f} s")
     return recall
+
+
+async def summarised(store: Store, recall: Recall, conversation_id: str) -> None:
+    """Summaries of all levels by the extractive summariser, which needs no model, taken in by recall."""
+    summarizer = Summarizer(store, SummarizationSettings(), None, lambda event: None)
+    await summarizer.run_due(conversation_id)
+    made = await store.summaries(conversation_id)
+    await recall.summaries_changed(made)
+    print(f"{len(made)} summaries")
 
 
 async def ask(recall: Recall, dialogue: Dialogue, question: Question, score: Score) -> float:
@@ -248,5 +260,15 @@ if __name__ == "__main__":
     parser.add_argument("--budget", type=int, default=2_000)
     parser.add_argument("--no-embeddings", action="store_true", help="go by words alone")
     parser.add_argument("--others", action="store_true", help="one workspace for all: others may be recalled, too")
+    parser.add_argument("--summaries", action="store_true", help="with extractive summaries, their facts and priors")
     given = parser.parse_args()
-    asyncio.run(main(given.data, given.graph, given.budget, embeddings=not given.no_embeddings, others=given.others))
+    asyncio.run(
+        main(
+            given.data,
+            given.graph,
+            given.budget,
+            embeddings=not given.no_embeddings,
+            others=given.others,
+            summaries=given.summaries,
+        )
+    )

@@ -1,6 +1,6 @@
 """Conversations of any length, made up: for measuring what grows with them.
 
-Used by `benchmarks.context` and `benchmarks.recall_growth`. Words are drawn with the frequencies of real text (a few
+Used by `benchmarks.context`. Words are drawn with the frequencies of real text (a few
 very often, most rarely), so that postings have the lengths they have in life; the same seed gives the same turns.
 """
 
