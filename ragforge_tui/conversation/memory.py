@@ -124,7 +124,10 @@ class ConversationMemory:
                 )
         except (TimeoutError, GraphError) as error:
             log.warning("nothing recalled: %s", error or "it took too long")
-            return Recalled()
+        except Exception:
+            # A turn without what was recalled is worth more than no turn.
+            log.exception("recall failed")
+        return Recalled()
 
     # --- after a turn ------------------------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ from ragforge_tui.protocol import (
     Hello,
     ListConversations,
     ListModels,
+    MemoryRequest,
     OpenConversation,
     PersonaRequest,
     Request,
@@ -50,6 +51,7 @@ from ragforge_tui.protocol import (
     Unqueue,
     UpdateConversation,
 )
+from tests.support.memory_shelf import MemoryShelf
 from tests.support.persona_shelf import PersonaShelf
 
 R = TypeVar("R")
@@ -118,6 +120,7 @@ class FakeEngine:
         self.model = ModelChanged(phase="ready", name="claude-sonnet", destination="api.anthropic.com")
         self.graph = GraphChanged(phase=cast(Any, phase), name="embedded")
         self.shelf = PersonaShelf()
+        self.memory = MemoryShelf(self.conversations)
         self.closed = False
         self._queue: list[tuple[str, str, str]] = []
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -241,6 +244,8 @@ class FakeEngine:
                 return self.models
             case _ if isinstance(request, PersonaRequest):
                 return self.shelf.answer(request, self.conversations)
+            case _ if isinstance(request, MemoryRequest):
+                return self.memory.answer(request)
             case _:
                 return Empty()
 

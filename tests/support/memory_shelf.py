@@ -1,0 +1,139 @@
+"""What the memory of a scripted conversation holds: the same answers each time, with foreign text in them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from ragforge_tui.errors import NotFoundError
+from ragforge_tui.models import (
+    AccessedFile,
+    ContextItem,
+    ContextRecord,
+    ContextSection,
+    Conversation,
+    Finding,
+    RelatedTopic,
+    SimilarConversation,
+    Summary,
+    Topic,
+)
+from ragforge_tui.protocol import (
+    FetchContext,
+    FetchMemory,
+    FindSimilar,
+    ListTopics,
+    MemoryRequest,
+    MemoryView,
+    SummarizeConversation,
+)
+
+CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
+HOSTILE = "\x1b[31m[bold]red[/bold]\x1b]0;owned\x07"
+
+
+def summary(uuid: str, level: int, first: int, last: int, text: str, **more: Any) -> Summary:
+    """A summary of the scene."""
+    return Summary(
+        uuid=f"s{level}-{first}",
+        conversation_id=uuid,
+        level=level,
+        conversation_summary=text,
+        start_turn_index=first,
+        end_turn_index=last,
+        turn_count=last - first + 1,
+        made_by="extractive",
+        created_at=CLOCK,
+        **more,
+    )
+
+
+class MemoryShelf:
+    """Answers the requests about the memory."""
+
+    def __init__(self, conversations: dict[str, Conversation]) -> None:
+        self._conversations = conversations
+
+    def answer(self, request: MemoryRequest) -> Any:
+        """As the engine would."""
+        match request:
+            case FetchContext(conversation_id=uuid, turn_index=turn):
+                if turn > 7:
+                    raise NotFoundError(f"The conversation {uuid[:8]} has no turn {turn}.")
+                return _context(uuid, turn or 7)
+            case FetchMemory(conversation_id=uuid):
+                return _memory(uuid)
+            case SummarizeConversation(conversation_id=uuid):
+                found = self._conversations[uuid]
+                found.summary = "Discussed why retries doubled turns; done: one retry; found: the lock was missing."
+                return found
+            case ListTopics(query=query):
+                return [topic for topic in _topics() if query.lower() in topic.name]
+            case FindSimilar(ref=ref):
+                others = [one for uuid, one in self._conversations.items() if uuid != ref]
+                return [SimilarConversation(conversation=one, score=0.81 - n / 10) for n, one in enumerate(others)]
+
+
+def _topics() -> list[Topic]:
+    near = RelatedTopic(uuid="t2", name="locks", confidence=0.6)
+    return [
+        Topic(uuid="t1", name="retries", created_at=CLOCK, summaries=3, conversations=2, related=[near]),
+        Topic(uuid="t2", name=f"locks {HOSTILE}", created_at=CLOCK, summaries=1, conversations=1),
+    ]
+
+
+def _memory(uuid: str) -> MemoryView:
+    finding = Finding(text="The second retry began before the first had ended.", turns=[2, 3])
+    return MemoryView(
+        summary="Why retries doubled turns, and what was done about it.",
+        summaries=[
+            summary(uuid, 1, 1, 3, "The person asked why turns double.", parent="s2-1", key_findings=[finding]),
+            summary(uuid, 1, 4, 5, f"The lock was added. {HOSTILE}", parent="s2-1", topics=["locks"]),
+            summary(uuid, 2, 1, 5, "Retries were studied and mended.", actions_summary="Read store.py, edited it."),
+        ],
+        topics=_topics(),
+        files=[
+            AccessedFile(path="src/store.py", group="modified", tool="edit_file", turn_index=4, timestamp=CLOCK),
+            AccessedFile(path="README.md", group="read", tool="read_file", turn_index=1, timestamp=CLOCK),
+        ],
+        next_turns=3,
+        next_chars=8_200,
+    )
+
+
+def _context(uuid: str, turn: int) -> ContextRecord:
+    return ContextRecord(
+        conversation_id=uuid,
+        turn_index=turn,
+        model="claude-sonnet",
+        budget=25_000,
+        tokens=1_240,
+        created_at=CLOCK,
+        sections=[
+            ContextSection(
+                name="system",
+                title="Instructions",
+                tokens=40,
+                items=[ContextItem(kind="persona", title="Ragnarök", tokens=40, text="Be ✶.")],
+            ),
+            ContextSection(
+                name="recalled",
+                title="Earlier turns that may matter",
+                budget=3_000,
+                tokens=1_200,
+                items=[
+                    ContextItem(kind="turn", turn_index=2, date=CLOCK, tokens=80, text="> Why twice?\nThe lock."),
+                    ContextItem(
+                        kind="turn",
+                        conversation_id="00000002-0000",
+                        title="Index allocation",
+                        turn_index=9,
+                        date=CLOCK,
+                        tokens=60,
+                        cut=120,
+                        text=f"> And here? {HOSTILE}",
+                    ),
+                ],
+            ),
+        ],
+    )

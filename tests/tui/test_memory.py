@@ -1,0 +1,164 @@
+"""What the screen shows of the memory: what was sent, the tree, topics, similar conversations, summaries under way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.containers import VerticalScroll
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from ragforge_tui.events import SummaryCreated, SummaryFailed, SummaryStarted
+from ragforge_tui.protocol import FetchContext, ListTopics
+from ragforge_tui.tui.chrome import StatusLine
+from ragforge_tui.tui.picker import Picker
+from ragforge_tui.tui.reader import Reader
+from tests.support.fake_engine import FakeEngine, sessions
+from tests.support.memory_shelf import summary
+from tests.tui.conftest import Chat, ChatRunner
+from tests.tui.test_snapshots import Scene, each_look, each_theme
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    """With three conversations."""
+    fake = FakeEngine()
+    list(sessions(fake))
+    return fake
+
+
+async def read(chat: Chat, command: str) -> str:
+    """The text a command shows."""
+    await chat.type(command)
+    await chat.until(lambda: isinstance(chat.app.screen, Reader))
+    screen = chat.app.screen
+    text = screen.query_one("VerticalScroll Static", Static)
+    await chat.until(lambda: "loading" not in str(text.content))
+    return str(text.content)
+
+
+async def test_what_was_sent_is_shown_as_plain_text(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001") as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        shown = await read(chat, "/context t3")
+        assert "Turn 3 · claude-sonnet · 1240 of 25000 tokens" in shown
+        assert (
+            "recalled turn · t9 · Index allocation · from 00000002 · 2026-11-03 · 60 tokens · 120 characters cut"
+            in shown
+        )
+        assert "[bold]red[/bold]" in shown
+        assert "\x1b" not in shown
+        assert [r.turn_index for r in engine.asked(FetchContext)] == [3]
+        await chat.press("escape")
+        await chat.until(lambda: not isinstance(chat.app.screen, Reader))
+
+
+async def test_a_turn_nothing_was_kept_of_is_said(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001") as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        assert "has no turn 99" in await read(chat, "/context 99")
+
+
+@pytest.mark.parametrize("command", ["/context twelve", "/context -1"])
+async def test_a_turn_is_a_number(run_chat: ChatRunner, engine: FakeEngine, command: str) -> None:
+    async with run_chat(engine, resume="00000001") as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.type(command)
+        await chat.until(lambda: chat.said("is not the number of a turn"))
+
+
+@pytest.mark.parametrize("command", ["/context", "/memory", "/summary", "/similar"])
+async def test_without_a_conversation_there_is_nothing_to_show(
+    run_chat: ChatRunner, engine: FakeEngine, command: str
+) -> None:
+    async with run_chat(engine) as chat:
+        await chat.ready()
+        await chat.type(command)
+        await chat.until(lambda: chat.said("Nothing was said here yet"))
+
+
+async def test_the_tree_topics_and_files_are_shown(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001") as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        lines = (await read(chat, "/memory")).splitlines()
+        tree = [line for line in lines if "◆" in line]
+        assert tree == ["◆ L2 t1–t5", "   ◆ L1 t1–t3", "   ◆ L1 t4–t5 · locks"]
+        assert any("[t2, t3]" in line for line in lines)
+        assert "   src/store.py · edit_file, t4" in lines
+        assert any("after 3 turns or 8200 characters" in line for line in lines)
+
+
+async def test_the_memory_has_a_key(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001") as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.press("f3")
+        await chat.until(lambda: isinstance(chat.app.screen, Reader))
+        scroll = chat.app.screen.query_one(VerticalScroll)
+        await chat.until(lambda: scroll.has_focus)
+        await chat.press("q")
+        await chat.until(lambda: not isinstance(chat.app.screen, Reader))
+
+
+async def test_a_summary_is_written_on_demand(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001") as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        assert "the lock was missing" in await read(chat, "/summary")
+
+
+async def test_topics_by_their_words(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine) as chat:
+        await chat.ready()
+        shown = await read(chat, "/topics retr")
+        assert "retries (3 summaries, 2 conversations)" in shown
+        assert "near: locks (related)" in shown
+        assert [request.query for request in engine.asked(ListTopics)] == ["retr"]
+
+
+async def test_a_similar_conversation_is_opened(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001") as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.type("/similar")
+        await chat.until(lambda: isinstance(chat.app.screen, Picker))
+        screen = chat.app.screen
+        assert isinstance(screen, Picker)
+        await chat.until(lambda: screen._list.rows)
+        await chat.press("enter")
+        await chat.until(lambda: chat.app.controller.state.conversation_id.startswith("00000002"))
+
+
+async def test_summaries_under_way_stand_in_the_status_line(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001") as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        uuid = chat.app.controller.state.conversation_id
+        status = chat.app.query_one(StatusLine)
+        for level, first in ((1, 1), (2, 1)):
+            engine.emit(SummaryStarted(conversation_id=uuid, level=level, start_turn_index=first, end_turn_index=3))
+        engine.emit(SummaryStarted(conversation_id="other", level=3, start_turn_index=1, end_turn_index=3))
+        await chat.until(lambda: "summarising L1, L2" in str(status.render()))
+        engine.emit(SummaryCreated(conversation_id=uuid, summary=summary(uuid, 1, 1, 3, "Done.")))
+        engine.emit(
+            SummaryFailed(conversation_id=uuid, level=2, start_turn_index=1, end_turn_index=3, reason="no room")
+        )
+        await chat.until(lambda: "summarising" not in str(status.render()))
+
+
+@each_look
+@each_theme
+@pytest.mark.parametrize("command", ["context", "memory"])
+def test_screens(snap_compare: Any, tmp_path: Path, size: tuple[int, int], theme: str, command: str) -> None:
+    scene = Scene(tmp_path, theme)
+
+    async def before(pilot: Pilot[Any]) -> None:
+        await scene.ready(pilot)
+        scene.app.prompt.insert(f"/{command}")
+        await pilot.pause()
+        await pilot.press("escape", "enter")
+        for _ in range(300):
+            if isinstance(scene.app.screen, Reader):
+                break
+            await pilot.pause(0.01)
+        await pilot.pause(0.3)
+
+    assert snap_compare(scene.app, terminal_size=size, run_before=before)
