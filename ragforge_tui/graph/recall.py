@@ -115,8 +115,31 @@ class Recalling:
                     "SET m += row.set",
                     rows=batch,
                 )
+                # Up to which turn there are keys: what an import or a crash left without is found by this alone.
+                await tx.run(
+                    "UNWIND $rows AS row WITH row.id AS id, max(row.turn) AS last "
+                    "MATCH (c:Conversation {uuid: id}) "
+                    "SET c.indexed_turn = "
+                    "CASE WHEN coalesce(c.indexed_turn, 0) > last THEN c.indexed_turn ELSE last END",
+                    rows=batch,
+                )
 
             await self._graph.write(work)
+
+    async def conversations_without_keys(self, *, limit: int = 1_000) -> list[str]:
+        """Conversations whose last turns have no keys, the newest first; deleted ones are left out."""
+
+        async def work(tx: AsyncManagedTransaction) -> list[str]:
+            result = await tx.run(
+                "MATCH (c:Conversation) WHERE c.status <> 'deleted' AND NOT coalesce(c.stub, false) "
+                "AND coalesce(c.indexed_turn, coalesce(c.branch_turn, 0)) < c.next_turn - 1 "
+                "RETURN c.uuid AS uuid ORDER BY c.updated_at DESC LIMIT $limit",
+                limit=limit,
+            )
+            return [record["uuid"] async for record in result]
+
+        found: list[str] = await self._graph.read(work)
+        return found
 
     async def store_sitting(self, conversation_id: str, ordinal: int, *, date: datetime, text: str) -> None:
         """Store what was said in a sitting, replacing what was stored of it before."""

@@ -16,7 +16,7 @@ from ragforge_tui.errors import ModelError
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.schema import record_embedding
 from ragforge_tui.llm import count_tokens
-from ragforge_tui.memory.recall import Recall, reembed
+from ragforge_tui.memory.recall import Recall, catch_up, reembed
 from ragforge_tui.models import Conversation, ConversationExport, Finding, Message, Summary, Turn, now
 from tests.support.meaning import FakeEmbedder
 from tests.support.records import conversation, message, one_turn, rows_of
@@ -181,6 +181,23 @@ async def test_two_processes_keep_one_conversation(store: Store) -> None:
     assert "Question" in rows[7]["key"]
     ordinals = await store.graph.query_readonly("MATCH (s:Sitting) RETURN s.ordinal AS n ORDER BY n")
     assert len(ordinals) == len({row["n"] for row in ordinals})
+
+
+async def test_conversations_nobody_opens_are_caught_up_with(store: Store) -> None:
+    imported, opened = await talked(store), await talked(store, title="Opened")
+    gone = await talked(store, status="deleted", deleted_at=MORNING)
+    assert set(await store.conversations_without_keys()) == {imported.uuid, opened.uuid}
+    await catch_up(store, FakeEmbedder(), leave=[opened.uuid])
+    rows = await first_messages(store, imported)
+    assert all(row["model"] == "fake" and row["sitting"] for row in rows)
+    for c in (opened, gone):
+        assert all(row["sitting"] is None for row in await first_messages(store, c))
+    assert await store.conversations_without_keys() == [opened.uuid]
+    embedder = FakeEmbedder()
+    await catch_up(store, embedder)
+    assert len(embedder.texts) == len(TALK)
+    assert await store.conversations_without_keys() == []
+    await catch_up(store, None)
 
 
 async def test_only_what_was_said_there_is_indexed(store: Store) -> None:

@@ -6,7 +6,7 @@ other conversations, on llm for vectors and token counts.
 
 from ragforge_tui.memory.recall.index import ConversationIndex
 from ragforge_tui.memory.recall.keys import lex_key, turn_text
-from ragforge_tui.memory.recall.recall import Recall, reembed
+from ragforge_tui.memory.recall.recall import Recall, catch_up, reembed
 from ragforge_tui.memory.recall.results import Recalled, RecalledSummary, RecalledTurn, render_turns
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Recalled",
     "RecalledSummary",
     "RecalledTurn",
+    "catch_up",
     "lex_key",
     "reembed",
     "render_turns",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any
 
 from ragforge_tui.config import MemorySettings
 from ragforge_tui.errors import GraphError, ModelError, NotFoundError
@@ -145,10 +146,12 @@ class Recall:
         room = settings.max_tokens if max_tokens is None else max_tokens
         question = await self._question(query)
         ranges = await self._on_topic(topic) if topic else None
-        fetched, foreign = await self._elsewhere(question, ranges, turns=others, summaries=summaries and others)
+        (fetched, foreign), mine = await asyncio.gather(
+            self._elsewhere(question, ranges, turns=others, summaries=summaries and others),
+            asyncio.to_thread(self._own, question, exclude, ranges) if own else _nothing(),
+        )
 
         def work() -> Recalled:
-            mine = self._own(question, exclude, ranges) if own else []
             found = self._packed(question, mine, fetched, room)
             if summaries:
                 known = self._own_summaries(question) if own else []
@@ -195,13 +198,13 @@ class Recall:
         own, workspace, settings = self._keeper.conversations, self._workspace, self._settings.recall
         try:
             store = await self._store()
-            fetched = (
-                await turns_elsewhere(store, question, settings, own=own, workspace=workspace, turns=ranges)
+            fetched, known = await asyncio.gather(
+                turns_elsewhere(store, question, settings, own=own, workspace=workspace, turns=ranges)
                 if turns
-                else []
-            )
-            known = (
-                await summaries_elsewhere(store, question, settings, own=own, workspace=workspace) if summaries else []
+                else _nothing(),
+                summaries_elsewhere(store, question, settings, own=own, workspace=workspace)
+                if summaries
+                else _nothing(),
             )
         except GraphError as error:
             log.warning("other conversations not searched: %s", error)
@@ -291,8 +294,27 @@ class Recall:
         return found
 
 
+async def _nothing() -> list[Any]:
+    return []
+
+
 def _key(candidate: Candidate) -> tuple[str, int]:
     return candidate.conversation_id, candidate.turn_index
+
+
+async def catch_up(store: Store, embedder: Embedder | None, *, leave: Collection[str] = ()) -> None:
+    """Make the keys and vectors that an import, a crash or a model that was away left missing, of any conversation.
+
+    Args:
+        leave: Conversations that are open and look after themselves.
+    """
+    model = VectorModel(embedder)
+    await model.claim(store)
+    for uuid in await store.conversations_without_keys():
+        if uuid not in leave:
+            await Keeper(ConversationIndex(), model, uuid).load(store)
+    for label in KINDS:
+        await embed_missing(store, model, label)
 
 
 async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int], None]) -> int:
