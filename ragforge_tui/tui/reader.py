@@ -64,6 +64,7 @@ class Reader(ModalScreen[None]):
             self._text.update(Content.styled(error.info.sentence(), "$error"))
             return
         self._text.update(Content("\n").join([_line(line) for line in plain_text(text).split("\n")]))
+        self.call_after_refresh(self._text.refresh, layout=True)
 
     def action_scroll(self, lines: int) -> None:
         """Scroll like the arrow keys do."""
