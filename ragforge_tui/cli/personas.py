@@ -11,7 +11,8 @@ import typer
 from ragforge_tui.cli.common import JsonFlag, complain, not_empty, settings
 from ragforge_tui.cli.output import say, say_json, table
 from ragforge_tui.persona_records import PersonaInfo
-from ragforge_tui.personas import Persona, PersonaLibrary
+from ragforge_tui.personas import Persona, PersonaLibrary, user_name
+from ragforge_tui.personas.drafts import brief_of, template
 from ragforge_tui.personas.own import OwnPersonas
 
 personas_app = typer.Typer(help="The characters the agent can have.", no_args_is_help=True)
@@ -73,6 +74,20 @@ def add(
     persona = OwnPersonas(library).add(file, replace=replace)
     _done("Added", library.load(persona.name), json)
     _complain_of(persona)
+
+
+@personas_app.command()
+def create(
+    ctx: typer.Context,
+    line: Annotated[str, typer.Argument(metavar="LINE", help="Name | colour | language | description")],
+    json: JsonFlag = False,
+) -> None:
+    """Make a persona of your own from one line; edit it, or let a model improve it, in the chat."""
+    brief = brief_of(line)
+    library = _library(ctx)
+    user = user_name(settings(ctx).settings.user.name)
+    saved = OwnPersonas(library).save(template(brief, user), brief.name)
+    _done("Created", library.load(saved.name), json)
 
 
 @personas_app.command()

@@ -90,7 +90,7 @@ class Personas:
     async def for_turn(self, name: str) -> Persona:
         """The one that answers now; asks about a project's one, and falls back where a name means nothing any more."""
         try:
-            persona = self.find(name)
+            persona = await asyncio.to_thread(self.find, name)
             if persona.origin != "project" or await self._allowed(persona):
                 return persona
             why = f"The project's persona {persona.name} was not allowed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from ragforge_tui import protocol
@@ -22,9 +23,9 @@ async def answer(agent: ConversationAgent, request: Request[Any]) -> Any:
     desk = PersonaDesk(agent)
     match request:
         case protocol.ListPersonas():
-            return agent.personas.list()
+            return await asyncio.to_thread(agent.personas.list)
         case protocol.ShowPersona(name=name):
-            return agent.personas.view(name)
+            return await asyncio.to_thread(agent.personas.view, name)
         case protocol.SetPersona():
             return await _set(agent, request)
         case protocol.DraftPersona(brief=brief):

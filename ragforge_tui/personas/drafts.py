@@ -10,6 +10,8 @@ import re
 import unicodedata
 from typing import Any
 
+import msgspec
+
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.persona_records import PersonaBrief
 from ragforge_tui.personas.library import key_of
@@ -49,14 +51,52 @@ def brief_of(line: str) -> PersonaBrief:
     parts = [part.strip() for part in line.split("|", len(ONE_LINE) - 1)]
     said = dict(zip(ONE_LINE, parts, strict=False))
     if not clean_name(said["name"]):
-        raise RagforgeError(
-            "A persona needs a name.", todo="/create-persona Name | colour | language | description", kind="bad_name"
-        )
+        raise RagforgeError("A persona needs a name.", todo="Name | colour | language | description", kind="bad_name")
     return PersonaBrief(**said)
+
+
+class _Words(msgspec.Struct, frozen=True):
+    """What a template says where the person said nothing, in one language."""
+
+    entry: str
+    note: str
+    who: str
+    purpose: str
+    language: str
+    tone: str
+    rules: tuple[str, ...]
+    examples: str
+
+
+_ENGLISH = _Words(
+    entry="{USER_NAME} calls %name%",
+    note="Speaks until another is called",
+    who="You are **%name%**, and you work beside {USER_NAME}.",
+    purpose="You help with what is asked: files, commands, questions, plans.",
+    language="You speak %language%, unless {USER_NAME} asks for another language.",
+    tone="A calm voice: few words, each with its weight.",
+    rules=("Begin with the answer.", "Say what is not known; invent nothing."),
+    examples="Plain Markdown; code in fences.",
+)
+_FRENCH = _Words(
+    entry="{USER_NAME} appelle %name%",
+    note="Parle jusqu'à ce qu'une autre voix soit appelée",
+    who="Tu es **%name%**, et tu travailles aux côtés de {USER_NAME}.",
+    purpose="Tu aides à ce qui est demandé : fichiers, commandes, questions, plans.",
+    language="Tu parles français, sauf si {USER_NAME} demande une autre langue.",
+    tone="Une voix calme : peu de mots, chacun à sa place.",
+    rules=("La réponse d'abord.", "Ce qui n'est pas su est dit ; rien n'est inventé."),
+    examples="Du Markdown simple ; le code dans ses clôtures.",
+)
+
+
+def _words(language: str) -> _Words:
+    return _FRENCH if language.casefold().startswith(("fr", "français", "french")) else _ENGLISH
 
 
 def template(brief: PersonaBrief, author: str) -> str:
     """A complete persona out of what was said, in the form of the shipped ones."""
+    words = _words(brief.language)
     name = clean_name(brief.name)
     glyph = first_sign(brief.glyph) or DEFAULT_GLYPH
     attributes = {
@@ -72,33 +112,30 @@ def template(brief: PersonaBrief, author: str) -> str:
     }
     root = " ".join(f'{key}="{_quoted(value)}"' for key, value in attributes.items() if value)
     sections = [
-        _section("trigger", [("entry", f"{{USER_NAME}} calls {name}"), ("note", "Speaks until another is called")]),
-        _section("payload", [("semantic_layer", _who(brief, name)), ("symbolic_layer", _tone(brief, glyph))]),
-        _section("effect", [("internal_response", _rules(brief)), ("manifestation", _examples(brief))]),
+        _section("trigger", [("entry", words.entry.replace("%name%", name)), ("note", words.note)]),
+        _section(
+            "payload",
+            [("semantic_layer", _who(brief, name, words)), ("symbolic_layer", f"{glyph} {brief.tone or words.tone}")],
+        ),
+        _section("effect", [("internal_response", _rules(brief, words)), ("manifestation", _examples(brief, words))]),
     ]
     return "\n\n".join([f"<luciform {root}>", *sections, _END]) + "\n"
 
 
-def _who(brief: PersonaBrief, name: str) -> str:
-    lines = [f"You are **{name}**, and you work beside {{USER_NAME}}."]
-    lines.append(brief.purpose or "You help with what is asked: files, commands, questions, plans.")
+def _who(brief: PersonaBrief, name: str, words: _Words) -> str:
+    lines = [words.who.replace("%name%", name), brief.purpose or words.purpose]
     if brief.language:
-        lines.append(f"You speak {brief.language}, unless {{USER_NAME}} asks for another language.")
+        lines.append(words.language.replace("%language%", brief.language))
     return "\n".join(lines)
 
 
-def _tone(brief: PersonaBrief, glyph: str) -> str:
-    return f"{glyph} {brief.tone}" if brief.tone else f"{glyph} A calm voice: few words, each with its weight."
+def _rules(brief: PersonaBrief, words: _Words) -> str:
+    return "\n".join(f"- {rule}" for rule in _listed(brief.rules) or words.rules)
 
 
-def _rules(brief: PersonaBrief) -> str:
-    rules = _listed(brief.rules) or ["Begin with the answer.", "Say what is not known; invent nothing."]
-    return "\n".join(f"- {rule}" for rule in rules)
-
-
-def _examples(brief: PersonaBrief) -> str:
+def _examples(brief: PersonaBrief, words: _Words) -> str:
     examples = _listed(brief.examples)
-    return "\n".join(f"« {example} »" for example in examples) if examples else "Plain Markdown; code in fences."
+    return "\n".join(f"« {example} »" for example in examples) if examples else words.examples
 
 
 def _listed(text: str) -> list[str]:

@@ -28,6 +28,8 @@ PLACEHOLDER = "{USER_NAME}"
 PROJECT_FOLDER = Path(".ragforge") / "personas"
 MAX_BYTES = 1024 * 1024
 """Of a file that is used as a persona: what is larger fits no prompt, and would be sent with every message."""
+MAX_FILES = 500
+"""Of one folder: a repository could hold any number, and all of them are looked at for each message."""
 LISTED_REMARKS = 50
 
 SHIPPED = (
@@ -182,7 +184,7 @@ def _files(folder: Path) -> Iterator[Path]:
         paths = sorted(path for path in folder.iterdir() if path.name.endswith(SUFFIX) and path.name[0] != ".")
     except OSError:
         return
-    yield from (path for path in paths if path.is_file())
+    yield from (path for path in paths[:MAX_FILES] if path.is_file())
 
 
 def _read(path: Path, origin: PersonaOrigin) -> Persona:

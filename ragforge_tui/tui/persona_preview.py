@@ -16,8 +16,8 @@ from ragforge_tui.text import plain_text
 from ragforge_tui.tui.inks import ink
 
 DEFAULT_GLYPH = "✶"
-MAX_LINES = 2_000
-MAX_COLUMNS = 1_000
+MAX_LINES = 600
+MAX_COLUMNS = 500
 ORIGINS = {"own": "yours", "project": "from this folder", "shipped": "shipped"}
 _MARKUP = re.compile(r"<!--.*?-->|<[^<>]*+>")
 

@@ -37,6 +37,17 @@ def test_add_show_remove_restore(bare: Cli, home: Path, name: str) -> None:
     assert bare.ok("personas", "restore").out == f"Restored {name}.\n"
 
 
+def test_create_from_one_line(bare: Cli) -> None:
+    made = bare.ok("personas", "create", "Vega | bleu | français | Relit le SQL", "--json").json
+    assert (made["name"], made["color"], made["language"]) == ("Vega", "blue", "français")
+    shown = bare.ok("personas", "show", "vega").out
+    assert "Tu es **Vega**" in shown
+    assert "{USER_NAME} appelle Vega" in shown
+    assert bare.run("personas", "create", "vega").code == 1
+    assert bare.run("personas", "create", " | blue").code == 1
+    assert bare.run("personas", "create", "../x").code == 1
+
+
 def test_a_projects_one_is_listed_and_hidden_ones_are_said(bare: Cli) -> None:
     folder = bare.workspace / ".ragforge" / "personas"
     folder.mkdir(parents=True)
