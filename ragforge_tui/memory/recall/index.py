@@ -90,14 +90,21 @@ class ConversationIndex:
         ended: datetime | None = None,
         embedding: npt.NDArray[np.float32] | None = None,
     ) -> None:
-        """Add a turn or replace it; without `embedding` its vector is unknown until `set_embedding`."""
-        language = language_of(text)
+        """Add a turn or replace it; a text without `embedding` has no vector until `set_embedding`."""
         with self._lock:
+            known = self._entries.get(turn_index)
+            if known is not None and (known.text, known.timestamp) == (text, timestamp):
+                # Loaded again. Taking terms out of long postings is slow, and there is nothing to change.
+                self._ended[turn_index] = (ended or timestamp).timestamp()
+                self._sittings = None
+                if embedding is not None:
+                    self._put_vector(turn_index, embedding)
+                return
             self._make_room(turn_index)
+            language = language_of(text)
             if language:
                 self._languages[language] += 1
             entry = _Entry(text, timestamp, language or self._main_language())
-            known = self._entries.get(turn_index)
             if known is not None:
                 entry.facts = known.facts
             self._entries[turn_index] = entry
