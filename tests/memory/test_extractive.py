@@ -226,9 +226,10 @@ def parts() -> list[Summary]:
 def test_summaries_are_joined_in_the_order_of_the_turns() -> None:
     draft = extract_over(parts())
     assert draft.conversation_summary == (
-        "Turns 1–3: Retries wait 3 seconds. Turns 4–6: Tokens are masked in text.py. Turns 7–9: Tests take 2 minutes."
+        "Turns 1–3: Retries wait 3 seconds. The limit is 5. Turns 4–6: Tokens are masked in text.py. Turns 7–9: Tests "
+        "take 2 minutes."
     )
-    assert [f.text for f in draft.key_findings] == ["The limit is 5."]
+    assert [f.turns for f in draft.key_findings] == [[1], [1], [4], [7]]
     assert draft.topics[0].name == "Retries"
     assert draft.files_mentioned[0] == "README.md"
     assert "Edited `app1.py`" in draft.actions_summary

@@ -205,6 +205,7 @@ def _findings(spoken: list[_Said], said: Phrases) -> list[Finding]:
             one.score <= (least if len(chosen) >= _MIN_FINDINGS else 0)
             or _is_list(one.text)
             or one.text.endswith(("?", "？"))
+            or (one.person and _ASKS.search(one.text))
             or any(alike(one.text, other.text) for other in chosen)
         ):
             continue

@@ -32,16 +32,18 @@ def extract_over(children: Sequence[Summary], *, language: str = "") -> Draft:
     weigh = weights([finding.text for child in children for finding in child.key_findings] or texts, language)
     chosen: list[Finding] = []
     course = []
-    for stretch in _stretches(children):
+    stretches = _stretches(children)
+    room = PART_CHARS // len(stretches) - 2
+    for stretch in stretches:
         first, last = stretch[0].start_turn_index, stretch[-1].end_turn_index
-        best = _best_findings(stretch, weigh, language, 1, chosen)
-        text = best[0].text if best else stretch[0].conversation_summary
-        course.append((said.turns.format(first, last) if last > first else said.turn.format(first), text))
-        chosen += best
-    room = PART_CHARS // len(course) - 16
+        label = said.turns.format(first, last) if last > first else said.turn.format(first)
+        told = _told(_best_findings(stretch, weigh, language, MAX_FINDINGS, chosen), room - len(label) - 2)
+        text = " ".join(ended(finding.text) for finding in told) or stretch[0].conversation_summary
+        course.append(ended(f"{label}: {compress(text, room - len(label) - 2)}"))
+        chosen += told
     rest = _best_findings(children, weigh, language, MAX_FINDINGS, chosen)
     draft = Draft(
-        conversation_summary=" ".join(ended(f"{label}: {compress(text, room)}") for label, text in course),
+        conversation_summary=" ".join(course),
         actions_summary=_acts([child.actions_summary for child in children], said, PART_CHARS),
         key_findings=sorted(rest or chosen, key=lambda f: f.turns),
         files_mentioned=joined_files(children),
@@ -49,6 +51,15 @@ def extract_over(children: Sequence[Summary], *, language: str = "") -> Draft:
         made_by=EXTRACTIVE,
     )
     return limited(draft)
+
+
+def _told(findings: Sequence[Finding], room: int) -> list[Finding]:
+    """Of findings, the best first, those that fit whole into `room` characters, the best one always; by turn."""
+    told: list[Finding] = []
+    for finding in findings:
+        if not told or sum(len(one.text) + 2 for one in (*told, finding)) <= room:
+            told.append(finding)
+    return sorted(told, key=lambda finding: finding.turns)
 
 
 def _stretches(children: Sequence[Summary]) -> list[Sequence[Summary]]:
