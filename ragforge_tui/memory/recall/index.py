@@ -21,15 +21,13 @@ from ragforge_tui.memory.language import date_words, language_of
 from ragforge_tui.memory.recall import scoring, terms
 from ragforge_tui.memory.recall.postings import Postings
 from ragforge_tui.memory.recall.scoring import WEIGHTS, Floats
+from ragforge_tui.memory.recall.vectors import TurnVectors
 from ragforge_tui.models import Summary
 
 SITTING_GAP_SECONDS = 3_600
 """Silence after which the next turn begins another sitting."""
-POOL_WEIGHT = 0.5
-"""Of the neighbours' vectors beside a turn's own in the pooled view."""
 CONTEXT_WEIGHT = 0.5
 """Of the words of what a question refers to, beside its own."""
-TINY = 1e-6
 _FIRST_ROWS = 64
 
 
@@ -72,9 +70,7 @@ class ConversationIndex:
         self._body_lengths = np.zeros(self._size, np.float32)
         self._fact_lengths = np.zeros(self._size, np.float32)
         self._date_lengths = np.zeros(self._size, np.float32)
-        self._vectors: Floats | None = None
-        self._has_vector = np.zeros(self._size, bool)
-        self._pool_norms: Floats | None = None
+        self._vectors = TurnVectors(self._size)
         self._sittings: npt.NDArray[np.int64] | None = None
         self._summaries: list[Summary] = []
         self._summary_vectors: dict[str, Floats] = {}
@@ -98,7 +94,7 @@ class ConversationIndex:
                 self._ended[turn_index] = (ended or timestamp).timestamp()
                 self._sittings = None
                 if embedding is not None:
-                    self._put_vector(turn_index, embedding)
+                    self._vectors.put(turn_index, embedding)
                 return
             self._make_room(turn_index)
             language = language_of(text)
@@ -116,13 +112,13 @@ class ConversationIndex:
             self._date_lengths[turn_index] = self._dates.put(turn_index, date)
             self._put_facts(turn_index, entry)
             self._sittings = None
-            self._put_vector(turn_index, embedding)
+            self._vectors.put(turn_index, embedding)
 
     def set_embedding(self, turn_index: int, vector: npt.NDArray[np.float32]) -> None:
         """Set a turn's vector, of length one; nothing happens for a turn that is not here."""
         with self._lock:
             if turn_index in self._entries:
-                self._put_vector(turn_index, vector)
+                self._vectors.put(turn_index, vector)
 
     def set_facts(self, facts: Mapping[int, Sequence[str]]) -> None:
         """Set what summaries found in turns; turns not named keep theirs."""
@@ -196,7 +192,7 @@ class ConversationIndex:
     def without_vector(self) -> list[int]:
         """Turns whose vector is unknown."""
         with self._lock:
-            return [int(row) for row in np.flatnonzero(self._present & ~self._has_vector)]
+            return [int(row) for row in np.flatnonzero(self._present & ~self._vectors.known)]
 
     def rank(
         self,
@@ -232,10 +228,7 @@ class ConversationIndex:
     def vector(self, turn_index: int) -> Floats | None:
         """A turn's vector, None when it is unknown."""
         with self._lock:
-            if self._vectors is None or turn_index not in self._entries or not self._has_vector[turn_index]:
-                return None
-            vector: Floats = self._vectors[turn_index]
-            return vector
+            return self._vectors.get(turn_index) if turn_index in self._entries else None
 
     def facts(self, turn_index: int) -> tuple[str, ...]:
         """What summaries found in a turn."""
@@ -270,13 +263,8 @@ class ConversationIndex:
             "window": self._window_view(words),
             "sitting": self._sitting_view(words, sittings),
         }
-        if vector is not None and self._vectors is not None:
-            # Not BLAS, whose threads wait for each other on a busy machine: this takes 1 ms at 10 000 turns, always.
-            dots: Floats = np.einsum("ij,j->i", self._vectors, vector.astype(np.float32))
-            norms = self._norms()
-            pooled = scoring.neighbours(dots, POOL_WEIGHT) / norms
-            views["cosine"] = _filled(dots, self._has_vector)
-            views["pooled"] = _filled(pooled, norms > TINY)
+        if vector is not None:
+            views |= self._vectors.views(vector)
         prior = self._summary_prior(query, vector)
         if prior is not None:
             views["summaries"] = prior
@@ -369,42 +357,9 @@ class ConversationIndex:
             self._sittings = np.cumsum(begins)
         return self._sittings
 
-    def _norms(self) -> Floats:
-        """Lengths of the pooled vectors, from products of neighbours."""
-        if self._pool_norms is None:
-            assert self._vectors is not None
-            pooled = self._vectors.copy()
-            pooled[1:] += POOL_WEIGHT * self._vectors[:-1]
-            pooled[:-1] += POOL_WEIGHT * self._vectors[1:]
-            self._pool_norms = np.maximum(np.linalg.norm(pooled, axis=1), TINY).astype(np.float32)
-        return self._pool_norms
-
     def _put_facts(self, turn_index: int, entry: _Entry) -> None:
         found = [term for fact in entry.facts for term in terms.terms(fact, entry.language)]
         self._fact_lengths[turn_index] = self._facts.put(turn_index, found)
-
-    def _put_vector(self, turn_index: int, vector: Floats | None) -> None:
-        if vector is None:
-            if self._vectors is not None and self._has_vector[turn_index]:
-                self._vectors[turn_index] = 0
-            self._has_vector[turn_index] = False
-        else:
-            if self._vectors is None:
-                self._vectors = np.zeros((self._size, len(vector)), np.float32)
-            self._vectors[turn_index] = vector
-            self._has_vector[turn_index] = True
-        self._update_norms(turn_index)
-
-    def _update_norms(self, turn_index: int) -> None:
-        if self._pool_norms is None or self._vectors is None:
-            return
-        for row in range(max(turn_index - 1, 0), min(turn_index + 2, self._size)):
-            pooled = self._vectors[row].copy()
-            if row > 0:
-                pooled += POOL_WEIGHT * self._vectors[row - 1]
-            if row + 1 < self._size:
-                pooled += POOL_WEIGHT * self._vectors[row + 1]
-            self._pool_norms[row] = max(float(np.linalg.norm(pooled)), TINY)
 
     def _make_room(self, turn_index: int) -> None:
         if turn_index < self._size:
@@ -421,20 +376,11 @@ class ConversationIndex:
             "_has_vector",
         ):
             setattr(self, name, np.pad(getattr(self, name), (0, more)))
-        if self._vectors is not None:
-            self._vectors = np.pad(self._vectors, ((0, more), (0, 0)))
-        self._pool_norms = None
+        self._vectors.grow(self._size)
         self._sittings = None
 
     def _main_language(self) -> str:
         return self._languages.most_common(1)[0][0] if self._languages else ""
-
-
-def _filled(values: Floats, known: npt.NDArray[np.bool_]) -> Floats:
-    """Values with the mean of the known ones where they are not known: neither for nor against those turns."""
-    if known.any() and not known.all():
-        values = np.where(known, values, values[known].mean())
-    return values
 
 
 def summary_text(summary: Summary) -> str:

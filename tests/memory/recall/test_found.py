@@ -1,0 +1,187 @@
+"""What recall finds, on both backends: in other conversations, among summaries, by likeness, as the settings say."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from ragforge_tui.graph import Store
+from ragforge_tui.llm import count_tokens
+from ragforge_tui.models import Conversation, Finding, Summary, now
+from tests.support.meaning import FakeEmbedder
+from tests.support.recalling import MORNING, first_messages, recall_of, said, talked
+from tests.support.records import conversation
+
+
+async def elsewhere(store: Store, **fields: Any) -> Conversation:
+    """A stored and indexed conversation about zebras."""
+    talk = (("Tell me of the zebra farm.", "It keeps forty zebras."), ("Where?", "Near the lake."))
+    c = await talked(store, talk, **{"title": "Zebras", **fields})
+    await recall_of(store, c, FakeEmbedder()).load()
+    return c
+
+
+async def asked(store: Store, **settings: Any) -> Any:
+    here = await talked(store)
+    recall = recall_of(store, here, FakeEmbedder(), **settings)
+    await recall.load()
+    return await recall.recall("How many zebras does the farm keep?")
+
+
+async def test_others_are_found_and_named(store: Store) -> None:
+    c = await elsewhere(store)
+    found = await asked(store)
+    foreign = [turn for turn in found.turns if not turn.own]
+    assert (foreign[0].conversation_id, foreign[0].title, foreign[0].turn_index) == (c.uuid, "Zebras", 1)
+    assert "# 6 May 2024, another conversation: Zebras\n[t1] > Tell me of the zebra farm." in found.text
+    assert found.source_of(foreign[0]) == "> Tell me of the zebra farm.\nIt keeps forty zebras."
+
+
+@pytest.mark.parametrize(
+    ("fields", "settings", "seen"),
+    [
+        ({}, {}, True),
+        ({}, {"scope": "none"}, False),
+        ({"workspace": "/elsewhere"}, {}, False),
+        ({"workspace": "/elsewhere"}, {"scope": "all"}, True),
+        ({"private": True}, {"scope": "all"}, False),
+        ({"status": "deleted", "deleted_at": MORNING}, {"scope": "all"}, False),
+        ({"status": "archived"}, {}, True),
+    ],
+)
+async def test_scope(store: Store, fields: dict[str, Any], settings: dict[str, Any], seen: bool) -> None:
+    hidden = {name: fields[name] for name in ("status", "deleted_at") if name in fields}
+    c = await elsewhere(store, **{name: value for name, value in fields.items() if name not in hidden})
+    if hidden:
+        await store.update_conversation(c.uuid, **hidden)
+    found = await asked(store, **settings)
+    assert any("zebras" in turn.text for turn in found.turns) == seen
+
+
+async def test_others_have_a_share_while_this_conversation_needs_the_room(store: Store) -> None:
+    talk = [(f"What of zebra number {n}?", f"The zebra {n} of the farm is well. " * 6) for n in range(20)]
+    c = await talked(store, talk, title="Zebras")
+    await recall_of(store, c, FakeEmbedder()).load()
+    here = await talked(store, [(f"Is zebra {n} here?", f"Zebra {n} is not at this place. " * 6) for n in range(20)])
+    for share in (0.0, 0.4):
+        recall = recall_of(store, here, FakeEmbedder(), other_conversations_share=share)
+        await recall.load()
+        found = await recall.recall("zebra of the farm", max_tokens=500)
+        foreign = sum(count_tokens(turn.text) for turn in found.turns if not turn.own)
+        assert foreign <= share * 500
+        assert bool(foreign) == bool(share)
+        assert [turn for turn in found.turns if turn.own]
+    only = await recall.recall("zebra of the farm", max_tokens=500, own=False)
+    assert not any(turn.own for turn in only.turns)
+    assert only.tokens > 250
+
+
+async def test_what_has_nothing_to_do_with_it_stays_out(store: Store) -> None:
+    await elsewhere(store)
+    here = await store.create_conversation(conversation(workspace="/w"))
+    recall = recall_of(store, here)
+    await recall.load()
+    assert (await recall.recall("Compile the kernel module")).turns == []
+    assert (await recall.recall("and the?")).turns == []
+
+
+async def test_private_conversations_recall_others_but_are_never_recalled(store: Store) -> None:
+    open_one = await elsewhere(store)
+    secret = await elsewhere(store, private=True, title="Secret")
+    recall = recall_of(store, secret, FakeEmbedder())
+    await recall.load()
+    found = await recall.recall("zebra farm")
+    assert {turn.conversation_id for turn in found.turns if not turn.own} <= {open_one.uuid}
+    other = recall_of(store, open_one, FakeEmbedder())
+    await other.load()
+    assert "Secret" not in (await other.recall("zebra farm")).text
+
+
+def summary(c: Conversation, first: int, last: int, text: str, **fields: Any) -> Summary:
+    made = Summary(
+        uuid=f"{c.uuid}-{first}-{last}",
+        conversation_id=c.uuid,
+        level=1,
+        conversation_summary=text,
+        start_turn_index=first,
+        end_turn_index=last,
+        turn_count=last - first + 1,
+        created_at=now(),
+    )
+    return msgspec.structs.replace(made, **fields)
+
+
+async def test_facts_and_summaries_are_found(store: Store) -> None:
+    c = await talked(store)
+    recall = recall_of(store, c)
+    await recall.load()
+    finding = Finding(text="PostgreSQL was chosen", turns=[2, 77])
+    summaries = [
+        summary(c, 1, 3, "They chose the eastern harbour and a blue sloop.", key_findings=[finding]),
+        summary(c, 4, 6, "They talked about a violin teacher."),
+    ]
+    await recall.summaries_changed(summaries)
+    assert "PostgreSQL was chosen" in (await first_messages(store, c))[1]["key"]
+    assert 2 in said(await recall.recall("Which PostgreSQL release was chosen?", max_tokens=35))
+    found = await recall.recall("Which violin teacher?", exclude_summaries=["no such"])
+    assert [one.summary.uuid for one in found.summaries] == [summaries[1].uuid]
+    assert (await recall.recall("Which violin teacher?", exclude_summaries=[summaries[1].uuid])).summaries == []
+    assert (await recall.recall("Which violin teacher?", summaries=False)).summaries == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"min_score": -1.0, "recency_boost": 0.0}, ["L3", "new", "old"]),
+        ({"min_score": -1.0, "recency_boost": 0.0, "level_boost": {1: 1.0}}, ["new", "old", "L3"]),
+        ({"min_score": -1.0, "recency_boost": 1.0, "recency_decay_days": 30.0}, ["new", "L3", "old"]),
+        ({"min_score": -1.0, "max_summaries": 1, "recency_boost": 0.0}, ["L3"]),
+        ({"min_score": -1.0, "max_summaries": 0}, []),
+        ({"min_score": 1.0, "recency_boost": 0.0}, ["L3", "new", "old"]),
+    ],
+)
+async def test_summaries_are_ranked_by_the_settings(
+    store: Store, settings: dict[str, Any], expected: list[str]
+) -> None:
+    c = await store.create_conversation(conversation(workspace="/w"))
+    recall = recall_of(store, c, **settings)
+    await recall.load()
+    text, moment = "About the violin.", now()
+    made = [
+        summary(c, 1, 2, text, uuid="new", created_at=moment),
+        summary(c, 3, 4, text, uuid="old", created_at=moment - timedelta(days=400)),
+        summary(c, 1, 4, text, uuid="L3", level=3, created_at=moment - timedelta(days=30)),
+    ]
+    await recall.summaries_changed(made)
+    assert [one.summary.uuid for one in (await recall.recall("violin")).summaries] == expected
+
+
+async def test_similar_conversations_by_their_summaries(store: Store) -> None:
+    summaries = {
+        "a": "The zebra farm and its fences.",
+        "b": "A zebra farm with fences.",
+        "c": "Compiler warnings in the parser.",
+        "d": "The zebra farm and its fences.",
+        "e": "The zebra farm and its fences.",
+    }
+    made = {}
+    for name, text in summaries.items():
+        made[name] = await store.create_conversation(
+            conversation(title=name, workspace="/w", summary=text, private=name == "d")
+        )
+        await recall_of(store, made[name], FakeEmbedder()).load()
+    await store.update_conversation(made["e"].uuid, status="deleted", deleted_at=now())
+    found = await store.similar_conversations(made["a"].uuid, limit=10, min_score=0.5)
+    assert [one.conversation.title for one in found] == ["b"]
+    assert 0.5 < found[0].score < 1
+    assert [s.conversation.title for s in await store.similar_conversations(made["a"].uuid, min_score=-1)] == ["b", "c"]
+    assert await store.similar_conversations(made["a"].uuid, min_score=-1, workspace="/elsewhere") == []
+    assert len(await store.similar_conversations(made["a"].uuid, min_score=-1, limit=1)) == 1
+    # A summary that changed gets a new vector.
+    await store.update_conversation(made["c"].uuid, summary="The zebra farm and its fences.")
+    await recall_of(store, made["c"], FakeEmbedder()).load()
+    [best, *_] = await store.similar_conversations(made["a"].uuid)
+    assert (best.conversation.title, round(best.score, 3)) == ("c", 1.0)

@@ -1,0 +1,244 @@
+"""What recall keeps, on both backends: keys, sittings and vectors, caught up with, changed to another model."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from ragforge_tui.errors import ModelError
+from ragforge_tui.graph import Store
+from ragforge_tui.llm import count_tokens
+from ragforge_tui.memory.recall import catch_up, reembed
+from tests.support.meaning import FakeEmbedder
+from tests.support.recalling import MORNING, TALK, first_messages, hold, recall_of, said, talked
+from tests.support.records import conversation, message, one_turn, rows_of
+from tests.support.sizes import DIMENSION
+
+
+async def test_an_import_gets_keys_sittings_and_vectors(store: Store) -> None:
+    c, embedder = await talked(store), FakeEmbedder()
+    recall = recall_of(store, c, embedder)
+    await recall.load()
+    rows = await first_messages(store, c)
+    assert [row["sitting"] for row in rows] == [1, 1, 1, 2, 2, 2]
+    assert {row["model"] for row in rows} == {"fake"}
+    assert rows[1]["text"] == "> And the boat?\nA blue sloop."
+    assert rows[1]["key"].startswith("2024-05-06 6 May 2024 Monday\n> Which harbour")
+    assert "onion soup" in rows[1]["key"]
+    sittings = await store.graph.query_readonly(
+        "MATCH (:Conversation)-[:HAS_SITTING]->(s:Sitting) RETURN s.ordinal AS n, s.text AS text ORDER BY n"
+    )
+    assert [row["n"] for row in sittings] == [1, 2]
+    assert "onion soup" in sittings[0]["text"]
+    found = await recall.recall("Who teaches the violin?", max_tokens=60)
+    assert 5 in said(found)
+    assert found.tokens == count_tokens(found.text) <= 60
+    again = FakeEmbedder()
+    fresh = recall_of(store, c, again)
+    await fresh.load()
+    assert again.texts == []
+    assert fresh.index.without_vector() == []
+    assert [one.turn_index for one in fresh.index.rank("violin", np.ones(DIMENSION, np.float32))] == [
+        one.turn_index for one in recall.index.rank("violin", np.ones(DIMENSION, np.float32))
+    ]
+
+
+async def test_turns_are_taken_in_as_they_end(store: Store) -> None:
+    c = await store.create_conversation(conversation(workspace="/w"))
+    recall = recall_of(store, c, FakeEmbedder())
+    await recall.load()
+    await hold(store, recall, c, "Where do lanterns hang?", "Over the harbour gate.")
+    await hold(store, recall, c, "How many?", "Seven.")
+    first, second = await first_messages(store, c)
+    assert "Seven." in first["key"]
+    assert "lanterns" in second["key"]
+    assert {first["model"], second["model"]} == {"fake"}
+    found = await recall.recall("How many lanterns hang over the gate?")
+    assert said(found) == [1, 2]
+    assert said(await recall.recall("How many lanterns hang over the gate?", exclude=[2])) == [1]
+    assert found.text == "\n".join(
+        [
+            f"# {found.turns[0].date.day} {found.turns[0].date:%B %Y}",
+            "[t1] > Where do lanterns hang?\nOver the harbour gate.",
+            "[t2] > How many?\nSeven.",
+        ]
+    )
+
+
+async def test_a_turn_answered_anew_loses_its_old_vector(store: Store) -> None:
+    c, embedder = await talked(store), FakeEmbedder()
+    recall = recall_of(store, c, embedder)
+    await recall.load()
+    await store.supersede(c.uuid, 6)
+    await store.add_message(message(c.uuid, role="assistant", turn_index=6, content="Sleep well, captain."))
+    [turn] = await store.turns(c.uuid, start=6, end=7)
+    embedder.texts.clear()
+    await recall.turn_stored(turn)
+    assert embedder.texts == ["> Good night.\nSleep well, captain."]
+    assert "captain" in (await first_messages(store, c))[4]["key"]
+    assert "Good night!" not in recall.index.turn_text(6)
+
+
+async def test_what_a_crash_left_is_caught_up_with(store: Store) -> None:
+    c, embedder = await talked(store), FakeEmbedder()
+    embedder.broken = True
+    recall = recall_of(store, c, embedder)
+    await recall.load()
+    assert len(recall.index.without_vector()) == len(TALK)
+    assert 5 in said(await recall.recall("violin teacher", max_tokens=40))
+    # Turns another process wrote meanwhile, and one that nobody indexed.
+    await one_turn(store, c.uuid, "An unseen turn about orchards.", "Apples.")
+    embedder.broken = False
+    await hold(store, recall, c, "And pears?", "Later.")
+    rows = await first_messages(store, c)
+    assert "Apples" in rows[6]["key"]
+    assert "pears" in rows[6]["key"]
+    assert {row["model"] for row in rows} == {"fake"}
+    assert recall.index.without_vector() == []
+
+
+async def test_two_processes_keep_one_conversation(store: Store) -> None:
+    c = await talked(store)
+    one, other = recall_of(store, c, FakeEmbedder()), recall_of(store, c, FakeEmbedder())
+    await asyncio.gather(one.load(), other.load())
+    await asyncio.gather(*(hold(store, r, c, f"Question {n}?", "Answer.") for n, r in enumerate((one, other))))
+    await asyncio.gather(one.load(), other.load())
+    assert one.index.turns == other.index.turns == 8
+    rows = await first_messages(store, c)
+    assert all(row["model"] == "fake" and row["sitting"] for row in rows)
+    assert "Question" in rows[7]["key"]
+    ordinals = await store.graph.query_readonly("MATCH (s:Sitting) RETURN s.ordinal AS n ORDER BY n")
+    assert len(ordinals) == len({row["n"] for row in ordinals})
+
+
+async def test_conversations_nobody_opens_are_caught_up_with(store: Store) -> None:
+    imported, opened = await talked(store), await talked(store, title="Opened")
+    gone = await talked(store, status="deleted", deleted_at=MORNING)
+    assert set(await store.conversations_without_keys()) == {imported.uuid, opened.uuid}
+    await catch_up(store, FakeEmbedder(), leave=[opened.uuid])
+    rows = await first_messages(store, imported)
+    assert all(row["model"] == "fake" and row["sitting"] for row in rows)
+    for c in (opened, gone):
+        assert all(row["sitting"] is None for row in await first_messages(store, c))
+    assert await store.conversations_without_keys() == [opened.uuid]
+    embedder = FakeEmbedder()
+    await catch_up(store, embedder)
+    assert len(embedder.texts) == len(TALK)
+    assert await store.conversations_without_keys() == []
+    await catch_up(store, None)
+
+
+async def test_only_what_was_said_there_is_indexed(store: Store) -> None:
+    c = await store.create_conversation(conversation(workspace="/w"))
+    recall = recall_of(store, c)
+    await recall.load()
+    await hold(store, recall, c, "Hello", "Hello!")
+    await recall.recall("Hello")
+    [row] = await first_messages(store, c)
+    assert row["text"] == "> Hello\nHello!"
+
+
+async def test_a_branch_finds_what_it_shares_and_leaves_its_keys_alone(store: Store) -> None:
+    parent = await talked(store)
+    await recall_of(store, parent, FakeEmbedder()).load()
+    before = await first_messages(store, parent)
+    branch = await store.create_conversation(
+        conversation(workspace="/w", branch_of=parent.uuid, branch_turn=3, next_turn=4)
+    )
+    recall = recall_of(store, branch, FakeEmbedder())
+    await recall.load()
+    assert recall.index.turns == 3
+    await hold(store, recall, branch, "What went into the soup again?", "Onions.")
+    found = await recall.recall("onion soup recipe with butter")
+    assert said(found) == [1, 2, 3, 4]
+    assert all(turn.own for turn in found.turns)
+    assert await first_messages(store, parent) == before
+    assert "onion soup" in (await first_messages(store, branch))[0]["key"]
+
+
+async def test_vectors_of_another_model_are_not_mixed_until_reembedded(store: Store) -> None:
+    c = await talked(store)
+    await recall_of(store, c, FakeEmbedder("first")).load()
+    second = FakeEmbedder("second")
+    recall = recall_of(store, c, second)
+    await recall.load()
+    assert "graph reembed" in recall.reason
+    assert second.texts == []
+    found = await recall.recall("violin teacher")
+    assert (found.reason, second.texts) == (recall.reason, [])
+    assert 5 in said(found)
+    progress: list[tuple[int, int]] = []
+    assert await reembed(store, second, lambda done, total: progress.append((done, total))) == len(TALK)
+    assert progress[0] == (0, len(TALK))
+    assert progress[-1] == (len(TALK), len(TALK))
+    assert {row["model"] for row in await first_messages(store, c)} == {"second"}
+    after = recall_of(store, c, FakeEmbedder("second"))
+    await after.load()
+    assert after.reason == ""
+    assert after.index.without_vector() == []
+    # A chat that still runs with the old model stores nothing any more.
+    late = recall_of(store, c, FakeEmbedder("first"))
+    await late.load()
+    await hold(store, late, c, "One more.", "Yes.")
+    assert (await first_messages(store, c))[-1]["model"] is None
+
+
+async def test_reembedding_goes_on_where_it_was_cut_short(store: Store) -> None:
+    c = await talked(store)
+    await recall_of(store, c, FakeEmbedder("first")).load()
+    second = FakeEmbedder("second")
+
+    def cut_short(done: int, total: int) -> None:
+        second.broken = done > 0
+
+    talk = [(f"Question {n}?", f"Answer {n}.") for n in range(70)]
+    more = await talked(store, talk)
+    await recall_of(store, more, FakeEmbedder("first")).load()
+    with pytest.raises(ModelError, match="go"):
+        await reembed(store, second, cut_short)
+    second.broken = False
+    second.texts.clear()
+    left = await store.count_without_vector("second")
+    assert 0 < left < len(TALK) + len(talk)
+    assert await reembed(store, second, lambda done, total: None) == left
+    assert await store.count_without_vector("second") == 0
+
+
+async def test_a_model_of_another_dimension_gets_new_indexes(store: Store) -> None:
+    c = await talked(store)
+    await recall_of(store, c, FakeEmbedder()).load()
+    wide = FakeEmbedder("wide", DIMENSION * 2)
+    recall = recall_of(store, c, wide)
+    await recall.load()
+    assert str(DIMENSION * 2) in recall.reason
+    try:
+        await reembed(store, wide, lambda done, total: None)
+        other = await talked(store, title="Other")
+        found = await store.turns_elsewhere(
+            ["violin"], (await wide.embed(["violin"]))[0], "wide", own=[other.uuid], workspace=None
+        )
+        assert {len(turn.vector) for turn in found if turn.vector is not None} == {DIMENSION * 2}
+    finally:
+        await store.change_embedding_model("fake", DIMENSION)
+
+
+async def test_a_model_that_fails_takes_nobodys_place(store: Store) -> None:
+    c = await talked(store)
+    await recall_of(store, c, FakeEmbedder("first")).load()
+    broken = FakeEmbedder("broken")
+    broken.broken = True
+    with pytest.raises(ModelError):
+        await reembed(store, broken, lambda done, total: None)
+    assert await store.embedding_model() == ("first", DIMENSION)
+
+
+async def test_without_an_embedder_words_decide(store: Store) -> None:
+    c = await talked(store)
+    recall = recall_of(store, c, None)
+    await recall.load()
+    found = await recall.recall("Who teaches violin on Tuesdays?", max_tokens=40)
+    assert (said(found), found.reason) == ([5], "")
+    assert await rows_of(store.graph, "MATCH (m:Message) WHERE m.embedding IS NOT NULL RETURN m.uuid") == 0
+    assert (await store.embedding_model())[0] == ""
