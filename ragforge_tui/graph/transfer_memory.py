@@ -155,10 +155,12 @@ async def _personas(tx: AsyncManagedTransaction, uuid: str) -> list[PersonaText]
 
 
 async def _system_texts(tx: AsyncManagedTransaction, uuid: str) -> list[SystemText]:
+    """Of the conversation and of those whose turns it shares: what their requests held is exported, too."""
+    segments = await segments_of(tx, uuid, 1, _ALL_TURNS)
     result = await tx.run(
-        "MATCH (:Conversation {uuid: $uuid})-[:BEGINS_WITH]->(t:SystemText) "
+        "UNWIND $ids AS id MATCH (:Conversation {uuid: id})-[:BEGINS_WITH]->(t:SystemText) "
         "RETURN DISTINCT t.uuid AS uuid, t.digest AS digest, t.text AS text ORDER BY t.digest",
-        uuid=uuid,
+        ids=[uuid, *(segment.conversation_id for segment in segments if segment.conversation_id != uuid)],
     )
     return [SystemText(**dict(record)) async for record in result]
 

@@ -61,18 +61,13 @@ async def _fitting(tx: AsyncManagedTransaction, page: list[Summary]) -> list[Sum
     """Those that go on where the summaries of their conversation and level end, over ones that are there."""
     result = await tx.run(
         "UNWIND $ids AS id MATCH (s:Summary {conversation_id: id}) "
-        "RETURN s.uuid AS uuid, id, s.level AS level, s.end_turn_index AS end",
+        "RETURN id, s.level AS level, max(s.end_turn_index) AS end",
         ids=sorted({summary.conversation_id for summary in page}),
     )
-    rows = [dict(record) async for record in result]
-    known = {row["uuid"] for row in rows}
-    below = {uuid for summary in page for uuid in summary.parent_summaries} - known
-    result = await tx.run("UNWIND $ids AS id MATCH (s:Summary {uuid: id}) RETURN id", ids=sorted(below))
-    known |= {record["id"] async for record in result}
-    ends: dict[tuple[str, int], int] = {}
-    for row in rows:
-        key = (row["id"], row["level"])
-        ends[key] = max(ends.get(key, 0), row["end"])
+    ends = {(record["id"], record["level"]): record["end"] async for record in result}
+    asked = {uuid for summary in page for uuid in (summary.uuid, *summary.parent_summaries)}
+    result = await tx.run("UNWIND $ids AS id MATCH (s:Summary {uuid: id}) RETURN id", ids=sorted(asked))
+    known = {record["id"] async for record in result}
     fresh: list[Summary] = []
     for summary in page:
         key = (summary.conversation_id, summary.level)

@@ -57,6 +57,7 @@ async def test_a_branch_brings_the_summaries_of_the_turns_it_shares(store: Store
     await talk(store, child.uuid, "another way", ("b.py", "read"))
     whole_root, whole_child = to_json(await store.export(root)), to_json(await store.export(child.uuid))
     assert len(from_json(whole_child).memory.summaries) == 3
+    assert len(from_json(whole_child).memory.system_texts) == 1
     await store.purge(child.uuid)
     await store.purge(root)
     await store.import_(from_json(whole_child))

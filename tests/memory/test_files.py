@@ -132,6 +132,7 @@ def test_temporary_and_generated_ones_are_left_out(tmp_path: Path) -> None:
         "package-lock.json",
         "tmp/scratch.py",
         "a.pyc",
+        "out/conv-d703385e-38ca-40de-a775-c1e45ca98220.md",
         "x.gen",
         "secret/plan.txt",
         "vendor/lib.py",
