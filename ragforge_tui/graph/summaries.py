@@ -43,6 +43,8 @@ _COMPUTED = ("key_findings", "topics", "parent")
 _FIELDS = tuple(name for name in Summary.__struct_fields__ if name not in _COMPUTED)
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
 _SUMMARY = projection("s", (*_FIELDS, "key_findings", "topics"))
+_TEXTS = ("conversation_summary", "actions_summary", "files_mentioned", "tools_used")
+_OUTLINE = projection("s", (*(name for name in _FIELDS if name not in _TEXTS), "topics"))
 
 
 class Lineage(msgspec.Struct, frozen=True):
@@ -57,20 +59,36 @@ class Summaries:
 
     _graph: Graph
 
-    async def summaries(self, conversation_id: str) -> list[Summary]:
+    async def summaries(self, conversation_id: str, *, texts: bool = True) -> list[Summary]:
         """All summaries a conversation has, a branch those of its shared turns too; by level, then in order.
+
+        Args:
+            conversation_id: Which.
+            texts: False leaves out what they say, which is most of them: ranges, topics and sizes are there.
 
         Raises:
             NotFoundError: There is no such conversation.
         """
 
         async def work(tx: AsyncManagedTransaction) -> list[Summary] | None:
-            return await _visible(tx, conversation_id)
+            return await _visible(tx, conversation_id, _SUMMARY if texts else _OUTLINE)
 
         found: list[Summary] | None = await self._graph.read(work)
         if found is None:
             raise NotFoundError(f"There is no conversation {conversation_id!r}.")
         return found
+
+    async def summaries_by_id(self, uuids: Sequence[str]) -> list[Summary]:
+        """The summaries of these ids that there are, in the order of the turns; who summarises them is not said."""
+
+        async def work(tx: AsyncManagedTransaction) -> list[Summary]:
+            result = await tx.run(
+                f"UNWIND $ids AS id MATCH (s:Summary {{uuid: id}}) RETURN {_SUMMARY} AS s ORDER BY s.start_turn_index",
+                ids=list(uuids),
+            )
+            return [_summary_from(record["s"]) async for record in result]
+
+        return await self._graph.read(work)
 
     async def turn_sizes(self, conversation_id: str, *, start: int) -> list[TurnSize]:
         """How much was said in each turn from `start` on, in order.
@@ -189,14 +207,14 @@ def _finished(messages: list[dict[str, Any]], *, is_last: bool) -> bool:
     return end is not None and end["role"] == "assistant" and (end["state"] != "complete" or not end["calls"])
 
 
-async def _visible(tx: AsyncManagedTransaction, conversation_id: str) -> list[Summary] | None:
+async def _visible(tx: AsyncManagedTransaction, conversation_id: str, fields: str = _OUTLINE) -> list[Summary] | None:
     """The summaries a conversation has, None when there is no such conversation."""
     lineage = await _lineage(tx, conversation_id)
     if not lineage:
         return None
     result = await tx.run(
         "UNWIND $rows AS row MATCH (s:Summary {conversation_id: row.id}) WHERE s.end_turn_index <= row.last "
-        f"RETURN {_SUMMARY} AS s ORDER BY s.level, s.start_turn_index",
+        f"RETURN {fields} AS s ORDER BY s.level, s.start_turn_index",
         rows=[{"id": part.conversation_id, "last": part.last_turn} for part in lineage],
     )
     found = [_summary_from(record["s"]) async for record in result]
@@ -218,7 +236,7 @@ async def _lineage(tx: AsyncManagedTransaction, conversation_id: str) -> list[Li
 
 
 def _summary_from(properties: Any) -> Summary:
-    fields = given(properties, _FIELDS)
+    fields = {"conversation_summary": "", **given(properties, _FIELDS)}
     return Summary(
         **fields,
         key_findings=[finding_from(text) for text in properties.get("key_findings") or []],

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ragforge_tui.config import SummarizationSettings
-from ragforge_tui.graph.summary_tree import TurnSize, chosen_end, text_size
+from ragforge_tui.graph.summary_tree import TurnSize, chosen_end
 from ragforge_tui.models import Summary
 
 MIN_CHILDREN = 2
@@ -54,7 +54,7 @@ def next_due(summaries: Sequence[Summary], sizes: Sequence[TurnSize], settings: 
     """The next summary to make, the highest level first; None when nothing is due.
 
     Args:
-        summaries: All of the conversation, as `Store.summaries` gives them.
+        summaries: All of the conversation, as `Store.summaries` gives them; what they say is not looked at.
         sizes: The turns, at least those after the last one covered.
         settings: When something is due.
     """
@@ -84,7 +84,7 @@ def pending(summaries: Sequence[Summary], sizes: Sequence[TurnSize], settings: S
             Pending(
                 level=level + 1,
                 turns=max(0, MIN_CHILDREN + 1 - len(waiting)),
-                chars=max(0, settings.level_chars - sum(map(text_size, waiting))),
+                chars=max(0, settings.level_chars - sum(s.summary_char_count for s in waiting)),
             )
         )
     return found
@@ -148,7 +148,7 @@ def _due_over(summaries: Sequence[Summary], level: int, settings: SummarizationS
     waiting = _waiting(summaries, level)
     chars = 0
     for count, summary in enumerate(waiting, 1):
-        chars += text_size(summary)
+        chars += summary.summary_char_count
         if count > MIN_CHILDREN and chars >= settings.level_chars:
             children = waiting[: count - 1]
             return Due(

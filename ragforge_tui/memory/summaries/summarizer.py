@@ -112,7 +112,7 @@ class Summarizer:
         return pending(tree, sizes, self._settings)
 
     async def _state(self, conversation_id: str) -> tuple[list[Summary], list[TurnSize]]:
-        tree = await self._store.summaries(conversation_id)
+        tree = await self._store.summaries(conversation_id, texts=False)
         return tree, await self._store.turn_sizes(conversation_id, start=chosen_end(tree, 1) + 1)
 
     async def _until_done(self, conversation_id: str, made: list[Summary]) -> None:
@@ -167,24 +167,25 @@ class Summarizer:
         return await asyncio.to_thread(extract, turns, language=language, known_topics=names), tools
 
     async def _over_summaries(self, conversation_id: str, due: Due) -> tuple[Draft, list[str]]:
-        tools = list(dict.fromkeys(tool for child in due.children for tool in child.tools_used))[:MAX_TOOLS]
-        language = language_of("\n".join(child.conversation_summary for child in due.children))
+        children = await self._store.summaries_by_id([child.uuid for child in due.children])
+        tools = list(dict.fromkeys(tool for child in children for tool in child.tools_used))[:MAX_TOOLS]
+        language = language_of("\n".join(child.conversation_summary for child in children))
         known = await self._known_topics(conversation_id)
         if self._model is not None:
             messages = await asyncio.to_thread(
                 prompt.over_summaries,
-                due.children,
+                children,
                 language=language,
                 window=self._model.context_window,
                 known_topics=known,
             )
-            cited = sorted({turn for child in due.children for f in child.key_findings for turn in f.turns})
+            cited = sorted({turn for child in children for f in child.key_findings for turn in f.turns})
             cited = cited or list(range(due.start, due.end + 1))
             if draft := await self._asked(self._model, messages, cited, acted=bool(tools)):
-                files = [*joined_files(due.children), *draft.files_mentioned]
+                files = [*joined_files(children), *draft.files_mentioned]
                 draft.files_mentioned = list(dict.fromkeys(files))[:MAX_FILES]
                 return draft, tools
-        draft = await asyncio.to_thread(extract_over, due.children, language=language)
+        draft = await asyncio.to_thread(extract_over, children, language=language)
         draft.links = same_forms([*known, *(topic.name for topic in draft.topics)])
         return draft, tools
 
@@ -237,13 +238,14 @@ class Summarizer:
             self._emit(TopicsChanged(conversation_id=conversation_id, topics=changed))
 
     async def _refresh(self, conversation_id: str) -> str:
-        tree = await self._store.summaries(conversation_id)
+        tree = await self._store.summaries(conversation_id, texts=False)
+        top = await self._store.summaries_by_id([summary.uuid for summary in frontier(tree)])
         _, last = await self._store.turn_range(conversation_id)
         first = max(chosen_end(tree, 1) + 1, last - _RECENT_TURNS + 1)
         recent = await self._store.turns(conversation_id, start=first, end=last + 1)
         begun = await self._store.turns(conversation_id, start=1, end=2)
         goal = next((m.content for turn in begun for m in turn.messages if m.role == "user"), "")
-        text = await self._conversation_text(frontier(tree), recent, goal)
+        text = await self._conversation_text(top, recent, goal)
         if text:
             changed = await self._store.set_conversation_summary(conversation_id, text)
             self._emit(ConversationChanged(conversation=changed))
