@@ -59,18 +59,56 @@ class SummaryElsewhere(msgspec.Struct, kw_only=True):
     vector: npt.NDArray[np.float32] | None
 
 
+class Others(msgspec.Struct, frozen=True):
+    """Conversations that may be recalled from.
+
+    Attributes:
+        turns: How many they have together; None when nobody counted.
+    """
+
+    scope: Scope
+    turns: int | None
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are none."""
+        return self.scope.named is not None and not self.scope.named
+
+
 class Elsewhere(Searching, Summaries):
     """What `Store` does for recall of other conversations."""
 
+    async def others_of(self, own: Sequence[str], workspace: str | None) -> Others:
+        """The conversations that may be recalled from.
+
+        Args:
+            own: Conversations that do not count as others.
+            workspace: Only conversations of this folder; None: all.
+        """
+        if workspace is None:
+            return Others((await self._scope("", None)).without(own), None)
+
+        async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
+            result = await tx.run(
+                "MATCH (c:Conversation {workspace: $workspace}) WHERE c.status <> 'deleted' "
+                "AND NOT coalesce(c.private, false) AND NOT c.uuid IN $own "
+                "RETURN c.uuid AS uuid, c.next_turn - 1 AS turns",
+                workspace=workspace,
+                own=list(own),
+            )
+            return [dict(record) async for record in result]
+
+        rows = await self._graph.read(work)
+        return Others(Scope([row["uuid"] for row in rows], []), sum(row["turns"] for row in rows))
+
     async def turns_elsewhere(
         self,
+        others: Others,
         words: Sequence[str],
         vector: npt.NDArray[np.float32] | None,
         model: str,
         *,
-        own: Sequence[str],
-        workspace: str | None,
-        limit: int = 100,
+        limit: int = 50,
         turns: Ranges | None = None,
     ) -> list[TurnElsewhere]:
         """Turns of other conversations by words or meaning, at most `limit` by each, in no order.
@@ -78,20 +116,18 @@ class Elsewhere(Searching, Summaries):
         Args:
             vector: The question's; None to go by words alone.
             model: What `vector` was made by; vectors of other models are not compared.
-            own: Conversations that do not count as others.
-            workspace: Only conversations of this folder; None: all.
             turns: Only these: by conversation, ranges of turns with both ends included.
         """
-        scope = await self._other_scope(own, workspace, turns)
-        if scope.named is not None and not scope.named:
+        if turns is not None:
+            others = Others(Scope([uuid for uuid in turns if others.scope.allows(uuid)], []), others.turns)
+        if others.empty:
             return []
 
-        def wanted(row: Match) -> bool:
-            return turns is None or any(first <= row.turn_index <= last for first, last in turns.get(row.id, ()))
-
+        wanted = None if turns is None else _within(turns)
+        scope = others.scope
         legs = [self._matches(words, scope, props, limit, wanted) for props in MESSAGE_LEX.values()] if words else []
         if vector is not None:
-            legs.append(self._nearest("Message", vector, model, scope, limit, wanted))
+            legs.append(self._nearest("Message", vector, model, others, limit, wanted))
         found = await asyncio.gather(*legs)
         scores: dict[str, float] = {}
         for rows in found[: len(MESSAGE_LEX)] if words else []:
@@ -101,67 +137,49 @@ class Elsewhere(Searching, Summaries):
 
     async def summaries_elsewhere(
         self,
+        others: Others,
         words: Sequence[str],
         vector: npt.NDArray[np.float32] | None,
         model: str,
         *,
-        own: Sequence[str],
-        workspace: str | None,
         limit: int = 20,
     ) -> list[SummaryElsewhere]:
         """Summaries of other conversations by meaning, or by words when there is no vector; in no order."""
-        scope = await self._other_scope(own, workspace, None)
-        if scope.named is not None and not scope.named:
+        if others.empty:
             return []
         if vector is not None:
-            rows = await self._nearest("Summary", vector, model, scope, limit)
+            rows = await self._nearest("Summary", vector, model, others, limit)
         elif words:
-            rows = await self._matches(words, scope, _SUMMARY_TEXT, limit, label="Summary")
+            rows = await self._matches(words, others.scope, _SUMMARY_TEXT, limit, label="Summary")
         else:
             rows = []
         return await self._read_summaries(rows, model)
-
-    async def _other_scope(self, own: Sequence[str], workspace: str | None, turns: Ranges | None) -> Scope:
-        scope = (await self._scope("", workspace)).without(own)
-        return scope if turns is None else Scope([uuid for uuid in turns if scope.allows(uuid)], [])
 
     async def _nearest(
         self,
         label: str,
         vector: npt.NDArray[np.float32],
         model: str,
-        scope: Scope,
+        others: Others,
         limit: int,
-        wanted: Callable[[Match], bool] = lambda row: True,
+        wanted: Callable[[Match], bool] | None = None,
     ) -> list[Match]:
         """The nodes in scope nearest to a vector."""
-        if scope.named is not None and await self._vectors_in(label, scope.named) <= EXACT_VECTORS:
-            rows = await self._exact(label, vector, model, scope.named)
-            return [row for row in rows if wanted(row)][:limit]
+        scope = others.scope
+        if scope.named is not None and others.turns is not None and others.turns <= EXACT_VECTORS:
+            # What may be left out afterwards must not have taken others' places.
+            rows = await self._exact(label, vector, model, scope.named, limit if wanted is None else EXACT_VECTORS)
+            return [row for row in rows if wanted is None or wanted(row)][:limit]
         depth = limit * 2
         while True:
             found = await self._from_index(label, vector, model, depth)
-            allowed = [row for row in found if row.id and scope.allows(row.id) and wanted(row)]
+            allowed = [row for row in found if row.id and scope.allows(row.id) and (wanted is None or wanted(row))]
             if len(allowed) >= limit or len(found) < depth or depth >= _DEEPEST:
                 return allowed[:limit]
             depth = min(depth * 5, _DEEPEST)
 
-    async def _vectors_in(self, label: str, conversations: Sequence[str]) -> int:
-        """About how many nodes of a kind these conversations have."""
-
-        async def work(tx: AsyncManagedTransaction) -> int:
-            result = await tx.run(
-                "UNWIND $ids AS id MATCH (c:Conversation {uuid: id}) RETURN sum(c.next_turn - 1) AS turns",
-                ids=list(conversations),
-            )
-            record = await result.single()
-            return int(record["turns"] or 0) if record else 0
-
-        found: int = await self._graph.read(work)
-        return found
-
     async def _exact(
-        self, label: str, vector: npt.NDArray[np.float32], model: str, conversations: Sequence[str]
+        self, label: str, vector: npt.NDArray[np.float32], model: str, conversations: Sequence[str], limit: int
     ) -> list[Match]:
         turn = "n.turn_index" if label == "Message" else "n.start_turn_index"
         cosine = self._graph.dialect.cosine("n.embedding", "$vector")
@@ -170,11 +188,12 @@ class Elsewhere(Searching, Summaries):
             result = await tx.run(
                 f"UNWIND $ids AS id MATCH (n:{label} {{conversation_id: id}}) "
                 "WHERE n.embed_model = $model AND n.embedding IS NOT NULL "
-                f"WITH n, {cosine} AS score ORDER BY score DESC LIMIT {EXACT_VECTORS} "
+                f"WITH n, {cosine} AS score ORDER BY score DESC LIMIT $limit "
                 f"RETURN n.uuid AS uuid, n.conversation_id AS id, {turn} AS turn_index, score",
                 ids=list(conversations),
                 model=model,
                 vector=vector.tolist(),
+                limit=limit,
             )
             return [Match(**dict(record)) async for record in result]
 
@@ -243,11 +262,9 @@ class Elsewhere(Searching, Summaries):
             return []
         facts = await self._summary_facts(wanted, model)
         found = []
-        for conversation_id in {row.id for row in rows}:
-            for summary in await self.summaries(conversation_id):
-                if summary.uuid in wanted and summary.uuid in facts:
-                    title, ended, vector = facts[summary.uuid]
-                    found.append(SummaryElsewhere(summary=summary, title=title, ended=ended, vector=vector))
+        for summary in await self.summaries_by_id(list(facts)):
+            title, ended, vector = facts[summary.uuid]
+            found.append(SummaryElsewhere(summary=summary, title=title, ended=ended, vector=vector))
         return found
 
     async def _summary_facts(
@@ -275,3 +292,8 @@ class Elsewhere(Searching, Summaries):
             )
             for row in await self._graph.read(work)
         }
+
+
+def _within(turns: Ranges) -> Callable[[Match], bool]:
+    """Whether a match is one of these turns."""
+    return lambda row: any(first <= row.turn_index <= last for first, last in turns.get(row.id, ()))

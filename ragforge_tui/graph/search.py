@@ -160,7 +160,7 @@ class Searching:
         scope: Scope,
         props: Sequence[str],
         limit: int,
-        wanted: Callable[[Match], bool] = lambda row: True,
+        wanted: Callable[[Match], bool] | None = None,
         *,
         label: str = "Message",
     ) -> list[Match]:
@@ -184,7 +184,7 @@ class Searching:
                 return [Match(**dict(record)) async for record in result]
 
             found = await self._graph.read(work)
-            allowed = [row for row in found if scope.allows(row.id) and wanted(row)]
+            allowed = [row for row in found if scope.allows(row.id) and (wanted is None or wanted(row))]
             if len(allowed) >= limit or len(found) < depth or depth >= _DEEPEST:
                 allowed.sort(key=lambda row: (-row.score, row.id, row.turn_index))
                 return allowed[:limit]

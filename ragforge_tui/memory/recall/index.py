@@ -373,7 +373,6 @@ class ConversationIndex:
             "_body_lengths",
             "_fact_lengths",
             "_date_lengths",
-            "_has_vector",
         ):
             setattr(self, name, np.pad(getattr(self, name), (0, more)))
         self._vectors.grow(self._size)

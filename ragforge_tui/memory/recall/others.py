@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ragforge_tui.config import RecallSettings
 from ragforge_tui.graph import Store
-from ragforge_tui.graph.elsewhere import SummaryElsewhere, TurnElsewhere
+from ragforge_tui.graph.elsewhere import Others, SummaryElsewhere, TurnElsewhere
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall import scoring, terms
 from ragforge_tui.memory.recall.pack import Candidate
@@ -25,7 +25,7 @@ from ragforge_tui.memory.recall.results import RecalledSummary
 Vector = npt.NDArray[np.float32]
 Ranges = Mapping[str, Sequence[tuple[int, int]]]
 
-CANDIDATES = 100
+CANDIDATES = 50
 """Turns asked of each index."""
 TRIED = 60
 """Of the turns of other conversations, how many are tried for room."""
@@ -59,9 +59,7 @@ async def turns_elsewhere(
     store: Store,
     question: Question,
     settings: RecallSettings,
-    *,
-    own: Sequence[str],
-    workspace: str,
+    others: Others,
     turns: Ranges | None = None,
 ) -> list[Fetched]:
     """Turns of other conversations that have to do with a question, best first.
@@ -69,16 +67,10 @@ async def turns_elsewhere(
     A turn that shares no word with it and is not similar either has nothing to do with it: unlike the turns of the
     conversation itself, those of others are not context by default.
     """
-    if settings.scope == "none" or not question.words:
+    if not question.words:
         return []
     found = await store.turns_elsewhere(
-        question.words,
-        question.vector,
-        question.model,
-        own=own,
-        workspace=workspace if settings.scope == "workspace" else None,
-        limit=CANDIDATES,
-        turns=turns,
+        others, question.words, question.vector, question.model, limit=CANDIDATES, turns=turns
     )
     return rank(found, question, settings.min_score)
 
@@ -117,20 +109,12 @@ async def summaries_elsewhere(
     store: Store,
     question: Question,
     settings: RecallSettings,
-    *,
-    own: Sequence[str],
-    workspace: str,
+    others: Others,
 ) -> list[RecalledSummary]:
     """Summaries of other conversations that are similar enough, best first."""
-    if settings.scope == "none" or not question.words or not settings.max_summaries:
+    if not question.words or not settings.max_summaries:
         return []
-    found = await store.summaries_elsewhere(
-        question.words,
-        question.vector,
-        question.model,
-        own=own,
-        workspace=workspace if settings.scope == "workspace" else None,
-    )
+    found = await store.summaries_elsewhere(others, question.words, question.vector, question.model)
     return [one for summary in found if (one := _summary(summary, question, settings)) is not None]
 
 

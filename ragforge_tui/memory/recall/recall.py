@@ -195,16 +195,14 @@ class Recall:
         """Turns and summaries of other conversations; nothing when the graph fails, which is logged."""
         if self._settings.recall.scope == "none" or not (turns or summaries):
             return [], []
-        own, workspace, settings = self._keeper.conversations, self._workspace, self._settings.recall
+        settings = self._settings.recall
+        workspace = self._workspace if settings.scope == "workspace" else None
         try:
             store = await self._store()
+            where = await store.others_of(self._keeper.conversations, workspace)
             fetched, known = await asyncio.gather(
-                turns_elsewhere(store, question, settings, own=own, workspace=workspace, turns=ranges)
-                if turns
-                else _nothing(),
-                summaries_elsewhere(store, question, settings, own=own, workspace=workspace)
-                if summaries
-                else _nothing(),
+                turns_elsewhere(store, question, settings, where, ranges) if turns else _nothing(),
+                summaries_elsewhere(store, question, settings, where) if summaries else _nothing(),
             )
         except GraphError as error:
             log.warning("other conversations not searched: %s", error)

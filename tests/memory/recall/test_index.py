@@ -130,6 +130,16 @@ def test_french_words_match_in_their_own_forms() -> None:
     assert best(built(texts), "quelle décision avions-nous prise ?")[0] == 3
 
 
+def test_many_turns_and_a_far_one() -> None:
+    index = built([f"talk {n}" for n in range(200)])
+    one = np.array([1, 0], np.float32)
+    index.set_embedding(3, one)
+    index.put(5_000, text="a violin", timestamp=BEGAN + timedelta(days=90), embedding=one)
+    assert best(index, "violin", vector=one)[0] == 5_000
+    assert len(best(index, "talk", vector=one)) == index.turns == 201
+    assert index.last == 5_000
+
+
 @pytest.mark.parametrize("query", ["", "???", "the and of", "\ud800", "x" * 10_000])
 def test_any_question_is_answered(query: str) -> None:
     assert len(best(built(["violin", "soup"]), query)) == 2

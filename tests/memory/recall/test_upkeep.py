@@ -217,7 +217,7 @@ async def test_a_model_of_another_dimension_gets_new_indexes(store: Store) -> No
         await reembed(store, wide, lambda done, total: None)
         other = await talked(store, title="Other")
         found = await store.turns_elsewhere(
-            ["violin"], (await wide.embed(["violin"]))[0], "wide", own=[other.uuid], workspace=None
+            await store.others_of([other.uuid], None), ["violin"], (await wide.embed(["violin"]))[0], "wide"
         )
         assert {len(turn.vector) for turn in found if turn.vector is not None} == {DIMENSION * 2}
     finally:
