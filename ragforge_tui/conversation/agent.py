@@ -93,7 +93,7 @@ class ConversationAgent:
         self._open: dict[str, Conversation] = {}
         self._user_name = ""
         self._leftovers: asyncio.Task[int] | None = None
-        self._purge: asyncio.Task[None] | None = None
+        self._chores: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> ConversationAgent:
         self.start()
@@ -127,18 +127,18 @@ class ConversationAgent:
         await self.exports.close()
         if self._leftovers is not None:
             await self._leftovers
-        if self._purge is not None:
-            self._purge.cancel()
-            await asyncio.gather(self._purge, return_exceptions=True)
+        if self._chores is not None:
+            self._chores.cancel()
+            await asyncio.gather(self._chores, return_exceptions=True)
         await self.toolbox.close()
         await self._model.close()
         await self._graph.close()
         self.recorder.close()
 
     async def _graph_came(self, store: Store) -> int:
-        """The graph can be reached: write in what waited, then, without holding anyone up, purge what is due."""
+        """The graph can be reached: write in what waited, then do what is due without holding anyone up."""
         left = await self.recorder.drain(store)
-        self._purge = asyncio.create_task(self._purge_expired(store))
+        self._chores = asyncio.create_task(self._do_chores(store, self.recorder.take_drained()))
         for conversation in self._open.values():
             conversation.memory.wake()
         return left
@@ -322,12 +322,17 @@ class ConversationAgent:
             await self.exports.removed(uuid)
         return purged
 
-    async def _purge_expired(self, store: Store) -> None:
-        """Purge what was deleted longer ago than undo reaches; what is left is found again at the next start."""
+    async def _do_chores(self, store: Store, drained: set[str]) -> None:
+        """Make what came out of the journal searchable, and purge what was deleted longer ago than undo reaches.
+
+        What is left undone is found again: turns when their conversation is opened, the rest at the next start.
+        """
         try:
+            for uuid in drained - set(self._open):
+                await self.memory.index(uuid)
             purged = [await self._purge_one(store, uuid) for uuid in await store.expired()]
         except GraphError as error:
-            log.warning("purge not finished: %s", error)
+            log.warning("chores not finished: %s", error)
         else:
             if any(purged):
                 log.info("purged %d deleted conversations", sum(purged))

@@ -60,6 +60,11 @@ class Recorder:
         self._pending = 0
         return 0
 
+    def take_drained(self) -> set[str]:
+        """Conversations that came out of the journal since this was last asked."""
+        drained, self._journal.touched = self._journal.touched, set()
+        return drained
+
     async def _store(self) -> Store | None:
         """The store, or None when records go to the journal."""
         if self._link is None or self._journaling:

@@ -16,6 +16,7 @@ from ragforge_tui.graph import Store
 from ragforge_tui.llm import ChatModel, choose_model, make_model, preload
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder
 from ragforge_tui.memory.history_source import HistorySource
+from ragforge_tui.memory.recall import Recall
 from ragforge_tui.tools.base import Tool
 from ragforge_tui.tools.memory import memory_tools
 
@@ -37,6 +38,7 @@ class SharedMemory:
         model: Callable[[], Awaitable[ChatModel]],
     ) -> None:
         self._settings = loaded.settings
+        self._store = store
         self._model = model
         self._summary_model: ChatModel | None = None
         self._warming: asyncio.Task[None] | None = None
@@ -50,6 +52,13 @@ class SharedMemory:
         """Begin to load the local embedding model, once: it takes seconds the first question should not wait for."""
         if self._warming is None and isinstance(self.embedder, LocalEmbedder):
             self._warming = asyncio.create_task(_load(self.embedder), name="embedder")
+
+    async def index(self, conversation_id: str) -> None:
+        """Make the turns of a conversation nobody has open searchable by their words."""
+        conversation = await (await self._store()).get_conversation(conversation_id)
+        settings = self._settings.agent.memory
+        recall = Recall(self._store, settings, None, conversation_id=conversation_id, workspace=conversation.workspace)
+        await recall.load()
 
     async def summary_model(self) -> ChatModel | None:
         """The model for summaries and titles: the configured one, else the one that answers; None for neither."""

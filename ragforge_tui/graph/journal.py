@@ -64,6 +64,8 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._file: io.BufferedWriter | None = None
+        self.touched: set[str] = set()
+        """Conversations whose turns were written in: what they are found by is not made yet."""
 
     def append(self, op: str, record: Any = None, **arguments: Any) -> None:
         """Keep one operation of the store, on disk when this returns.
@@ -169,6 +171,7 @@ class Journal:
             except (RagforgeError, msgspec.MsgspecError, TypeError, ValueError) as error:
                 log.warning("journal: a record of %s was refused: %s", path.name, error)
                 rejected.append(raw)
+        self.touched.update(conversation_id for conversation_id, _ in turns)
         _done(path, rejected)
         return written
 

@@ -26,7 +26,7 @@ from ragforge_tui.graph.records import (
     projection,
 )
 from ragforge_tui.models import Message, now
-from ragforge_tui.text import cut_middle, storable
+from ragforge_tui.text import storable
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

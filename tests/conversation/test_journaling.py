@@ -55,7 +55,12 @@ async def test_turns_go_to_the_journal_and_from_there_into_the_graph(loaded: Loa
         (call,) = turns[0].messages[1].tool_calls
         assert call.success is True
         assert call.result is not None
-        assert [hit.turn_index for hit in await (await back.store()).search("again")] == [2]
+        # The words of the answer are looked through soon after, in the background.
+        store = await back.store()
+        async with asyncio.timeout(30):
+            while not (hits := await store.search("again")):
+                await asyncio.sleep(0.05)
+        assert [hit.turn_index for hit in hits] == [2]
     async with ConversationAgent(loaded) as again:
         assert len(await (await again.load_conversation(conversation.record.uuid)).get_history()) == 2
 
