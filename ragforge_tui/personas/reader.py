@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from ragforge_tui.personas.luciform import Attribute, Luciform, Node, Severity, bare
+from ragforge_tui.personas.luciform import NO_CHILDREN, Attribute, Luciform, Node, Severity, bare
 
 MAX_DIAGNOSTICS = 1_000
 
@@ -26,6 +26,7 @@ _ATTRIBUTE = re.compile(r"([^\s<>/=\"']++)(\s*+=\s*+)?+")
 _SPACE = re.compile(r"\s*+")
 _ROW = re.compile(r"<++")
 _UNQUOTED = re.compile(r"[^\s<>\"']++")
+_LEAVES = frozenset({"text", "cdata", "comment"})
 _NO_NAME = frozenset("<>/=!?\"'&;,.:()[]{}+-*|\\`@#$%^~")
 
 
@@ -123,15 +124,18 @@ class _Reader:
             return
         del self._stack[level + 1 :]
         kept_here = list(self._stack[level].children)
+        if level == 0:
+            self._open.clear()
         for node in unclosed:
-            self._open[self._bare(node.name)].pop()
+            if level:
+                self._open[self._bare(node.name)].pop()
             self._note(node.start, "<{}> is never closed", node.name)
-            kept = 0
-            while kept < len(node.children) and node.children[kept].kind in ("text", "cdata", "comment"):
+            children, kept = node.children, 0
+            while kept < len(children) and children[kept].kind in _LEAVES:
                 kept += 1
             # The next unclosed one, the last of these, is emptied in its own turn.
-            kept_here.extend(node.children[kept:])
-            node.children = node.children[:kept]
+            kept_here.extend(children[kept:] if kept else children)
+            node.children = children[:kept] if kept else NO_CHILDREN
         self._stack[level].children = kept_here
 
     # -- tokens
