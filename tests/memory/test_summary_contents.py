@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragforge_tui.config import SummarizationSettings
-from ragforge_tui.events import ConversationChanged, Event
+from ragforge_tui.events import ConversationChanged, Event, SummaryFailed
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.summaries.plan import frontier
@@ -135,3 +135,18 @@ async def test_the_conversation_is_summarised_on_demand(graph: Graph) -> None:
     assert text.startswith("It is about retries. Done: nothing,")
     assert len(text) <= 500
     assert (await store.get_conversation(uuid)).summary == text
+
+
+@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+async def test_a_tree_that_does_not_fit_its_watermarks_is_given_up(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(9))
+    await Summarizer(store, SMALL, None, quiet).run_due(uuid)
+
+    async def damage(tx) -> None:  # type: ignore[no-untyped-def]  # tests need not import the driver
+        await tx.run("MATCH (s:Summary {conversation_id: $id, level: 1}) DETACH DELETE s", id=uuid)
+
+    await graph.write(damage)
+    events: list[Event] = []
+    assert await Summarizer(store, SMALL, None, events.append).run_due(uuid) == []
+    assert any(isinstance(event, SummaryFailed) for event in events)

@@ -46,6 +46,8 @@ ATTEMPTS = 2
 MAX_TOOLS = 20
 _KNOWN_TOPICS = 40
 _RECENT_TURNS = 20
+_MOST_REFUSED = 20
+"""In a row: others may be first that often, not more."""
 
 
 class Summarizer:
@@ -117,12 +119,17 @@ class Summarizer:
 
     async def _until_done(self, conversation_id: str, made: list[Summary]) -> None:
         tree, sizes = await self._state(conversation_id)
+        refused = 0
         while due := next_due(tree, sizes, self._settings):
             stored = await self._make(conversation_id, due, tree)
             if stored is None:
+                refused += 1
+                if refused > _MOST_REFUSED:
+                    raise GraphError(f"The summaries of {conversation_id} do not go on from turn {due.start}.")
                 # Somebody else was first: go on from what is there.
                 tree, sizes = await self._state(conversation_id)
                 continue
+            refused = 0
             made.append(stored)
             tree = frontier_marked([*tree, stored])
 
