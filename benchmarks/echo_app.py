@@ -88,14 +88,14 @@ class Chat(App[None]):
         """Type into the text area; fill the transcript."""
         self.query_one(TextArea).focus()
         if self._scene == "loaded":
-            turns = [_stored(index) for index in range(1, LOADED_TURNS + 1)]
+            turns = [stored_turn(index) for index in range(1, LOADED_TURNS + 1)]
             self._transcript.load(turns, first=1, last=LOADED_TURNS)
         if self._scene in STREAMS:
             self.run_worker(self._stream(STREAMS[self._scene]))
 
     async def _stream(self, piece: Callable[[int], str]) -> None:
         """Text at the given rate, a delta for each token, until the app ends."""
-        asked = _message("user", "Please write.", 0, 1)
+        asked = user_message(1)
         self._transcript.apply(TurnStarted(conversation_id=CONVERSATION, turn_index=1, message=asked))
         self._transcript.apply(MessageStarted(conversation_id=CONVERSATION, turn_index=1, message_id="m-1-1"))
         began, told, waiting, pieces = time.perf_counter(), 0, "", count()
@@ -124,7 +124,13 @@ def _message(role: Role, text: str, position: int, turn: int) -> Message:
     )
 
 
-def _stored(index: int) -> Turn:
+def user_message(turn: int) -> Message:
+    """What is asked in a turn that streams."""
+    return _message("user", "Please write.", 0, turn)
+
+
+def stored_turn(index: int) -> Turn:
+    """A turn of a long conversation."""
     answer = "".join(_mixed(number) for number in range(index % 4, index % 4 + 4))
     return Turn(
         turn_index=index,

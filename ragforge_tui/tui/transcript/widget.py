@@ -190,6 +190,11 @@ class Transcript(BlockWindow, can_focus=True):
 
     # Streaming
 
+    @property
+    def streaming(self) -> bool:
+        """Whether text has come that is not drawn yet."""
+        return self._timer is not None or self._drawing or bool(self._waiting)
+
     def _streamed(self) -> None:
         """A piece of text came."""
         self._waiting.update(block for block in self.document.changed if isinstance(block, TextBlock))
@@ -289,7 +294,7 @@ class Transcript(BlockWindow, can_focus=True):
             self.scroll_to(y=start)
         elif start + min(height, window) > top + window:
             self.scroll_to(y=start + min(height, window) - window)
-        self.refresh()
+        self.repaint()
 
     def action_activate(self) -> None:
         """Open or close the block the keyboard is at."""

@@ -7,12 +7,13 @@ person and the screen do with it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
-from textual.geometry import Size
-from textual.reactive import var
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.reactive import Reactive, var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -31,6 +32,24 @@ MARGIN = 2
 _USUAL_WIDTH = 80
 
 
+class Row(NamedTuple):
+    """What stands in one row of the window.
+
+    Attributes:
+        line: The line of a block, None below the last.
+        at: The number a selection knows it by.
+        marked: Whether the keyboard is at its block.
+    """
+
+    line: Line | None
+    at: int = -1
+    marked: bool = False
+
+
+_Painted = tuple[Row, "tuple[int, int] | None", Strip]
+"""A row, the span of it that is selected, and the strip that was made of both."""
+
+
 class BlockWindow(ScrollView):
     """The geometry and the drawing of a document's blocks.
 
@@ -38,6 +57,8 @@ class BlockWindow(ScrollView):
     """
 
     follow = var(True)
+    # The window's own size does not depend on how much there is to scroll: no layout of the screen for a new line.
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False, repaint=False)
 
     def __init__(
         self,
@@ -54,6 +75,9 @@ class BlockWindow(ScrollView):
         self._hold: tuple[Block, int] | None = None
         self._placing = False
         self._cursor: Block | None = None
+        self._rows: list[Row] = []
+        self._painted: dict[int, _Painted] = {}
+        self._painted_for: tuple[object, ...] = ()
 
     # Geometry
 
@@ -76,6 +100,7 @@ class BlockWindow(ScrollView):
     def _theme_changed(self, _: object) -> None:
         self._palette = None
         self._settle()
+        self.refresh()
 
     def on_resize(self) -> None:
         """Draw what is visible for the new width; what is read stays."""
@@ -104,7 +129,7 @@ class BlockWindow(ScrollView):
         finally:
             self._placing = False
         self.settled()
-        self.refresh()
+        self.repaint()
 
     def settled(self) -> None:
         """The window is where it belongs; for subclasses."""
@@ -166,9 +191,15 @@ class BlockWindow(ScrollView):
                     break
         self._hold = (blocks[position], offset if position == first else top - index.start(position))
 
+    def watch_virtual_size(self, size: Size) -> None:
+        """The scrollbar follows at once, since nothing is laid out."""
+        if self.is_mounted:
+            self._scroll_update(size)
+
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """The person scrolled, unless we did ourselves."""
-        super().watch_scroll_y(old_value, new_value)
+        """The person scrolled, unless we did ourselves. Which rows are drawn again is seen when it has settled."""
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.position = new_value
         if not self._placing and round(old_value) != round(new_value):
             self.follow = new_value >= self.max_scroll_y
             self._hold_at(round(new_value))
@@ -200,24 +231,77 @@ class BlockWindow(ScrollView):
 
     # Drawing
 
+    def repaint(self) -> None:
+        """Draw again the rows that show something else than before."""
+        before, self._rows = self._rows, self._visible_rows()
+        width = self.size.width
+        if len(before) != len(self._rows):
+            self.refresh()
+        elif changed := [y for y, row in enumerate(self._rows) if row != before[y]]:
+            self.refresh(*(Region(0, y, width, 1) for y in changed))
+
+    def _visible_rows(self) -> list[Row]:
+        height = self.scrollable_content_region.height
+        rows: list[Row] = []
+        if len(self._index):
+            width, palette, blocks = self._text_width, self.palette, self.document.blocks
+            position, offset = self._index.find(round(self.scroll_y))
+            while len(rows) < height and position < len(self._index):
+                block = blocks[position]
+                at, marked = block.serial * LINES_PER_BLOCK, block is self._cursor
+                lines = block.lines(width, palette)
+                for number in range(offset, min(len(lines), offset + height - len(rows))):
+                    rows.append(Row(lines[number], at + number, marked and number >= block.gap))
+                position, offset = position + 1, 0
+        return rows + [Row(None)] * (height - len(rows))
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows of a region; a row that was drawn before is taken from there, wherever it stood."""
+        styles = self.styles
+        if styles.gutter or styles.tint.a or self.opacity != 1.0:
+            return super().render_lines(crop)
+        rows = self._visible_rows()
+        base, width = self.rich_style, self.scrollable_content_region.width
+        filters, background = self.get_line_filters(), self.background_colors[1]
+        made_for = (base, width, self.palette, background)
+        known = self._painted if made_for == self._painted_for else {}
+        self._painted, self._painted_for = {}, made_for
+        blank = Strip.blank(width, base)
+        strips = [self._paint(row, known, base, width) if row.line is not None else blank for row in rows]
+        # Where the scrollbar would stand when there is something to scroll.
+        edge = Style(bgcolor=base.bgcolor)
+        blank = blank.adjust_cell_length(self.size.width, edge)
+        strips = [strip.adjust_cell_length(self.size.width, edge) for strip in strips]
+        strips = (strips + [blank] * (crop.bottom - len(strips)))[crop.y : crop.bottom]
+        for line_filter in filters:
+            strips = [strip.apply_filter(line_filter, background) for strip in strips]
+        if crop.column_span != (0, self.size.width):
+            strips = [strip.crop(*crop.column_span) for strip in strips]
+        return strips
+
     def render_line(self, y: int) -> Strip:
-        """One line of the window."""
-        width = self.scrollable_content_region.width
-        base = self.rich_style
-        line_number = round(self.scroll_y) + y
-        if line_number >= self._index.total:
+        """One row of the window."""
+        width, base = self.scrollable_content_region.width, self.rich_style
+        rows = self._visible_rows()
+        if y >= len(rows) or rows[y].line is None:
             return Strip.blank(width, base)
-        position, offset = self._index.find(line_number)
-        block = self.document.blocks[position]
-        lines = block.lines(self._text_width, self.palette)
-        if offset >= len(lines):
-            return Strip.blank(width, base)
-        at = block.serial * LINES_PER_BLOCK + offset
-        strip = self._with_margin(lines[offset], marked=block is self._cursor and offset >= block.gap)
+        return self._paint(rows[y], {}, base, width)
+
+    def _paint(self, row: Row, known: dict[int, _Painted], base: Style, width: int) -> Strip:
+        """The strip of a row that has a line."""
         selection = self.text_selection
-        if selection is not None and (span := selection.get_span(at)) is not None:
+        span = selection.get_span(row.at) if selection is not None else None
+        before = known.get(row.at)
+        if before is not None and before[0] == row and before[1] == span:
+            self._painted[row.at] = before
+            return before[2]
+        assert row.line is not None
+        strip = self._with_margin(row.line, marked=row.marked)
+        if span is not None:
             strip = self._with_selection(strip, *span)
-        return strip.crop_extend(0, width, None).apply_offsets(0, at).apply_style(base)
+        strip = strip.crop_extend(0, width, None).apply_offsets(0, row.at).apply_style(base)
+        self._painted[row.at] = (row, span, strip)
+        return strip
 
     def _with_margin(self, line: Line, *, marked: bool) -> Strip:
         margin = Segment("▎ " if marked else "  ", self.palette.cursor if marked else self.palette.text)
