@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragforge_tui.config import SummarizationSettings
-from ragforge_tui.events import ConversationChanged, Event, SummaryFailed
+from ragforge_tui.events import ConversationChanged, Event, SummaryCreated, SummaryFailed
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.summaries.plan import frontier
@@ -150,3 +150,26 @@ async def test_a_tree_that_does_not_fit_its_watermarks_is_given_up(graph: Graph)
     events: list[Event] = []
     assert await Summarizer(store, SMALL, None, events.append).run_due(uuid) == []
     assert any(isinstance(event, SummaryFailed) for event in events)
+
+
+@pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+async def test_who_comes_second_tells_what_is_there(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(6))
+    wide = SummarizationSettings(every_turns=6)
+
+    def write(messages: list[dict[str, Any]]) -> str:
+        return answer([1])
+
+    class Overtaken(WritingModel):
+        async def complete(self, messages: Any, *, max_tokens: int | None = None) -> Any:
+            if not self.requests:
+                await Summarizer(store, SMALL, None, quiet).run_due(uuid)
+            return await super().complete(messages, max_tokens=max_tokens)
+
+    events: list[Event] = []
+    assert await Summarizer(store, wide, Overtaken(write), events.append).run_due(uuid) == []
+    [first] = await store.summaries(uuid)
+    told = [event.summary for event in events if isinstance(event, SummaryCreated)]
+    assert [summary.uuid for summary in told] == [first.uuid]
+    assert (first.made_by, first.end_turn_index) == ("extractive", 3)

@@ -125,18 +125,18 @@ class Summarizer:
             if stored is None:
                 refused += 1
                 if refused > _MOST_REFUSED:
-                    raise GraphError(f"The summaries of {conversation_id} do not go on from turn {due.start}.")
-                # Somebody else was first: go on from what is there.
+                    what = f"The summaries of {conversation_id} do not go on from turn {due.start}."
+                    self._emit(_failed(_started(conversation_id, due), what))
+                    raise GraphError(what)
                 tree, sizes = await self._state(conversation_id)
+                await self._tell_others(conversation_id, tree, due)
                 continue
             refused = 0
             made.append(stored)
             tree = frontier_marked([*tree, stored])
 
     async def _make(self, conversation_id: str, due: Due, tree: Sequence[Summary]) -> Summary | None:
-        started = SummaryStarted(
-            conversation_id=conversation_id, level=due.level, start_turn_index=due.start, end_turn_index=due.end
-        )
+        started = _started(conversation_id, due)
         self._emit(started)
         try:
             draft, tools = await self._written(conversation_id, due, tree)
@@ -146,11 +146,15 @@ class Summarizer:
             reason = str(error) if isinstance(error, GraphError) else "It was cancelled."
             self._emit(_failed(started, reason))
             raise
-        if stored is None:
-            self._emit(_failed(started, "These turns are summarised already."))
-        else:
+        if stored is not None:
             self._emit(SummaryCreated(conversation_id=conversation_id, summary=stored))
         return stored
+
+    async def _tell_others(self, conversation_id: str, tree: Sequence[Summary], due: Due) -> None:
+        """Somebody else summarised these turns first: what is there instead of what was begun."""
+        there = [s.uuid for s in tree if s.level == due.level and s.start_turn_index <= due.start <= s.end_turn_index]
+        for summary in await self._store.summaries_by_id(there):
+            self._emit(SummaryCreated(conversation_id=conversation_id, summary=summary))
 
     async def _written(self, conversation_id: str, due: Due, tree: Sequence[Summary]) -> tuple[Draft, list[str]]:
         """What the summary says, and the tools its turns used."""
@@ -269,6 +273,12 @@ class Summarizer:
             if answer and not answer.startswith(("{", "[", "<<<")):
                 return cut(answer, PART_CHARS)
         return await asyncio.to_thread(extract_conversation, top, recent, goal=goal, language=language)
+
+
+def _started(conversation_id: str, due: Due) -> SummaryStarted:
+    return SummaryStarted(
+        conversation_id=conversation_id, level=due.level, start_turn_index=due.start, end_turn_index=due.end
+    )
 
 
 def _failed(started: SummaryStarted, reason: str) -> SummaryFailed:
