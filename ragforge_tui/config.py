@@ -171,7 +171,9 @@ class PersistenceSettings(_Section, frozen=True):
         Literal["graph", "hybrid"],
         Meta(description="Everything in the graph; hybrid (texts in files) is not available yet, which is said."),
     ] = "graph"
-    auto_save: Annotated[bool, Meta(description="Store every message the moment it exists.")] = True
+    auto_save: Annotated[bool, Meta(description="Store an answer's text while it streams; off: once it is whole.")] = (
+        True
+    )
 
 
 class ExportSettings(_Section, frozen=True):

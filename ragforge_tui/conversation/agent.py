@@ -32,10 +32,19 @@ from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.shared_memory import SharedMemory, settle
 from ragforge_tui.conversation.trust import Trust
 from ragforge_tui.errors import GraphError, NotFoundError
-from ragforge_tui.events import Event, GraphChanged, MessageFinished, ModelChanged, ToolCallFinished, TurnStarted
+from ragforge_tui.events import (
+    Event,
+    GraphChanged,
+    MessageFinished,
+    ModelChanged,
+    Notice,
+    ToolCallFinished,
+    TurnStarted,
+)
 from ragforge_tui.graph import Journal, Store
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.export_writer import ExportWriter
+from ragforge_tui.memory.persistence import differences
 from ragforge_tui.models import ConversationFilter, now
 from ragforge_tui.personas import Persona, PersonaLibrary, user_name
 from ragforge_tui.tools import Toolbox
@@ -62,7 +71,8 @@ class ConversationAgent:
         self.closing = False
         self._interactive = interactive
         self._subscribers: list[asyncio.Queue[Event]] = []
-        self.recorder = Recorder(Journal(state / "journal"))
+        memory = loaded.settings.agent.memory
+        self.recorder = Recorder(Journal(state / "journal"), auto_save=memory.persistence.auto_save)
         self._graph = GraphLink(loaded, self.emit, self._graph_came)
         self.recorder.attach(self._graph)
         self._model = ModelLink(loaded.settings.model, self.emit)
@@ -109,6 +119,8 @@ class ConversationAgent:
         self._graph.start()
         self._model.start()
         self._leftovers = asyncio.create_task(self.toolbox.end_leftovers())
+        for sentence in differences(self.settings.agent.memory):
+            self.emit(Notice(text=sentence, level="warning"))
 
     async def close(self, *, settle_seconds: float = SETTLE_SECONDS) -> None:
         """Stop what runs, store it as interrupted, let go of graph and model.
@@ -319,6 +331,7 @@ class ConversationAgent:
         """Remove a conversation and its exports; False when its branches still need it."""
         purged = await store.purge(uuid)
         if purged:
+            await asyncio.to_thread(self.recorder.forget, uuid)
             await self.exports.removed(uuid)
         return purged
 

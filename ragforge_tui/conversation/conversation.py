@@ -69,7 +69,7 @@ class Conversation:
         self.record = record
         self._agent = agent
         self._window = TurnWindow(record, turns, agent.store, agent.settings.agent.memory.max_context_chars)
-        self.memory = ConversationMemory(agent, record)
+        self.memory = ConversationMemory(agent, record, turns)
         self._active: Turn | None = None
         self._starting = False
         self._stop = asyncio.Event()

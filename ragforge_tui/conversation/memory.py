@@ -32,6 +32,7 @@ from ragforge_tui.models import Message, Summary, Turn
 
 if TYPE_CHECKING:
     from ragforge_tui.conversation.agent import ConversationAgent
+    from ragforge_tui.graph import Store
     from ragforge_tui.llm import ChatModel
 
 log = logging.getLogger(__name__)
@@ -51,12 +52,14 @@ class ConversationMemory:
 
     Args:
         record: The conversation, shared with whoever talks in it.
+        turns: Its newest turns, as read when it was opened.
     """
 
-    def __init__(self, agent: ConversationAgent, record: models.Conversation) -> None:
+    def __init__(self, agent: ConversationAgent, record: models.Conversation, turns: list[Turn]) -> None:
         self._agent = agent
         self._record = record
         self._settings = agent.settings.agent.memory
+        self._opening = list(turns)
         self.summaries: list[Summary] = []
         self.files = RecentFiles(agent.workspace, agent.settings.tools.ignore)
         self.recall = Recall(
@@ -200,14 +203,22 @@ class ConversationMemory:
         store = await self._agent.store()
         uuid = self._record.uuid
         self.summaries = await store.summaries(uuid)
-        files = await store.accessed_files(uuid)
-        await asyncio.to_thread(self.files.load, files)
+        await self._load_files(store)
         await self.recall.load()
         self._loaded.set()
         await self.recall.summaries_changed(self.summaries)
         self._caught_up = True
         if not self._talking():
             await self._summarise()
+
+    async def _load_files(self, store: Store) -> None:
+        """Files of earlier turns from the graph, those of the turns read at opening with what was mentioned in them."""
+        first = self._opening[0].turn_index if self._opening else self._record.next_turn
+        earlier = await store.accessed_files(self._record.uuid, before=first)
+        await asyncio.to_thread(self.files.load, earlier)
+        for turn in self._opening:
+            await asyncio.to_thread(self.files.note, turn)
+        self._opening.clear()
 
     def _talking(self) -> bool:
         """Whether a turn is under way: what is due can wait for its end, and a local model has one seat."""

@@ -31,7 +31,8 @@ class Recorder:
     taken meanwhile a new one.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, *, auto_save: bool = True) -> None:
+        self._auto_save = auto_save
         self._journal = journal
         self._link: GraphLink | None = None
         self._journaling = False
@@ -59,6 +60,13 @@ class Recorder:
         self._journaling = False
         self._pending = 0
         return 0
+
+    def forget(self, conversation_id: str) -> None:
+        """Drop what the journal holds of a conversation that was purged; blocks."""
+        try:
+            self._journal.forget(conversation_id)
+        except OSError as error:
+            log.warning("the journal still holds records of %s: %s", conversation_id, error)
 
     def take_drained(self) -> set[str]:
         """Conversations that came out of the journal since this was last asked."""
@@ -128,7 +136,12 @@ class Recorder:
         return stored
 
     async def checkpoint(self, message: Message, *, content: str, reasoning: str, lease_until: datetime) -> bool:
-        """Bring a streaming message up to date; False when somebody asked that its turn stop."""
+        """Bring a streaming message up to date; False when somebody asked that its turn stop.
+
+        Without auto-save only its lease is renewed: the text follows when the message is whole.
+        """
+        if not self._auto_save:
+            content = reasoning = ""
         go_on = await self._write(
             lambda store: store.checkpoint(message.uuid, content=content, reasoning=reasoning, lease_until=lease_until)
         )

@@ -190,6 +190,7 @@ class EngineService:
         if conversation is not None:
             for name, value in changes.items():
                 setattr(conversation.record, name, value)
+        self._agent.exports.turn_stored(record.uuid)
         return record
 
 

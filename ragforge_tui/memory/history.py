@@ -1,13 +1,12 @@
 """From stored turns to what a provider is sent: always a valid sequence of messages.
 
-Used by the turn loop, the context of a turn and the recall keys. A tool call is sent only with a result; what was lost in a crash is said to be lost, because
-providers refuse a call without its answer.
+Used by the turn loop, the context of a turn and the recall keys. A tool call is sent only with a result; what was lost
+in a crash is said to be lost, because providers refuse a call without its answer.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -80,31 +79,6 @@ def turn_messages(turn: Turn) -> list[ChatMessage]:
         elif message.content:
             sent.append({"role": message.role, "content": message.content})
     return sent
-
-
-def estimate_tokens(messages: Iterable[ChatMessage]) -> int:
-    """Tokens of a sequence at four characters each, the measure of `max_context_chars`."""
-    return sum(_characters(message) for message in messages) // 4 + 1
-
-
-def _characters(message: ChatMessage) -> int:
-    calls = message.get("tool_calls") or []
-    return len(message["content"]) + sum(
-        len(call["function"]["name"]) + len(call["function"]["arguments"]) for call in calls
-    )
-
-
-def newest_that_fit(turns: list[Turn], budget_tokens: int) -> list[ChatMessage]:
-    """The newest turns within the budget, oldest first; the last one always, whatever its size."""
-    chosen: list[list[ChatMessage]] = []
-    left = budget_tokens
-    for turn in reversed(turns):
-        sent = turn_messages(turn)
-        left -= estimate_tokens(sent)
-        if left < 0 and chosen:
-            break
-        chosen.append(sent)
-    return [message for sent in reversed(chosen) for message in sent]
 
 
 def without_graph(turns: list[Turn]) -> list[ChatMessage]:

@@ -19,9 +19,4 @@ def differences(settings: MemorySettings) -> list[str]:
             "agent.memory.persistence.type: hybrid is not available in this version; everything is kept in the graph. "
             f"Set it to graph.{files}"
         )
-    if not settings.persistence.auto_save:
-        found.append(
-            "agent.memory.persistence.auto_save: false has no effect; every message is stored the moment it exists. "
-            "`ragforge-chat delete ID --now` removes a conversation for good."
-        )
     return found

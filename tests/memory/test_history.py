@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from ragforge_tui.memory.history import (
     INTERRUPTED_MARK,
     UNKNOWN_OUTCOME,
-    newest_that_fit,
     turn_messages,
     valid_arguments,
     without_graph,
@@ -103,13 +102,6 @@ def turns(count: int) -> list[Turn]:
         Turn(turn_index=n, messages=[message("user", f"q{n}", turn=n), message("assistant", "a" * 400, turn=n)])
         for n in range(1, count + 1)
     ]
-
-
-def test_the_newest_turns_fit_the_budget_and_the_last_always_does() -> None:
-    sent = newest_that_fit(turns(10), 310)
-    assert [each["content"] for each in sent if each["role"] == "user"] == ["q8", "q9", "q10"]
-    assert [each["content"] for each in newest_that_fit(turns(3), 1) if each["role"] == "user"] == ["q3"]
-    assert newest_that_fit([], 100) == []
 
 
 def test_without_the_graph_ten_messages_go_whole_and_more_are_cut_in_the_middle() -> None:

@@ -10,9 +10,6 @@ def test_what_is_not_there_is_said() -> None:
     assert differences(MemorySettings()) == []
     (said,) = differences(MemorySettings(persistence=PersistenceSettings(type="hybrid")))
     assert "Set it to graph." in said and "export.enabled" in said
-    exporting = MemorySettings(
-        persistence=PersistenceSettings(type="hybrid", auto_save=False), export=ExportSettings(enabled=True)
-    )
-    said, other = differences(exporting)
+    exporting = MemorySettings(persistence=PersistenceSettings(type="hybrid"), export=ExportSettings(enabled=True))
+    (said,) = differences(exporting)
     assert "export.enabled" not in said
-    assert "auto_save: false has no effect" in other
