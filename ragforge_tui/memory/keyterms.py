@@ -57,7 +57,8 @@ _CHATTER_TEXT = (
     "words part parts second seconds minute minutes hour hours ago moment moments asks happening happened around "
     "forward life world idea ideas place example reason point être away once half done loading shape mark another "
     "worth write writes written wrote created create creates set sets run runs running ran exit status end ends "
-    "rest side number numbers word lance affiche autre autres "
+    "rest side number numbers word lance affiche autre autres myself yourself himself herself itself ourselves "
+    "themselves pic pics photo picture "
 )
 _CHATTER = frozenset(_CHATTER_TEXT.split())
 _DATES = frozenset(

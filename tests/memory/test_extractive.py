@@ -142,6 +142,8 @@ def test_code_says_of_itself_what_it_is() -> None:
         f"```\n{block}\n```\n\nAlso:\n- `x.py:3` import os\n- `y.py:4` import re"
     )
     assert statements(text) == "`src/text.py:7-9` `mask`: Replace what looks like a key."
+    silent = "`a.py:1-1`\n\n```\n     1\tx = 1\n```\n\n" + f"`src/text.py:7-9`\n\n```\n{block}\n```"
+    assert statements(silent) == "`src/text.py:7-9` `mask`: Replace what looks like a key."
     assert statements("```\na.py\nb.py\nc.py\nd.py\n```") == "a.py, b.py, c.py, …"
     assert statements("`git log`\n\n```\nabc Fix\n[Exit status 0.]\n```") == "`git log`: abc Fix"
     said = "Here is how the new version of it looks now:\n```py\nx = 1\n```\nIt is **faster** by half."

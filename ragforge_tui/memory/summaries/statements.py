@@ -28,6 +28,8 @@ _COMMENT = re.compile(
     r'"""\s*([^"]{8,}?)(?:"""|\Z)|/\*\*?\s*(.{8,}?)\*/|^[ \t]*(?:#|//)[ \t]*(\S[^\n]{8,})$', re.M | re.S
 )
 _LETTERS = re.compile(r"[^\W\d_]{2}")
+_NOTHING = "∅"
+"""Stands where a quoted piece of a file says nothing of itself, until its line is dropped."""
 _SAYS_ENOUGH = 6
 _LISTED = 3
 
@@ -41,6 +43,7 @@ def statements(text: str) -> str:
     if len(_MARKS.sub("", said).split()) >= _SAYS_ENOUGH:
         return said
     digest = plain(_COMMAND.sub(r"\1: ", _PLACE.sub(r"\1 ", FENCE.sub(_digest, own))))
+    digest = "\n".join(line for line in digest.splitlines() if not line.endswith(_NOTHING))
     return _without_headings(digest) or _without_headings(plain(text)) or plain(text)
 
 
@@ -62,6 +65,6 @@ def _digest(block: re.Match[str]) -> str:
     if name:
         return f"`{name[1]}`.\n"
     if lines != numbered:
-        return "\n"
+        return f"{_NOTHING}\n"
     shown = [" ".join(line.split()) for line in lines if _LETTERS.search(line) and not line.startswith("[Exit status")]
     return ", ".join(shown[:_LISTED]) + (f", {ELLIPSIS}" if len(shown) > _LISTED else "") + "\n"
