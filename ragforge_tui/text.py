@@ -65,6 +65,12 @@ def storable_value(value: Any) -> Any:
     return value
 
 
+def plain_length(text: str) -> int:
+    """How many characters at its start `plain_text` leaves as they are, whatever may follow them."""
+    match = _NEEDS_CLEANING.search(text)
+    return match.start() if match is not None else len(text)
+
+
 def plain_text(text: str) -> str:
     """Text that is safe on a terminal: no escape sequences, no controls but newline and tab, no bidi overrides.
 

@@ -5,7 +5,7 @@ Used for fences in Markdown and by tool calls. Pygments is imported at the first
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -53,14 +53,92 @@ def highlight(code: str, language: str, palette: Palette) -> list[Run]:
     lexer = _lexer(language.lower()) if language and len(code) <= _MAX_HIGHLIGHTED else None
     if lexer is None:
         return [(code, palette.text)]
+    return _styled(lexer.get_tokens(code), palette)
+
+
+def _styled(tokens: Iterable[tuple[object, str]], palette: Palette) -> list[Run]:
     styles: dict[object, Style] = {}
     runs: list[Run] = []
-    for kind, text in lexer.get_tokens(code):
+    for kind, text in tokens:
         style = styles.get(kind)
         if style is None:
             style = styles[kind] = _token_style(str(kind), palette)
         runs.append((text, style))
     return runs
+
+
+class GrowingCode:
+    """Code that comes line by line, each line highlighted once.
+
+    A lexer's state is kept from line to line. What it can only tell from several lines at once, such as a comment
+    over lines in some languages, may look plainer than in `highlight`.
+    """
+
+    def __init__(self, language: str, palette: Palette) -> None:
+        self._language = language
+        self._palette = palette
+        self._stack = ["root"]
+        lexer = _lexer(language.lower()) if language and language.lower() not in _DIFF_NAMES else None
+        self._lexer = lexer if lexer is not None and _is_plain(lexer) else None
+
+    def add(self, lines: str) -> list[Run]:
+        """The runs of further whole lines, cleaned."""
+        return self._runs(lines, self._stack)
+
+    def look(self, line: str) -> list[Run]:
+        """The runs of a line that is not complete."""
+        return self._runs(line, list(self._stack))
+
+    def _runs(self, text: str, stack: list[str]) -> list[Run]:
+        if self._lexer is None:
+            return highlight(text, self._language, self._palette)
+        return _styled(_lexed(self._lexer, text, stack), self._palette)
+
+
+def _is_plain(lexer: Any) -> bool:
+    """Whether a lexer is nothing but a table of states, so that it can be stopped between two lines."""
+    plain = import_module("pygments.lexer").RegexLexer
+    return isinstance(lexer, plain) and type(lexer).get_tokens_unprocessed is plain.get_tokens_unprocessed
+
+
+def _lexed(lexer: Any, text: str, stack: list[str]) -> Iterator[tuple[object, str]]:
+    """The tokens of a text; the loop of Pygments' `RegexLexer`, which does not give its stack of states away."""
+    states: dict[str, Any] = lexer._tokens
+    token_type = import_module("pygments.token")
+    at = 0
+    while at < len(text):
+        for matches, action, following in states[stack[-1]]:
+            match = matches(text, at)
+            if match is None:
+                continue
+            if type(action) is type(token_type.Text):
+                yield action, match.group()
+            elif action is not None:
+                yield from ((kind, part) for _, kind, part in action(lexer, match))
+            at = match.end()
+            _follow(stack, following)
+            break
+        else:
+            if text[at] == "\n":
+                stack[:] = ["root"]
+                yield token_type.Text, "\n"
+            else:
+                yield token_type.Error, text[at]
+            at += 1
+
+
+def _follow(stack: list[str], following: tuple[str, ...] | str | int | None) -> None:
+    """Go where a rule leads: back some states, to one, or to several."""
+    if isinstance(following, int):
+        del stack[following if abs(following) < len(stack) else 1 :]
+    elif following is not None:
+        for state in (following,) if isinstance(following, str) else following:
+            if state == "#push":
+                stack.append(stack[-1])
+            elif state != "#pop":
+                stack.append(state)
+            elif len(stack) > 1:
+                stack.pop()
 
 
 def _diff_run(line: str, palette: Palette) -> Run:
@@ -79,8 +157,12 @@ def code_lines(
     code: str, language: str, width: int, palette: Palette, *, prefix: Sequence[Run] | None = None
 ) -> list[Line]:
     """Code behind a thin bar; lines too long are folded at the last cell."""
+    return run_lines(highlight(clean(code).removesuffix("\n"), language, palette), width, palette, prefix=prefix)
+
+
+def run_lines(runs: Iterable[Run], width: int, palette: Palette, *, prefix: Sequence[Run] | None = None) -> list[Line]:
+    """Runs of code behind a thin bar."""
     bar = prefix if prefix is not None else [("  │ ", palette.faint)]
-    runs = highlight(clean(code).removesuffix("\n"), language, palette)
     # Every line of code is a first line: its bar is decoration as that of a folded rest is.
     return [line for part in _by_line(runs) for line in wrap(part, width, first=bar, rest=bar, hard=True)]
 

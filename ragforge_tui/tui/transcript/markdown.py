@@ -8,6 +8,7 @@ can run in a thread; markdown-it is imported at the first text, not before.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -168,6 +169,17 @@ def table_rows(unit: Unit, palette: Palette) -> list[list[list[Run]]] | None:
     if unit.ordinal is not None or not unit.tokens or unit.tokens[0].type != "table_open":
         return None
     return _Painter(unit.source, palette).cells(unit.tokens)
+
+
+_WAITS = re.compile(r"[`\[<]|~~|\*(?=\S)|(?<!\w)_(?=\S)")
+"""What may be the beginning of something that ends later."""
+
+
+def inline_runs(text: str, palette: Palette) -> tuple[list[Run], bool]:
+    """Text of a paragraph as runs, and whether what follows it cannot change how it looks."""
+    token = _parser().parseInline(text)[0]
+    waits = any(_WAITS.search(child.content) for child in token.children or () if child.type == "text")
+    return _Painter((), palette).inline(token, palette.text), not waits
 
 
 class _Painter:

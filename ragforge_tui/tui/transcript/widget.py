@@ -1,7 +1,7 @@
 """The transcript's widget: what the screen tells it, text that streams, cursor, folding and copying.
 
-Text that streams is drawn in a thread, with pauses, so that typing stays quick. Which lines are visible and how they
-are drawn is in `window.py`.
+Text that streams is drawn with pauses, and in a thread when there is much to draw, so that typing stays quick. Which
+lines are visible and how they are drawn is in `window.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -25,6 +25,9 @@ from ragforge_tui.tui.transcript.copying import code_of, text_between
 from ragforge_tui.tui.transcript.document import Shown
 from ragforge_tui.tui.transcript.index import LineIndex
 from ragforge_tui.tui.transcript.window import MARGIN, BlockWindow
+
+if TYPE_CHECKING:
+    from ragforge_tui.tui.transcript.stream import StreamedText
 
 _SHORTEST_PAUSE = 0.05
 _PAUSE_FACTOR = 3
@@ -215,15 +218,24 @@ class Transcript(BlockWindow, can_focus=True):
         if not blocks:
             self._sync()
             return
-        self._drawing = True
-        self.run_worker(self._draw_in_thread(blocks), group="transcript", exclusive=False, exit_on_error=True)
+        streams = [self._stream_of(block) for block in blocks]
+        if all(stream.light for stream in streams):
+            began = time.perf_counter()
+            for stream in streams:
+                stream.advance()
+            self._last_cost = time.perf_counter() - began
+            self._drew(blocks)
+        else:
+            self._drawing = True
+            drawing = self._draw_in_thread(blocks, streams)
+            self.run_worker(drawing, group="transcript", exclusive=False, exit_on_error=True)
 
-    async def _draw_in_thread(self, blocks: Sequence[TextBlock]) -> None:
+    def _stream_of(self, block: TextBlock) -> StreamedText:
         width, palette = self._text_width, self.palette
-        streams = []
-        for block in blocks:
-            fits = block.streams_at(width, palette)
-            streams.append(block.stream if fits and block.stream is not None else block.begin_stream(width, palette))
+        fits = block.streams_at(width, palette)
+        return block.stream if fits and block.stream is not None else block.begin_stream(width, palette)
+
+    async def _draw_in_thread(self, blocks: Sequence[TextBlock], streams: Sequence[StreamedText]) -> None:
         began = time.perf_counter()
         try:
             for stream in streams:
@@ -231,6 +243,10 @@ class Transcript(BlockWindow, can_focus=True):
         finally:
             self._drawing = False
         self._last_cost = time.perf_counter() - began
+        self._drew(blocks)
+
+    def _drew(self, blocks: Sequence[TextBlock]) -> None:
+        """Show what was drawn."""
         for block in blocks:
             if not block.finished:
                 block.touch()
