@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -247,6 +247,14 @@ class ConversationIndex:
         """The highest turn index there is, 0 when there is none."""
         return max(self._entries, default=0)
 
+    def share(self, turn_index: int, words: Iterable[str]) -> float:
+        """The share of a question's words that a turn's text has."""
+        with self._lock:
+            languages = self._searched()
+            wanted = [terms.variants(word, languages) for word in words]
+            there = self._body.terms_of(turn_index)
+            return sum(any(term in there for term in word) for word in wanted) / len(wanted) if wanted else 0.0
+
     def summary_scores(self, query: str, vector: npt.NDArray[np.float32] | None) -> dict[str, float]:
         """How similar each summary is to a question: the cosine, or the share of its words it has."""
         with self._lock:
@@ -272,7 +280,7 @@ class ConversationIndex:
 
     def _words(self, query: str, context: str) -> list[_Word]:
         """The words of a question, each with how often every turn has it: in its text, its facts, its date."""
-        languages = [language for language, _ in self._languages.most_common(3)] or [terms.FALLBACK]
+        languages = self._searched()
         weights = dict.fromkeys(self.question_words(context), CONTEXT_WEIGHT) if context else {}
         weights |= dict.fromkeys(self.question_words(query), 1.0)
         found = []
@@ -281,6 +289,10 @@ class ConversationIndex:
             parts = (postings.frequencies(stems, self._size) for postings in (self._body, self._facts, self._dates))
             found.append(_Word(weight, *parts))
         return found
+
+    def _searched(self) -> list[str]:
+        """The languages whose stems are looked for."""
+        return [language for language, _ in self._languages.most_common(3)] or [terms.FALLBACK]
 
     def question_words(self, query: str) -> list[str]:
         """The words of a question that say something, each once; all its words when it has no others."""

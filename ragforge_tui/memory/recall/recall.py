@@ -261,7 +261,10 @@ class Recall:
             return any(cosine(vector, other) > SAME_COSINE for other in known)
 
         def measure(candidate: Candidate) -> float:
-            return fit(question, candidate.text, vector_of(_key(candidate), candidate.own))
+            vector = vector_of(_key(candidate), candidate.own)
+            if candidate.own:
+                return self.index.share(candidate.turn_index, question.words) + cosine(question.vector, vector)
+            return fit(question, candidate.text, vector)
 
         others = [one.candidate for one in fetched]
         needed = sum(len(self.index.turn_text(one.turn_index)) for one in mine) // FEWEST_CHARS_PER_TOKEN

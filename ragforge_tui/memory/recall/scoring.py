@@ -18,14 +18,14 @@ K1 = 1.2
 B = 0.75
 
 WEIGHTS: Mapping[str, float] = {
-    "turn": 0.3,
+    "turn": 0.5,
     "window": 1.0,
-    "sitting": 1.0,
+    "sitting": 0.75,
     "cosine": 0.5,
-    "pooled": 1.0,
+    "pooled": 0.75,
     "summaries": 0.2,
 }
-"""Weight of each view's z-score, measured once on conversations that are not ours (see benchmarks/README.md)."""
+"""Weight of each view's z-score. What it was measured on, and how little it matters: benchmarks/RECALL.md."""
 
 
 def bm25(frequencies: Iterable[tuple[Floats, float]], lengths: Floats, documents: int) -> Floats:
