@@ -177,7 +177,9 @@ class ChatApp(App[str]):
             state.model,
             state.graph,
             state.spent.tokens,
+            state.spent.cost,
             state.hint,
+            frozenset(state.summarising),
             conversation and (conversation.title, conversation.persona),
             state.persona,
             dict(state.looks),
@@ -185,8 +187,8 @@ class ChatApp(App[str]):
         self._tick_while_busy()
         if drawn != self._drawn:
             self._drawn = drawn
-            self._header.refresh()
-            self._status.refresh()
+            self._header.update()
+            self._status.update()
 
     def _tick_while_busy(self) -> None:
         """Seconds are counted while a turn is under way; no timer runs otherwise."""
@@ -197,7 +199,7 @@ class ChatApp(App[str]):
                 self._ticker = None
             if self._status.elapsed is not None:
                 self._status.elapsed = None
-                self._status.refresh()
+                self._status.update()
         elif self._ticker is None and not self.options.tui.reduced_motion:
             self._ticker = self.set_interval(1.0, self._tick)
 
@@ -205,7 +207,7 @@ class ChatApp(App[str]):
         started = self.controller.state.turn_started
         if started is not None:
             self._status.elapsed = int(self.clock() - started)
-            self._status.refresh()
+            self._status.update()
 
     def show_queue(self) -> None:
         """Show messages that wait. One that is just being stored is not worth a line."""

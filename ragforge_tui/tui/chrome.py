@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.widget import Widget
@@ -34,12 +36,29 @@ class Chrome(Widget):
     def __init__(self, state: ChatState, *, id: str) -> None:
         super().__init__(id=id)
         self.state = state
+        self._drawn: Content | None = None
+
+    @abstractmethod
+    def text(self) -> Content:
+        """What it says, as things are."""
+
+    def render(self) -> Content:
+        """The line."""
+        self._drawn = self.text()
+        return self._drawn
+
+    def update(self) -> None:
+        """Draw it again if it says something else than before."""
+        before, text = self._drawn, self.text()
+        # Contents are equal when their letters are, whatever their colours.
+        if before is None or (before.plain, before.spans) != (text.plain, text.spans):
+            self.refresh()
 
 
 class Header(Chrome):
     """Title on the left; persona, model and graph with its dot on the right."""
 
-    def render(self) -> Content:
+    def text(self) -> Content:
         """One line; parts are left out from the least needed when it is narrow."""
         state = self.state
         conversation = state.conversation
@@ -110,7 +129,7 @@ class StatusLine(Chrome):
         self._keys = keys
         self.elapsed: int | None = None
 
-    def render(self) -> Content:
+    def text(self) -> Content:
         """One line; cost goes first when it is narrow, then the keys."""
         state = self.state
         glyph, style, word = CONNECTIONS.get(state.connection) or ACTIVITIES[state.activity]

@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 def dispatch(chat: ChatController, event: Event) -> None:
     """Make one event visible."""
     state = chat.state
+    if isinstance(event, TextDelta) and state.answering:
+        # Hundreds a second; only the first of a reply changes what the frame says.
+        chat.show(event)
+        return
     match event:
         case TurnStarted():
             chat.turn_started(event)

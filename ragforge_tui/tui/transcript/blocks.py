@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.style import Style
 
-from ragforge_tui.tui.transcript.lines import BLANK, Line, Run, clean, line_of, one_line, wrap
+from ragforge_tui.tui.transcript.lines import BLANK, Line, Run, WrappedLines, clean, line_of, one_line, wrap
 from ragforge_tui.tui.transcript.palette import Palette
 
 if TYPE_CHECKING:
@@ -165,10 +165,13 @@ class HeadBlock(Block):
         self.thinking = False
         self._unfolded = unfolded
         self._pieces: list[str] = []
+        self._wrapped = WrappedLines()
 
     @property
     def source(self) -> str:
-        return "".join(self._pieces)
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
 
     def think(self, text: str) -> None:
         """Add to what was thought."""
@@ -205,8 +208,8 @@ class HeadBlock(Block):
             runs += [(f"  {label}" if runs else label, palette.muted), self.arrow(palette)]
         lines = [line_of(runs, width)]
         if self.folded is False:
-            bar = [("▎ ", palette.faint)]
-            lines += wrap([(clean(self.source.strip("\n")), palette.muted)], width, first=bar, rest=bar)
+            text = clean(self.source.strip("\n"))
+            lines += self._wrapped.lines(text, width, bar=("▎ ", palette.faint), style=palette.muted)
             lines.append(BLANK)
         return lines
 

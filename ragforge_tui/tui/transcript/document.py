@@ -139,6 +139,13 @@ class _TurnView:
             self.blocks.append(block)
         return block
 
+    def growing(self, message_id: str) -> TextBlock | None:
+        """The block of a text that is being written, when more of it changes nothing else in the turn."""
+        head = self.heads.get(message_id)
+        if self.retry is not None or (head is not None and head.thinking):
+            return None
+        return self.texts.get(message_id)
+
     def finish(self, message: Message) -> None:
         """A reply is stored: what the record says replaces what was streamed."""
         self.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)
@@ -270,6 +277,10 @@ class Document:
     def apply(self, event: TurnEvent) -> None:
         """Take in what the engine says."""
         view = self._views.get(event.turn_index)
+        if isinstance(event, TextDelta) and view is not None and (block := view.growing(event.message_id)) is not None:
+            block.append(event.text)
+            self.changed.add(block)
+            return
         if view is None:
             view = _TurnView(event.turn_index, self.shown)
             self._views[event.turn_index] = view

@@ -195,6 +195,26 @@ def wrap(
     return lines
 
 
+class WrappedLines:
+    """Plain text that grows, wrapped: its complete lines only once."""
+
+    def __init__(self) -> None:
+        self._key: tuple[int, Run, Style] | None = None
+        self._text = ""
+        self._lines: list[Line] = []
+
+    def lines(self, text: str, width: int, *, bar: Run, style: Style) -> list[Line]:
+        """The text, cleaned before, in one style behind a bar."""
+        key = (width, bar, style)
+        if key != self._key or not text.startswith(self._text):
+            self._key, self._text, self._lines = key, "", []
+        end = text.rfind("\n") + 1
+        if fresh := text[len(self._text) : end]:
+            self._lines.extend(wrap([(fresh[:-1], style)], width, first=[bar], rest=[bar]))
+            self._text = text[:end]
+        return [*self._lines, *wrap([(text[end:], style)], width, first=[bar], rest=[bar])]
+
+
 def _fold_spans(text: str, width: int) -> list[tuple[int, int, str]]:
     if cell_len(text) <= width:
         return [(0, len(text), "\n")]

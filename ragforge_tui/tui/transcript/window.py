@@ -7,6 +7,7 @@ person and the screen do with it.
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 MARGIN = 2
 _USUAL_WIDTH = 80
+_THUMB_STEPS = 8
+"""The parts of a cell a scrollbar's thumb moves by."""
 
 
 class Row(NamedTuple):
@@ -75,6 +78,7 @@ class BlockWindow(ScrollView):
         self._hold: tuple[Block, int] | None = None
         self._placing = False
         self._cursor: Block | None = None
+        self._thumb: tuple[int, ...] = ()
         self._rows: list[Row] = []
         self._painted: dict[int, _Painted] = {}
         self._painted_for: tuple[object, ...] = ()
@@ -191,15 +195,27 @@ class BlockWindow(ScrollView):
                     break
         self._hold = (blocks[position], offset if position == first else top - index.start(position))
 
-    def watch_virtual_size(self, size: Size) -> None:
+    def watch_virtual_size(self) -> None:
         """The scrollbar follows at once, since nothing is laid out."""
-        if self.is_mounted:
-            self._scroll_update(size)
+        self._follow_scrollbar()
+
+    def _follow_scrollbar(self) -> None:
+        """Tell the scrollbar where the window is, when that moves its thumb by at least an eighth of a cell."""
+        height, total = self.scrollable_content_region.height, self.virtual_size.height
+        thumb: tuple[int, ...] = (height,)
+        if 0 < height < total:
+            size = max(1.0, height * height / total)
+            begin = int((height - size) * self.scroll_y / (total - height) * _THUMB_STEPS)
+            thumb = (height, begin, ceil(size * _THUMB_STEPS))
+        if self.is_mounted and thumb != self._thumb:
+            self._thumb = thumb
+            self._scroll_update(self.virtual_size)
+            if self.show_vertical_scrollbar:
+                self.vertical_scrollbar.position = self.scroll_y
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """The person scrolled, unless we did ourselves. Which rows are drawn again is seen when it has settled."""
-        if self.show_vertical_scrollbar:
-            self.vertical_scrollbar.position = new_value
+        self._follow_scrollbar()
         if not self._placing and round(old_value) != round(new_value):
             self.follow = new_value >= self.max_scroll_y
             self._hold_at(round(new_value))
