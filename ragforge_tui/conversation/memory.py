@@ -16,7 +16,7 @@ import msgspec
 
 from ragforge_tui import models
 from ragforge_tui.errors import GraphError, RagforgeError
-from ragforge_tui.events import ConversationChanged, Notice
+from ragforge_tui.events import ConversationChanged, Event, Notice, SummaryCreated
 from ragforge_tui.memory.context import (
     BuiltContext,
     ContextBuilder,
@@ -239,8 +239,16 @@ class ConversationMemory:
         if not settings.enabled or not self._settings.enabled:
             return
         store = await self._agent.store()
-        summarizer = Summarizer(store, settings, await self._agent.memory.summary_model(), self._agent.emit)
-        if await summarizer.run_due(self._record.uuid):
+        grown: list[Event] = []
+
+        def tell(event: Event) -> None:
+            # Also of summaries that another process was first to make.
+            if isinstance(event, SummaryCreated):
+                grown.append(event)
+            self._agent.emit(event)
+
+        await Summarizer(store, settings, await self._agent.memory.summary_model(), tell).run_due(self._record.uuid)
+        if grown:
             self._agent.exports.turn_stored(self._record.uuid)
             self.summaries = await store.summaries(self._record.uuid)
             self._record.summary = (await store.get_conversation(self._record.uuid)).summary

@@ -160,7 +160,19 @@ async def _system_texts(graph: Graph, dimension: int) -> None:
     await dialect.await_indexes()
 
 
-MIGRATIONS = (Migration(1, "initial", _initial), Migration(2, "system texts", _system_texts))
+async def _summary_sequence(graph: Graph, dimension: int) -> None:
+    """Summaries of a conversation are numbered as they come: of two made at once one is refused, whatever its range."""
+    dialect = graph.dialect
+    await dialect.declare("Summary", "sequence", "LONG")
+    await dialect.create_unique("Summary", ("conversation_id", "sequence"))
+    await dialect.await_indexes()
+
+
+MIGRATIONS = (
+    Migration(1, "initial", _initial),
+    Migration(2, "system texts", _system_texts),
+    Migration(3, "summary sequence", _summary_sequence),
+)
 VERSION = MIGRATIONS[-1].version
 
 
@@ -194,13 +206,17 @@ async def migrate(graph: Graph, *, adopt: bool, embedding_dimension: int) -> Non
     elif version == VERSION:
         return
     for step in MIGRATIONS:
-        await _apply(graph, step, embedding_dimension)
+        await _apply(graph, step, embedding_dimension, anew=version is None)
 
 
-async def _apply(graph: Graph, step: Migration, dimension: int) -> None:
-    """Apply a step once. Two processes may try at once; `IF NOT EXISTS` does not hold against that on Neo4j."""
+async def _apply(graph: Graph, step: Migration, dimension: int, *, anew: bool) -> None:
+    """Apply a step once. Two processes may try at once; `IF NOT EXISTS` does not hold against that on Neo4j.
+
+    Args:
+        anew: There was no version node: steps that are noted all the same belong to one that somebody removed.
+    """
     for attempt in range(_ATTEMPTS):
-        if step.name in await graph.read(_applied):
+        if (attempt or not anew) and step.name in await graph.read(_applied):
             return
         log.info("schema: applying %s", step.name)
         try:
