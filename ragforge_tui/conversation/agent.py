@@ -336,7 +336,7 @@ class ConversationAgent:
         return purged
 
     async def _do_chores(self, store: Store, drained: set[str]) -> None:
-        """Make what came out of the journal searchable, and purge what was deleted longer ago than undo reaches.
+        """Make searchable what is not yet, and purge what was deleted longer ago than undo reaches.
 
         What is left undone is found again: turns when their conversation is opened, the rest at the next start.
         """
@@ -344,8 +344,9 @@ class ConversationAgent:
             for uuid in drained - set(self._open):
                 await self.memory.index(uuid)
             purged = [await self._purge_one(store, uuid) for uuid in await store.expired()]
-        except GraphError as error:
-            log.warning("chores not finished: %s", error)
-        else:
             if any(purged):
                 log.info("purged %d deleted conversations", sum(purged))
+            if self._interactive:
+                await self.memory.catch_up(set(self._open))
+        except GraphError as error:
+            log.warning("chores not finished: %s", error)

@@ -17,6 +17,7 @@ from ragforge_tui.llm import ChatModel, choose_model, make_model, preload
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder
 from ragforge_tui.memory.history_source import HistorySource
 from ragforge_tui.memory.recall import Recall
+from ragforge_tui.memory.recall.recall import catch_up
 from ragforge_tui.tools.base import Tool
 from ragforge_tui.tools.memory import memory_tools
 
@@ -59,6 +60,13 @@ class SharedMemory:
         settings = self._settings.agent.memory
         recall = Recall(self._store, settings, None, conversation_id=conversation_id, workspace=conversation.workspace)
         await recall.load()
+
+    async def catch_up(self, open_here: set[str]) -> None:
+        """Make the keys and vectors that imports and crashes left missing in conversations nobody has open."""
+        try:
+            await catch_up(await self._store(), self.embedder, leave=open_here)
+        except ModelError as error:
+            log.warning("vectors not caught up with: %s", error)
 
     async def summary_model(self) -> ChatModel | None:
         """The model for summaries and titles: the configured one, else the one that answers; None for neither."""
