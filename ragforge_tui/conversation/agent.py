@@ -18,8 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-import msgspec
-
 from ragforge_tui import models
 from ragforge_tui.config import Loaded
 from ragforge_tui.conversation.approvals import Approvals
@@ -324,7 +322,9 @@ class ConversationAgent:
         record = await store.resolve(ref)
         changed = await store.update_conversation(record.uuid, status=status, deleted_at=deleted_at)
         if record.uuid in self._open:
-            self._open[record.uuid].record = msgspec.structs.replace(changed)
+            # In place: the conversation's memory holds the same record.
+            here = self._open[record.uuid].record
+            here.status, here.deleted_at, here.updated_at = changed.status, changed.deleted_at, changed.updated_at
         return changed
 
     async def _purge_one(self, store: Store, uuid: str) -> bool:
