@@ -118,7 +118,8 @@ def cli(
     settings = {
         "model": {"name": "offline", "retries": 0},
         "graph": {"adopt": graph_target.adopt, "heap_mb": HEAP_MB, "linger_seconds": LINGER},
-        "agent": {"memory": {"embeddings": {"dimension": DIMENSION}}},
+        # Without vectors, whose model takes seconds to load; tests about them say otherwise.
+        "agent": {"memory": {"embeddings": {"enabled": False, "dimension": DIMENSION}}},
     }
     config.write_text(yaml.safe_dump(settings))
     monkeypatch.setenv("RAGFORGE_CONFIG", str(config))

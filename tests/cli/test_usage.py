@@ -135,7 +135,7 @@ def test_the_unexpected_goes_to_the_log(bare: Cli, home: Path, monkeypatch: pyte
     def broken(*_: object) -> None:
         raise ZeroDivisionError(secret)
 
-    monkeypatch.setattr("ragforge_tui.cli.personas.PersonaLibrary.names", broken)
+    monkeypatch.setattr("ragforge_tui.cli.personas.PersonaLibrary.found", broken)
     ran = bare.run("personas", "list")
     assert (ran.code, ran.out) == (1, "")
     log = home / "state" / "logs" / "ragforge-chat.log"

@@ -66,7 +66,7 @@ def environment(
     state_of_graph = Path(graph_paths.data).parent if graph_target.embedded else home
     config = state_of_graph / "config.yaml"
     config.write_text(
-        f"agent: {{memory: {{embeddings: {{dimension: {DIMENSION}}}}}}}\n"
+        f"agent: {{memory: {{embeddings: {{enabled: false, dimension: {DIMENSION}}}}}}}\n"
         f"graph: {{heap_mb: {HEAP_MB}, linger_seconds: 1, adopt: true}}\nuser: {{name: Ada}}\n",
         encoding="utf-8",
     )
