@@ -239,7 +239,9 @@ def _memory(evidence: Evidence) -> list[str]:
         # What was found in the files a moment ago is no news because it was quoted here before.
         if (m := _RECALLED.match(line)) and not (in_files and m["where"].startswith("this conversation"))
     ]
-    quoted = [f"- {_short(line)}" for line in recalled if any(term in line.lower() for term in wanted)]
+    # As for what was said here: one common word of a longer question says little.
+    needed = min(2, len(wanted)) or 1
+    quoted = [f"- {_short(line)}" for line in recalled if sum(term in line.lower() for term in wanted) >= needed]
     if quoted:
         heading = "Dans la mémoire :" if french else "From the memory:"
         parts.append(f"{heading}\n" + "\n".join(quoted[:_MOST_HITS]))
@@ -247,8 +249,10 @@ def _memory(evidence: Evidence) -> list[str]:
 
 
 def _short(text: str) -> str:
+    """At most 160 characters of a line; a code span that is cut in two must not swallow what follows it."""
     text = text.strip()
-    return text if len(text) <= 160 else f"{text[:159]}…"
+    text = text if len(text) <= 160 else f"{text[:159]}…"
+    return text.replace("`", "") if text.count("`") % 2 or "``" in text else text
 
 
 def _fenced(text: str) -> str:

@@ -80,7 +80,9 @@ class Header(Chrome):
             parts += [(" · ", "dim"), part] if index else [part]
         parts.append((f" {dot[0]}", dot[1]))
         space = max(width - sum(cell_len(text) for text, _ in parts), 0)
-        return Content.assemble((_cut(title or "New conversation", space), "bold" if title else "dim"), *parts)
+        gap = min(space, 2)
+        shown = _cut(title or "New conversation", space - gap) + " " * gap
+        return Content.assemble((shown, "bold" if title else "dim"), *parts)
 
     def _speaker(self, name: str) -> tuple[str, str]:
         """Who speaks next, in their own colour."""

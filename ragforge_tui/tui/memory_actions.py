@@ -46,7 +46,7 @@ class MemoryActions:
         async def load() -> str:
             return memory_text(await self._app.controller.ask(FetchMemory(conversation_id=uuid)))
 
-        self._read("Memory of this conversation", load)
+        self._read("Memory of this conversation", load, hang=True)
 
     async def summary(self) -> None:
         """Write the conversation's summary now and show it."""
@@ -108,7 +108,7 @@ class MemoryActions:
             raise RagforgeError("Nothing was said here yet.", todo="Write a message, or /resume a conversation.")
         return uuid
 
-    def _read(self, title: str, load: Callable[[], Awaitable[str]]) -> None:
+    def _read(self, title: str, load: Callable[[], Awaitable[str]], *, hang: bool = False) -> None:
         from ragforge_tui.tui.reader import Reader
 
-        self._app.push_screen(Reader(title, load))
+        self._app.push_screen(Reader(title, load, hang=hang))

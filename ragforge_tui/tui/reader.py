@@ -15,12 +15,16 @@ from textual.widgets import Static
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.text import plain_text
 
+MIN_HANGING_WIDTH = 30
+"""In less there is no room for indentation."""
+
 
 class Reader(ModalScreen[None]):
     """Shows plain text that may still be on its way; arrows, pages, home and end scroll it.
 
     Args:
         load: Gives the text while the screen is already there.
+        hang: Lines go on under their own indentation, as a tree needs it; a copy then has the line breaks shown.
     """
 
     CSS = """
@@ -38,10 +42,12 @@ class Reader(ModalScreen[None]):
         Binding("k", "scroll(-1)", show=False),
     ]
 
-    def __init__(self, title: str, load: Callable[[], Awaitable[str]]) -> None:
+    def __init__(self, title: str, load: Callable[[], Awaitable[str]], *, hang: bool = False) -> None:
         super().__init__()
         self._title = title
         self._load = load
+        self._hang = hang
+        self._lines: list[Content] = []
         self._text = Static("loading …", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -63,12 +69,35 @@ class Reader(ModalScreen[None]):
         except RagforgeError as error:
             self._text.update(Content.styled(error.info.sentence(), "$error"))
             return
-        self._text.update(Content("\n").join([_line(line) for line in plain_text(text).split("\n")]))
+        self._lines = [_line(line) for line in plain_text(text).split("\n")]
+        self._show()
         self.call_after_refresh(self._text.refresh, layout=True)
+
+    def _show(self) -> None:
+        width = self.query_one(VerticalScroll).scrollable_content_region.width
+        lines = self._lines
+        if self._hang and width > MIN_HANGING_WIDTH:
+            lines = [part for line in lines for part in _hanging(line, width - 1)]
+        self._text.update(Content("\n").join(lines))
+
+    def on_resize(self) -> None:
+        """Break hanging lines anew."""
+        if self._hang and self._lines:
+            self.call_after_refresh(self._show)
 
     def action_scroll(self, lines: int) -> None:
         """Scroll like the arrow keys do."""
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+
+def _hanging(line: Content, width: int) -> list[Content]:
+    """The line in parts of that width, all as far from the left as its first word; a bullet stands out."""
+    text = line.plain
+    indent = len(text) - len(text.lstrip(" "))
+    body = line[indent:]
+    hang = 2 if body.plain.startswith("- ") else 0
+    first, *rest = body.wrap(max(width - indent - hang, MIN_HANGING_WIDTH // 2)) or [body]
+    return [first.pad_left(indent), *(part.pad_left(indent + hang) for part in rest)]
 
 
 def _line(line: str) -> Content:

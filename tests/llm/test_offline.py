@@ -140,6 +140,15 @@ async def test_what_memory_gave_is_listed_without_its_marks(talk: Talk) -> None:
     assert "this conversation" not in answer(Evidence(intent=intent, done=[hits, call]))
 
 
+async def test_what_memory_gave_needs_two_words_of_a_longer_question_and_no_half_of_a_code_span() -> None:
+    found = "[t1] “A”, 2026-11-20: the lantern is red\n[t2] “B”, 2026-11-20: the red lantern `of the harb…"
+    call = Done(name="search_history", arguments={}, text=found)
+    text = answer(Evidence(intent=understand("Where is the lantern of the harbour master lit?"), done=[call]))
+    assert "“A”" not in text and "- [t2] “B”, 2026-11-20: the red lantern of the harb…" not in text
+    text = answer(Evidence(intent=understand("Which lantern is red?"), done=[call]))
+    assert "“A”" in text and "- [t2] “B”, 2026-11-20: the red lantern of the harb…" in text
+
+
 async def test_nothing_found_is_said(talk: Talk) -> None:
     answer = await talk.ask("what about zebrafish?")
     assert "nothing about `zebrafish`" in answer and "You can ask me" in answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,18 @@ async def test_the_memory_has_a_key(run_chat: ChatRunner, engine: FakeEngine) ->
         await chat.until(lambda: scroll.has_focus)
         await chat.press("q")
         await chat.until(lambda: not isinstance(chat.app.screen, Reader))
+
+
+async def test_lines_of_the_tree_go_on_under_their_indentation(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001") as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.app.push_screen(Reader("Tree", lambda: asyncio.sleep(0, f"   - {'word ' * 60}"), hang=True))
+        await chat.until(lambda: isinstance(chat.app.screen, Reader))
+        text = chat.app.screen.query_one("VerticalScroll Static", Static)
+        await chat.until(lambda: "word" in str(text.content))
+        first, *rest = str(text.content).splitlines()
+        assert first.startswith("   - word") and rest
+        assert all(line.startswith("     word") for line in rest)
 
 
 async def test_a_summary_is_written_on_demand(run_chat: ChatRunner, engine: FakeEngine) -> None:
