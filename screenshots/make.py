@@ -2,7 +2,8 @@
 
 Copies a repository into a temporary workspace, runs the real screen without a terminal on the real engine, with the
 offline assistant and an embedded graph of its own, holds a session about the code, waits until the memory has settled,
-and writes what the screen shows as SVG. The numbers that make summaries come early are the only thing not a default.
+and writes what the screen shows as SVG. What is not a default stands in `SETTINGS`: numbers
+that make summaries come early and the past exceed its budget.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ragforge_tui.tui.theme import DARK, LIGHT
 ROOT = Path(__file__).resolve().parents[1]
 WIDE = (120, 40)
 SMALL = (80, 24)
+TALL = (120, 60)
 PATIENCE_SECONDS = 60.0
 SETTINGS = {
     "model.name": "offline",
@@ -38,26 +40,34 @@ SETTINGS = {
     "tui.reduced_motion": True,
     "agent.memory.max_context_chars": 16_000,
     "agent.memory.recent.max_chars": 5_000,
-    "agent.memory.summarization.every_turns": 2,
-    "agent.memory.summarization.level_chars": 1_500,
+    "agent.memory.summarization.every_turns": 4,
+    "agent.memory.summarization.every_chars": 60_000,
+    "agent.memory.summarization.level_chars": 2_500,
 }
 EARLIER = (
-    ("What does `mask_secrets` mask?", "Where is `plain_text` used?"),
-    ("How is a `Neo4j` server told from the embedded graph?",),
-    ("Which tools need an approval before they run?",),
+    ("Where are secrets masked?", "Where is `plain_text` defined?"),
+    ("Read ragforge_tui/graph/target.py lines 1-20",),
+    ("Which files are in ragforge_tui/tools",),
 )
 """Conversations that are in the list of sessions, by their messages."""
 SESSION = (
-    "How does the journal keep records while the graph is away?",
-    "Where is `writer_alive` decided?",
-    "Read ragforge_tui/graph/writer.py lines 1-30",
-    "What happens with a lease that expired?",
-    "Where does `stop_requested` reach the turn?",
-    "How are retries of a failed request counted?",
-    "What is sent when the conversation no longer fits the budget?",
+    "How does the journal set records aside?",
+    "Where is `writer_alive` used?",
+    "Where is `stop_requested` read?",
+    "Where is `supersede` called?",
+    "How is a `SummaryCreated` shown?",
+    "Read ragforge_tui/graph/writer.py lines 1-12",
+    "Where is LEASE_GRACE used?",
 )
-EDIT = "Replace `LEASE_GRACE = timedelta(seconds=10)` with `LEASE_GRACE = timedelta(seconds=15)` in ragforge_tui/graph/writer.py"
-AFTER_SWITCH = ("Which file holds the migrations of the schema?", "What did we find about the lease?")
+EDIT = "Replace `timedelta(seconds=10)` with `timedelta(seconds=15)` in ragforge_tui/graph/writer.py"
+AFTER_SWITCH = "Read ragforge_tui/graph/writer.py lines 17-18"
+LAST = "What did we change about LEASE_GRACE?"
+SCREENS = (
+    ("memory", TALL, "/memory", ()),
+    ("what-was-sent", WIDE, "/context", ("pagedown",) * 5),
+    ("sessions", WIDE, "/sessions", ()),
+)
+"""Picture, its size, the command and the keys that scroll to what is worth seeing."""
 
 
 class Studio:
@@ -117,6 +127,11 @@ class Studio:
             await self._pilot.press(key)
             await self._pilot.pause(0.2)
 
+    async def press(self, *keys: str) -> None:
+        """Press keys in the chat."""
+        await self._pilot.press(*keys)
+        await self._pilot.pause(0.3)
+
     async def close(self) -> None:
         """Back to the chat."""
         await self._pilot.press("escape")
@@ -151,21 +166,24 @@ async def session(studio: Studio) -> None:
     for message in SESSION:
         await studio.say(message)
     await studio.take("chat")
-    await studio.take("chat-80x24", SMALL)
     await studio.take("chat-light", theme=LIGHT.name)
     editing = asyncio.create_task(studio.say(EDIT))
     await studio.answer_question("approval")
     await editing
+    await studio.press("tab", "k", "k", "enter", "pagedown")
+    await studio.take("trace")
+    await studio.press("enter", "tab")
     await studio.look("/personas", "down")
     await studio.take("personas")
     await studio.close()
     await studio.type("/set-persona Ragnarök")
-    for message in AFTER_SWITCH:
-        await studio.say(message)
+    await studio.say(AFTER_SWITCH)
     await studio.take("persona-switch")
-    for name, command in (("memory", "/memory"), ("what-was-sent", "/context"), ("sessions", "/sessions")):
-        await studio.look(command)
-        await studio.take(name)
+    await studio.take("chat-80x24", SMALL)
+    await studio.say(LAST)
+    for name, size, command, keys in SCREENS:
+        await studio.look(command, *keys)
+        await studio.take(name, size)
         await studio.close()
 
 
