@@ -47,6 +47,11 @@ class Ran:
         return f"exit {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
 
 
+def _hear_interrupts() -> None:
+    """Ctrl-C is ignored by what a shell started in the background, and by all that is started from there."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Cli:
     """Runs commands in this process, in a workspace of their own."""
 
@@ -72,6 +77,7 @@ class Cli:
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            preexec_fn=_hear_interrupts,
             **{"stdin": subprocess.DEVNULL, **options},
         )
 
