@@ -41,6 +41,8 @@ OnPhase = Callable[[GraphPhase, ErrorInfo | None], None]
 
 CONNECT_TIMEOUT = 5.0
 WATCH_SECONDS = 1.0
+BACK_SECONDS = 2.5
+"""How long a statement waits for a graph that is known to be away: one look at it, with the time that look takes."""
 SCHEMA_TIMEOUT = 300.0
 """Seconds one schema statement may take: an index over existing data is not made in a moment."""
 
@@ -295,7 +297,7 @@ class Graph:
         phase, error = self._phase
         if phase in ("unreachable", "refused") and error:
             try:
-                async with asyncio.timeout(WATCH_SECONDS):
+                async with asyncio.timeout(BACK_SECONDS):
                     await self._back.wait()
             except TimeoutError:
                 raise GraphUnavailableError(error.what, todo=error.todo, kept=error.kept, kind=error.kind) from None
