@@ -13,6 +13,7 @@ import msgspec
 
 from ragforge_tui.errors import GraphError
 from ragforge_tui.graph.conversations import Conversations
+from ragforge_tui.graph.locks import hold
 from ragforge_tui.graph.messages import INDEXED_CHARS, LARGE
 from ragforge_tui.graph.parts import BATCH_NODES, batches, link_parts, row_size, store_large
 from ragforge_tui.graph.records import (
@@ -222,6 +223,7 @@ class Transfer(Conversations, Turns, MemoryExporting):
         for batch in batches((row, row_size(row)) for row in rows):
 
             async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
+                await hold(tx, "ToolCall", (row["call"] for row in batch))
                 result = await tx.run(
                     "UNWIND $calls AS call MATCH (t:ToolCall {uuid: call})-[a:ACCESSED]->(f:File) "
                     "RETURN call, a.access AS access, f.path AS path",

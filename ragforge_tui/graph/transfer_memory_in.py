@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ragforge_tui.graph.locks import hold
 from ragforge_tui.graph.parts import batches, row_size
 from ragforge_tui.graph.records import graph_value, properties_of
 from ragforge_tui.graph.summary_tree import finding_text
@@ -201,6 +202,7 @@ async def _import_topics(graph: Graph, e: ConversationExport) -> None:
 
         async def merge(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
             # What became something else here stays that.
+            await hold(tx, "Topic", (row["source"] for row in batch))
             await tx.run(
                 "UNWIND $rows AS row MATCH (a:Topic {uuid: row.source}) MATCH (b:Topic {uuid: row.target}) "
                 "WHERE NOT EXISTS { MATCH (a)-[:MERGED_INTO]->(:Topic) } "
@@ -213,6 +215,7 @@ async def _import_topics(graph: Graph, e: ConversationExport) -> None:
     for batch in batches((row, row_size(row)) for row in _edge_rows(e.memory.topic_edges, "related")):
 
         async def relate(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
+            await hold(tx, "Topic", (row["source"] for row in batch))
             await tx.run(
                 "UNWIND $rows AS row MATCH (a:Topic {uuid: row.source}) MATCH (b:Topic {uuid: row.target}) "
                 "WHERE NOT EXISTS { MATCH (a)-[:RELATED_TO]->(b) } CREATE (a)-[:RELATED_TO "
@@ -288,6 +291,7 @@ async def _import_personas(graph: Graph, e: ConversationExport) -> None:
 
         async def link(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
             # Asked from the messages' side: one persona speaks thousands.
+            await hold(tx, "Message", (row["message"] for row in batch))
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (m:Message {uuid: id})-[:SPOKEN_AS]->(:Persona) RETURN id",
                 ids=[row["message"] for row in batch],
