@@ -7,10 +7,7 @@ half-configured. Apart from `config.py`, which defines the settings and leans on
 
 from __future__ import annotations
 
-import difflib
-import math
 import os
-import reprlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +17,8 @@ import msgspec
 import platformdirs
 
 from ragforge_tui.config import Loaded, Paths, Settings
-from ragforge_tui.config_keys import SECRET_KEYS, Section, example_yaml, expected, keys, sections
+from ragforge_tui.config_check import checked, found, unknown
+from ragforge_tui.config_keys import example_yaml, sections
 from ragforge_tui.errors import ConfigError
 
 APP = "ragforge"
@@ -34,7 +32,6 @@ ENVIRONMENT = {
     "NEO4J_DATABASE": "graph.database",
 }
 FLAGS = {"model.name": "--model", "graph.uri": "--graph", "personas.default": "--persona"}
-GRAPH_SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 
 _PROJECT_MAY_SET = ("personas.default", "tui.", "tools.ignore", "agent.memory.summarization.")
 _PROJECT_MAY_NOT = ("agent.memory.summarization.model",)
@@ -178,74 +175,20 @@ def _check_section(path: str, data: Any, file: str, layer: Layer) -> None:
         return
     where = f"{file}: {path}" if path else file
     if not isinstance(data, dict):
-        raise ConfigError(f"{where}: expected a mapping with {', '.join(section.names)}; found {_found(path, data)}.")
+        raise ConfigError(f"{where}: expected a mapping with {', '.join(section.names)}; found {found(path, data)}.")
     for name, value in data.items():
         below = f"{path}.{name}" if path else str(name)
         if name not in section.names:
-            raise _unknown(below, section, file)
+            raise unknown(below, section, file)
         if below in sections():
             _check_section(below, value, file, layer)
         else:
             layer[below] = _checked(below, value, file)
 
 
-def _unknown(key: str, section: Section, origin: str) -> ConfigError:
-    name = key.rpartition(".")[2]
-    near = difflib.get_close_matches(name, section.names, n=1)
-    elsewhere = [path for path in (*keys(), *sections()) if path.rpartition(".")[2] == name]
-    if near:
-        guess = f"Did you mean {section.path + '.' if section.path else ''}{near[0]}?"
-    elif elsewhere:
-        guess = f"Did you mean {elsewhere[0]}?"
-    else:
-        guess = f"Possible here: {', '.join(section.names)}."
-    return ConfigError(f"{origin}: {reprlib.repr(key)[1:-1]} is not a setting.", todo=guess)
-
-
 def _checked(key: str, value: Any, origin: str) -> Any:
-    """The value as its setting's type."""
-    entry = keys().get(key)
-    if entry is None:
-        raise _unknown(key, sections().get(key.rpartition(".")[0], sections()[""]), origin)
-    where = origin if origin in (*ENVIRONMENT, *FLAGS.values(), key) else f"{origin}: {key}"
-    try:
-        checked = msgspec.convert(value, entry.type)
-        if isinstance(checked, float) and not math.isfinite(checked):
-            raise ValueError("not finite")
-    except (msgspec.ValidationError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{where}: expected {expected(entry.type)}; found {_found(key, value)}.") from error
-    if key == "graph.uri":
-        return _graph_uri(checked, where)
-    if key == "model.api_base" and checked and not checked.startswith(("http://", "https://")):
-        raise ConfigError(f"{where}: expected a URL with http:// or https://; found {_found(key, value)}.")
-    return checked
-
-
-def _graph_uri(uri: str, where: str) -> str:
-    if uri in ("", "embedded"):
-        return ""  # "embedded" is how a flag or a variable takes a URI of a lower layer back
-    scheme, separator, host = uri.partition("://")
-    if not separator or scheme.lower() not in GRAPH_SCHEMES or not host:
-        raise ConfigError(
-            f"{where}: expected 'embedded' or a URI with one of {', '.join(GRAPH_SCHEMES)}; "
-            f"found {reprlib.repr(uri.rpartition('@')[2])}.",
-            todo="For example bolt://localhost:7687.",
-        )
-    return uri
-
-
-def _found(key: str, value: Any) -> str:
-    """A value in words, cut when long and never a secret's."""
-    kinds: dict[type, str] = {str: "the text", int: "the whole number", float: "the number"}
-    others: dict[type, str] = {list: "a list", dict: "a mapping"}
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    kind = kinds.get(type(value))
-    if kind is None:
-        return others.get(type(value), f"a {type(value).__name__}")
-    return kind if key in SECRET_KEYS else f"{kind} {reprlib.repr(value)}"
+    """The value as its setting's type; a variable or a flag needs no key beside its name."""
+    return checked(key, value, origin, where=origin if origin in (*ENVIRONMENT, *FLAGS.values(), key) else "")
 
 
 def _reason(error: BaseException) -> str:

@@ -145,12 +145,15 @@ def example_yaml() -> str:
             initial_indent=f"{indent}# ",
             subsequent_indent=f"{indent}# ",
         )
-        lines.append(f"{indent}# {name}: {_flow(entry.default)}")
+        lines.append(f"{indent}# {name}: {flow_yaml(entry.default)}")
     return "\n".join(lines) + "\n"
 
 
-def _flow(value: Any) -> str:
-    """A default on one line of YAML; JSON is YAML, except that JSON would make number keys texts."""
+def flow_yaml(value: Any) -> str:
+    """A value on one line of YAML; JSON is YAML, except that JSON would make number keys texts."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_flow(key)}: {_flow(item)}" for key, item in value.items()) + "}"
-    return json.dumps(value, ensure_ascii=False)
+        return "{" + ", ".join(f"{flow_yaml(key)}: {flow_yaml(item)}" for key, item in value.items()) + "}"
+    text = json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float) and "e" in text and "." not in text:
+        return text.replace("e", ".0e")  # YAML takes 1e-05 for a text
+    return text
