@@ -35,6 +35,7 @@ from ragforge_tui.tui.menu import SlashMenu
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.panel import Question, QuestionPanel
 from ragforge_tui.tui.prompt import Prompt, teach_alt_enter
+from ragforge_tui.tui.sidebar import Body, Sidebar
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.document import Shown
 
@@ -78,7 +79,14 @@ class ChatApp(App[str]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", show=False, priority=True, system=True),
         *(
-            Binding(command.key, f"command('{command.name}')", command.help, show=False, id=command.name)
+            Binding(
+                command.key,
+                f"command('{command.name}')",
+                command.help,
+                show=False,
+                id=command.name,
+                priority=command.key == "shift+tab",
+            )
             for command in COMMANDS
             if command.key and command.name not in ("stop", "quit")
         ),
@@ -97,6 +105,7 @@ class ChatApp(App[str]):
         self.clock: Callable[[], float] = time.monotonic
         self.now: Callable[[], datetime] = lambda: datetime.now().astimezone()
         self.transcript = Transcript(shown=Shown(unfold_reasoning=options.tui.show_reasoning, now=lambda: self.now()))
+        self.sidebar = Sidebar(options.state_dir, wanted=options.tui.sidebar)
         self.questions = QuestionPanel()
         self._menu = SlashMenu()
         teach_alt_enter()
@@ -131,7 +140,7 @@ class ChatApp(App[str]):
     def compose(self) -> ComposeResult:
         """Header, chat, what waits, prompt, status."""
         yield self._header
-        yield self.transcript
+        yield Body(self.transcript, self.sidebar)
         yield self._queue
         yield self.questions
         yield self._menu
@@ -150,6 +159,7 @@ class ChatApp(App[str]):
         draft = self._draft.restore()
         if draft is not None and not self.prompt.text:
             self.prompt.put(draft)
+        self.sidebar.begin()
         gc.freeze()  # What is loaded by now stays; the collector need not look at it again.
         gc.enable()
 
@@ -183,6 +193,7 @@ class ChatApp(App[str]):
             conversation and (conversation.title, conversation.persona),
             state.persona,
             dict(state.looks),
+            state.mode,
         )
         self._tick_while_busy()
         if drawn != self._drawn:
@@ -324,10 +335,15 @@ class ChatApp(App[str]):
         event.stop()
         self.prompt.focus()
 
-    def on_transcript_need_earlier(self, event: Transcript.NeedEarlier) -> None:
-        """Scrolled to the oldest turn that is loaded."""
+    def on_transcript_need_turns(self, event: Transcript.NeedTurns) -> None:
+        """The place of turns that are not loaded comes into view."""
         event.stop()
-        self.controller.spawn(self.controller.fetch_earlier(event.before_turn), group="earlier", exclusive=True)
+        self.controller.spawn(self.controller.fetch_turns(event.start, event.end), group="turns", exclusive=True)
+
+    def on_transcript_want_turn(self, event: Transcript.WantTurn) -> None:
+        """A turn that is not loaded is wanted."""
+        event.stop()
+        self.controller.spawn(self.controller.show_turn(event.turn_index), group="turns", exclusive=True)
 
     def on_transcript_copy_requested(self, event: Transcript.CopyRequested) -> None:
         """A block or its code is wanted on the clipboard."""
@@ -357,6 +373,10 @@ class ChatApp(App[str]):
     async def _await_command(self, command: Command, argument: str) -> None:
         await command.handler(self.actions, argument)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """shift+tab moves the focus in whatever stands over the chat."""
+        return not (self._covered and parameters == ("mode",))
+
     def action_command(self, name: str) -> None:
         """A command by its key."""
         command = self.registry.get(name)
@@ -371,6 +391,8 @@ class ChatApp(App[str]):
         """Close the menu, else stop; with messages queued the engine goes on with the first."""
         if self._menu.chosen is not None:
             self._menu.close()
+        elif self.sidebar.overlaid:
+            self.sidebar.fold()
         elif self.controller.state.busy:
             self.controller.spawn(self.controller.stop(), group="stop")
 

@@ -30,6 +30,7 @@ from ragforge_tui.protocol import (
     OpenConversation,
     Request,
     SendMessage,
+    SetMode,
     Unqueue,
 )
 from ragforge_tui.tui import follow
@@ -37,6 +38,7 @@ from ragforge_tui.tui.dispatch import dispatch
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.outbox import Outbox
 from ragforge_tui.tui.state import ChatState
+from ragforge_tui.tui.transcript.widget import PAGE_TURNS
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.app import ChatApp
@@ -46,7 +48,6 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 Level = Literal["info", "warning", "error"]
 
-PAGE_TURNS = 30
 POLL_SECONDS = 1.0
 CLOSE_SECONDS = 10.0
 STEADY_SECONDS = 30.0
@@ -172,18 +173,27 @@ class ChatController:
 
     # -- conversations
 
-    async def open(self, ref: str) -> None:
-        """Open a conversation by id, prefix, or empty for the newest of the workspace."""
-        view = await self.ask(OpenConversation(ref=ref))
-        self._opened(view)
+    async def open(self, ref: str, *, turn: int = 0) -> None:
+        """Open a conversation by id, prefix, or empty for the newest of the workspace.
 
-    def _opened(self, view: ConversationView) -> None:
+        Args:
+            turn: Bring this turn into view; 0: the end.
+        """
+        if not ref or ref != self.state.conversation_id or not turn:
+            self.opened(await self.ask(OpenConversation(ref=ref)))
+        if turn:
+            await self.show_turn(turn)
+
+    def opened(self, view: ConversationView) -> None:
         state = self.state
         state.leave_conversation()
         state.conversation = view.conversation
+        if not state.mode_unsent:
+            state.mode = view.mode
         self._first_turn = view.page.first
         self.view.transcript.clear()
         self.view.transcript.load(view.page.turns, first=view.page.first, last=view.page.last)
+        self.view.sidebar.conversation_changed()
         if view.interrupted_turn is not None:
             self.notice("The last answer was interrupted. /retry asks for it again.", "info")
         if view.active_turn is not None:
@@ -198,17 +208,42 @@ class ChatController:
         self.state.leave_conversation()
         self.view.transcript.clear()
         self.view.cancel_group("follow")
+        self.view.sidebar.conversation_changed()
         self.view.refresh_chrome()
 
-    async def fetch_earlier(self, before_turn: int) -> None:
-        """The page before a turn, for the transcript that was scrolled up."""
+    async def fetch_turns(self, start: int, end: int) -> None:
+        """Turns that are not loaded, for the transcript that has their place in view."""
         conversation_id = self.state.conversation_id
-        if not conversation_id or before_turn <= self._first_turn:
+        if not conversation_id:
             return
-        start = max(self._first_turn, before_turn - PAGE_TURNS)
-        page = await self.ask(FetchTurns(conversation_id=conversation_id, start=start, end=before_turn))
+        try:
+            page = await self.ask(FetchTurns(conversation_id=conversation_id, start=start, end=end))
+        except RagforgeError:
+            self.view.transcript.not_inserted()
+            raise
         if conversation_id == self.state.conversation_id:
-            self.view.transcript.prepend(page.turns)
+            self.view.transcript.insert(page.turns, start=start, end=end)
+
+    async def show_turn(self, turn_index: int, last: int = 0) -> None:
+        """Bring a turn into view, wherever in the conversation it is, and mark it for a moment.
+
+        Args:
+            last: Turns up to this one are marked too.
+
+        Raises:
+            NotFoundError: The conversation has no such turn.
+        """
+        transcript = self.view.transcript
+        if transcript.scroll_to_turn(turn_index, last):
+            return
+        document = transcript.document
+        gap = document.gap_with(turn_index)
+        low, high = (gap.first, gap.last + 1) if gap is not None else (self._first_turn, document.first_turn)
+        if low <= turn_index < high:
+            start = max(low, turn_index - PAGE_TURNS // 3)
+            await self.fetch_turns(start, min(high, start + PAGE_TURNS))
+        if not transcript.scroll_to_turn(turn_index, last):
+            raise NotFoundError(f"There is no turn {turn_index} here.")
 
     def _follow(self, turns: list[Turn], index: int) -> None:
         known = next((turn for turn in turns if turn.turn_index == index), Turn(turn_index=index))
@@ -253,6 +288,7 @@ class ChatController:
                 self.view.show_queue_soon()
                 try:
                     conversation_id = await self._conversation()
+                    await self.send_mode()
                     accepted = await self.ask(
                         SendMessage(conversation_id=conversation_id, message_id=item.message_id, text=item.text)
                     )
@@ -274,8 +310,17 @@ class ChatController:
             view = await self.ask(CreateConversation(persona=self.state.persona))
             self.state.conversation = view.conversation
             self._first_turn = 1
+            self.view.sidebar.conversation_changed()
             self.view.refresh_chrome()
         return self.state.conversation_id
+
+    async def send_mode(self) -> None:
+        """Tell the engine of the mode chosen here; nothing it does for the person comes before."""
+        state = self.state
+        if state.mode_unsent and state.conversation is not None:
+            mode = state.mode
+            await self.ask(SetMode(conversation_id=state.conversation_id, mode=mode))
+            state.mode_unsent = state.mode != mode
 
     async def take_back(self) -> None:
         """Queued messages go back into the prompt."""

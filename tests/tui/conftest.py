@@ -32,7 +32,7 @@ class Chat:
         self.notices: list[tuple[str, str]] = []
         self.events: list[object] = []
         self.loaded: list[list[Any]] = []
-        self.prepended: list[list[Any]] = []
+        self.inserted: list[list[Any]] = []
         self._record()
 
     def _record(self) -> None:
@@ -50,7 +50,7 @@ class Chat:
         wrap("notice", lambda text, level: self.notices.append((level, text)))
         wrap("apply", self.events.append)
         wrap("load", lambda turns: self.loaded.append(list(turns)))
-        wrap("prepend", lambda turns: self.prepended.append(list(turns)))
+        wrap("insert", lambda turns: self.inserted.append(list(turns)))
 
     async def until(self, holds: Callable[[], object], what: str = "") -> None:
         """Wait until something holds."""
@@ -131,7 +131,7 @@ def run_chat(tmp_path: Path) -> ChatRunner:
                 await gate.wait()
             return next(left)
 
-        app = make_app(connect, tmp_path, tui=tui or TuiSettings(reduced_motion=True), **options)
+        app = make_app(connect, tmp_path, tui=tui or TuiSettings(reduced_motion=True, sidebar=False), **options)
         chat = Chat(app, engines[0])
         async with app.run_test(size=size) as pilot:
             chat.pilot = pilot

@@ -86,7 +86,7 @@ class TestChoosing:
             document.clear()
             document.load(turns[2:])
             assert "switch" not in kinds(chat)
-            document.prepend(turns[:2])
+            document.insert(turns[:2], start=1, end=3)
             assert kinds(chat).index("switch") == 7
 
     async def test_a_start_with_a_name_that_means_nothing(self, run_chat: ChatRunner) -> None:

@@ -110,9 +110,9 @@ async def test_earlier_pages(run_chat: ChatRunner) -> None:
     async with run_chat(fake, resume=owner.uuid) as chat:
         await chat.until(lambda: chat.loaded)
         assert chat.loaded[0][0].turn_index == 59
-        chat.app.transcript.post_message(Transcript.NeedEarlier(59))
-        await chat.until(lambda: chat.prepended)
-        assert [one.turn_index for one in chat.prepended[0]] == list(range(29, 59))
+        chat.app.transcript.post_message(Transcript.NeedTurns(29, 59))
+        await chat.until(lambda: chat.inserted)
+        assert [one.turn_index for one in chat.inserted[0]] == list(range(29, 59))
         asked = chat.engine.asked(FetchTurns)[0]
         assert (asked.start, asked.end) == (29, 59)
 

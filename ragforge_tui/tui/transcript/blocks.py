@@ -18,7 +18,7 @@ from ragforge_tui.tui.transcript.palette import Palette
 if TYPE_CHECKING:
     from ragforge_tui.tui.transcript.stream import StreamedText
 
-Kind = Literal["user", "head", "text", "tool", "notice", "state", "retry", "switch"]
+Kind = Literal["user", "head", "text", "tool", "notice", "state", "retry", "switch", "gap"]
 Action = Literal["fold", "copy"]
 Level = Literal["info", "warning", "error"]
 NoteKind = Literal["notice", "state", "retry", "switch"]

@@ -1,202 +1,23 @@
 """From events and stored turns to blocks: the one place where both become what is shown.
 
-Stored turns are told as the same steps a live turn goes through, so a resumed session looks like the live one.
-Pure; the widget reads what changed and draws.
+Turns stand in order; those that are not loaded are a gap between those that are. What a turn's blocks are is in
+`turn_view.py`. Pure; the widget reads what changed and draws.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
-from datetime import datetime, tzinfo
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-import msgspec
-
-from ragforge_tui.events import (
-    ApprovalRequested,
-    ApprovalResolved,
-    MessageFinished,
-    MessageStarted,
-    ModelRetry,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallFinished,
-    ToolCallStarted,
-    TurnCancelled,
-    TurnCompleted,
-    TurnEvent,
-    TurnFailed,
-    TurnStarted,
-)
-from ragforge_tui.models import Message, ToolCall, Turn
-from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, Level, NoteBlock, TextBlock, UserBlock
+from ragforge_tui.events import MessageFinished, MessageStarted, ModelRetry, ReasoningDelta, TextDelta, TurnEvent
+from ragforge_tui.models import Turn
+from ragforge_tui.tui.transcript.blocks import Block, Level, NoteBlock
+from ragforge_tui.tui.transcript.gaps import ROOM, GapBlock
 from ragforge_tui.tui.transcript.speakers import mark_switch, speaker, speaker_before
+from ragforge_tui.tui.transcript.turn_view import Shown, TurnView, stored_turn, tell
 
-if TYPE_CHECKING:
-    from ragforge_tui.tui.transcript.tool_block import ToolBlock
-
-DEFAULT_GLYPH = "✶"
-
-
-class Shown(msgspec.Struct):
-    """How people and times are shown.
-
-    Attributes:
-        user_name: What the person's messages are headed with.
-        unfold_reasoning: Show what was thought at once.
-        now: The clock; a message of another day shows its date.
-        zone: The time zone of the times shown; None is the machine's.
-    """
-
-    user_name: str = "you"
-    unfold_reasoning: bool = False
-    now: Callable[[], datetime] = datetime.now
-    zone: tzinfo | None = None
-
-    def when(self, moment: datetime) -> str:
-        """A time as shown beside a message, in local time."""
-        local = moment.astimezone(self.zone)
-        today = self.now().astimezone(self.zone).date()
-        if local.date() == today:
-            return f"{local:%H:%M}"
-        year = f" {local.year}" if local.year != today.year else ""
-        return f"{local.day} {local:%b}{year} {local:%H:%M}"
-
-
-class _TurnView:
-    """The blocks of one turn, in order."""
-
-    def __init__(self, turn_index: int, shown: Shown) -> None:
-        self.turn_index = turn_index
-        self.shown = shown
-        self.blocks: list[Block] = []
-        self._forget()
-
-    def _forget(self) -> None:
-        self.heads: dict[str, HeadBlock] = {}
-        self.texts: dict[str, TextBlock] = {}
-        self.tools: dict[str, ToolBlock] = {}
-        self.replies: set[str] = set()
-        self.approvals: dict[str, ToolBlock] = {}
-        self.retry: NoteBlock | None = None
-        self.ended = False
-        self.named = False
-
-    def user(self, message: Message) -> None:
-        """The person's message; a second time, the turn is asked again and what was answered is dropped."""
-        self.reset_answer()
-        name, when = self.shown.user_name, self.shown.when(message.timestamp)
-        block = UserBlock(self.turn_index, message.uuid, message.content, name=name, when=when)
-        if self.blocks:
-            self.blocks[0] = block
-        else:
-            self.blocks.append(block)
-
-    def reset_answer(self) -> None:
-        """Forget all but the person's message."""
-        self.blocks = [block for block in self.blocks[:1] if isinstance(block, UserBlock)]
-        self._forget()
-
-    def reply(self, message_id: str, persona: str, glyph: str = "", color: str = "") -> None:
-        """A reply begins; the first of a turn is headed with the persona's name, as it was when it spoke."""
-        if message_id in self.replies:
-            return
-        if self.ended:
-            self.reset_answer()
-        self.replies.add(message_id)
-        if not self.named:
-            self.named = True
-            self._head(message_id, persona or "Assistant", glyph, color)
-
-    def _head(self, message_id: str, name: str, glyph: str = "", color: str = "") -> HeadBlock:
-        glyph = glyph or DEFAULT_GLYPH
-        unfolded = self.shown.unfold_reasoning
-        block = HeadBlock(self.turn_index, message_id, name=name, glyph=glyph, color=color, unfolded=unfolded)
-        self.heads[message_id] = block
-        text = self.texts.get(message_id)
-        at = self.blocks.index(text) if text is not None else len(self.blocks)
-        self.blocks.insert(at, block)
-        if text is not None:
-            text.gap = 0
-            text.touch()
-        return block
-
-    def thinking(self, message_id: str) -> HeadBlock:
-        """The block that holds what a reply thought."""
-        self.reply(message_id, "")
-        return self.heads.get(message_id) or self._head(message_id, "")
-
-    def text(self, message_id: str) -> TextBlock:
-        """The block that holds what a reply says."""
-        self.reply(message_id, "")
-        block = self.texts.get(message_id)
-        if block is None:
-            head = self.heads.get(message_id)
-            gap = 0 if head is not None and self.blocks[-1] is head else 1
-            block = self.texts[message_id] = TextBlock(self.turn_index, message_id, gap=gap)
-            self.blocks.append(block)
-        return block
-
-    def growing(self, message_id: str) -> TextBlock | None:
-        """The block of a text that is being written, when more of it changes nothing else in the turn."""
-        head = self.heads.get(message_id)
-        if self.retry is not None or (head is not None and head.thinking):
-            return None
-        return self.texts.get(message_id)
-
-    def finish(self, message: Message) -> None:
-        """A reply is stored: what the record says replaces what was streamed."""
-        self.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)
-        if message.reasoning:
-            self.thinking(message.uuid).thought(message.reasoning)
-        if message.content.strip() or message.uuid in self.texts:
-            self.text(message.uuid).finish(message.content)
-        if message.state == "interrupted":
-            self.state_line("interrupted", message.error, "warning")
-        elif message.state == "failed":
-            self.state_line("failed", message.error, "error")
-
-    def state_line(self, state: str, sentence: str, level: Level) -> None:
-        """How a reply ended, when not well; said once for a turn."""
-        self.blocks = [block for block in self.blocks if block.kind != "state"]
-        text = f"{state} · {sentence}" if sentence else state
-        self.blocks.append(NoteBlock("state", self.turn_index, text, level))
-
-    def tool(self, call: ToolCall) -> ToolBlock:
-        """The block of a call, with this record of it."""
-        self.reply(call.message_id, "")
-        block = self.tools.get(call.uuid)
-        if block is not None:
-            block.update(call)
-            return block
-        gap = 0 if self.blocks and self.blocks[-1].kind == "tool" else 1
-        from ragforge_tui.tui.transcript.tool_block import ToolBlock  # not needed before the first call
-
-        block = self.tools[call.uuid] = ToolBlock(self.turn_index, call, gap=gap)
-        self.blocks.append(block)
-        return block
-
-    def drop_retry(self) -> None:
-        """A request made again was answered, or given up."""
-        if self.retry is not None:
-            self.blocks.remove(self.retry)
-            self.retry = None
-
-    def end(self) -> None:
-        """The turn is over: nothing in it is under way any more."""
-        self.ended = True
-        for head in self.heads.values():
-            head.thinking = False
-            head.touch()
-        for text in self.texts.values():
-            if not text.finished:
-                text.finish(text.source)
-        for block in self.tools.values():
-            block.over = True
-            block.waiting = False
-            block.touch()
+__all__ = ["Document", "Shown"]
 
 
 class Document:
@@ -207,6 +28,7 @@ class Document:
         stable: How many blocks at the start are the same, in the same places, since the last `settled`.
         changed: Blocks that look different since then.
         first_turn: The lowest turn index loaded, 0 when none is.
+        gaps: What is not loaded between turns that are; in no order.
     """
 
     def __init__(self, shown: Shown | None = None) -> None:
@@ -215,7 +37,8 @@ class Document:
         self.changed: set[Block] = set()
         self.stable = 0
         self.first_turn = 0
-        self._views: dict[int, _TurnView] = {}
+        self.gaps: list[GapBlock] = []
+        self._views: dict[int, TurnView] = {}
 
     def settled(self) -> None:
         """What changed so far has been taken in by the reader."""
@@ -231,6 +54,7 @@ class Document:
         """Drop everything."""
         self.blocks.clear()
         self._views.clear()
+        self.gaps.clear()
         self.changed.clear()
         self.stable = 0
         self.first_turn = 0
@@ -238,29 +62,76 @@ class Document:
     def load(self, turns: Iterable[Turn]) -> None:
         """Show stored turns after what is there."""
         for turn in turns:
-            view = self._stored(turn)
-            mark_switch(view, speaker_before(self._views, turn.turn_index, self.first_turn))
+            view = stored_turn(turn, self.shown)
+            mark_switch(view, self._speaker_before(turn.turn_index))
             self._replace(turn.turn_index, view)
 
-    def prepend(self, turns: Iterable[Turn]) -> int:
-        """Show earlier turns before what is there; gives the number of new blocks."""
-        views = [self._stored(turn) for turn in turns if turn.turn_index not in self._views]
-        if not views:
-            return 0
+    def holds(self, turn_index: int) -> bool:
+        """Whether a turn is loaded."""
+        return turn_index in self._views
+
+    def gap_with(self, turn_index: int) -> GapBlock | None:
+        """The gap a turn is in; None when it is loaded, or before or after all that is."""
+        return next((gap for gap in self.gaps if turn_index in gap), None)
+
+    def insert(self, turns: Sequence[Turn], *, start: int, end: int) -> int:
+        """Show the turns of [start, end), which lie in one gap or before all that is loaded.
+
+        Args:
+            turns: Those of them that exist.
+            start: First turn of the page.
+            end: The turn after its last.
+
+        Returns:
+            The number of new blocks.
+        """
+        views = [stored_turn(turn, self.shown) for turn in turns if not self.holds(turn.turn_index)]
         for earlier, later in pairwise(views):
             mark_switch(later, speaker(earlier))
+        gap = self.gap_with(start)
         fresh = [block for view in views for block in view.blocks]
-        serial = self.blocks[0].serial if self.blocks else 0
-        for offset, block in enumerate(fresh):
-            block.serial = serial - len(fresh) + offset
+        if gap is not None:
+            self._into(gap, fresh, start, end)
+        elif fresh:
+            self._before_all(fresh, end)
         self._views.update((view.turn_index, view) for view in views)
-        self.blocks[:0] = fresh
-        self.stable = 0
         self._note_first(view.turn_index for view in views)
-        self._mark_after(views[-1])
+        if views:
+            self._mark_after(views[-1])
         return len(fresh)
 
-    def _mark_after(self, last: _TurnView) -> None:
+    def _before_all(self, fresh: list[Block], end: int) -> None:
+        serial = self.blocks[0].serial if self.blocks else 0
+        if self.first_turn > end:
+            gap = GapBlock(end, self.first_turn - 1)
+            gap.serial = serial - ROOM
+            serial -= 2 * ROOM
+            self.gaps.append(gap)
+            self.blocks.insert(0, gap)
+        _number(fresh, serial - len(fresh))
+        self.blocks[:0] = fresh
+        self.stable = 0
+
+    def _into(self, gap: GapBlock, fresh: list[Block], start: int, end: int) -> None:
+        """Put a page where its gap is, what is left of the gap before it or behind it, or both."""
+        place = self.position(gap)
+        low, high = self.blocks[place - 1].serial, self.blocks[place + 1].serial
+        self.gaps.remove(gap)
+        before, after = GapBlock(gap.first, start - 1), GapBlock(end, gap.last)
+        keep_before, keep_after = before.first <= before.last, after.first <= after.last
+        first = low + 1 if not keep_before else high - len(fresh) if not keep_after else (low + high) // 2
+        _number(fresh, first)
+        before.serial, after.serial = (low + first) // 2, (first + len(fresh) + high) // 2
+        kept_before, kept_after = [before] * keep_before, [after] * keep_after
+        self.gaps += [*kept_before, *kept_after]
+        self.blocks[place : place + 1] = [*kept_before, *fresh, *kept_after]
+        self.stable = min(self.stable, place)
+
+    def _speaker_before(self, turn_index: int) -> str:
+        ends = [gap.last + 1 for gap in self.gaps if gap.last < turn_index]
+        return speaker_before(self._views, turn_index, max(ends, default=self.first_turn))
+
+    def _mark_after(self, last: TurnView) -> None:
         """The turn after a page that was put before it may turn out to be another persona's first."""
         view = self._views.get(last.turn_index + 1)
         before = list(view.blocks) if view is not None else []
@@ -282,15 +153,16 @@ class Document:
             self.changed.add(block)
             return
         if view is None:
-            view = _TurnView(event.turn_index, self.shown)
+            self._note_missing(event.turn_index)
+            view = TurnView(event.turn_index, self.shown)
             self._views[event.turn_index] = view
             self._note_first([event.turn_index])
         before = list(view.blocks)
         if not isinstance(event, ModelRetry):
             view.drop_retry()
-        changed = _tell(view, event)
+        changed = tell(view, event)
         if isinstance(event, MessageStarted | MessageFinished):
-            mark_switch(view, speaker_before(self._views, event.turn_index, self.first_turn))
+            mark_switch(view, self._speaker_before(event.turn_index))
         if changed is not None:
             self.changed.add(changed)
         elif not isinstance(event, ReasoningDelta | TextDelta):
@@ -298,30 +170,30 @@ class Document:
         if view.blocks != before:
             self._rearrange(before, view.blocks)
 
+    def _note_missing(self, turn_index: int) -> None:
+        """Turns between the last one here and one that begins were made elsewhere: a gap stands for them."""
+        last = max(self._views, default=turn_index)
+        if turn_index > last + 1:
+            gap = GapBlock(last + 1, turn_index - 1)
+            gap.serial = self.blocks[-1].serial + ROOM
+            self.blocks.append(gap)
+            self.gaps.append(gap)
+
     def _note_first(self, turns: Iterable[int]) -> None:
         lowest = min(turns, default=0)
         if lowest and (not self.first_turn or lowest < self.first_turn):
             self.first_turn = lowest
 
-    def _stored(self, turn: Turn) -> _TurnView:
-        view = _TurnView(turn.turn_index, self.shown)
-        for message in turn.messages:
-            if message.role == "user":
-                view.user(message)
-            elif message.state != "superseded":
-                _tell_stored(view, message)
-        if not any(message.state == "streaming" for message in turn.messages):
-            view.end()
-        return view
-
-    def _replace(self, turn_index: int, view: _TurnView) -> None:
+    def _replace(self, turn_index: int, view: TurnView) -> None:
         old = self._views.get(turn_index)
         self._views[turn_index] = view
         self._note_first([turn_index])
         self._rearrange(list(old.blocks) if old is not None else [], view.blocks)
 
     def _append(self, block: Block) -> None:
-        block.serial = self.blocks[-1].serial + 1 if self.blocks else 0
+        last = self.blocks[-1] if self.blocks else None
+        room = ROOM if isinstance(last, GapBlock) else 1
+        block.serial = last.serial + room if last is not None else 0
         self.blocks.append(block)
 
     def _rearrange(self, before: list[Block], after: list[Block]) -> None:
@@ -338,82 +210,16 @@ class Document:
         rest = [block for block in self.blocks[start:] if block not in removed]
         del self.blocks[start:]
         self.stable = min(self.stable, start)
-        for block in [*after[common:], *rest]:
+        for block in after[common:]:
             self._append(block)
+        for block in rest:
+            # Its serial stays when it can: around a gap they are far apart on purpose.
+            if self.blocks and block.serial > self.blocks[-1].serial:
+                self.blocks.append(block)
+            else:
+                self._append(block)
 
 
-def _tell(view: _TurnView, event: TurnEvent) -> Block | None:
-    """Tell a turn's view of an event; gives the one block that changed, when it is only one."""
-    match event:
-        case TurnStarted():
-            view.user(event.message)
-        case MessageStarted():
-            view.reply(event.message_id, event.persona, event.persona_glyph, event.persona_color)
-        case ReasoningDelta():
-            head = view.thinking(event.message_id)
-            head.thinking = True
-            head.think(event.text)
-            return head
-        case TextDelta():
-            thought = view.heads.get(event.message_id)
-            if thought is not None and thought.thinking:
-                thought.thinking = False
-                thought.touch()
-            text = view.text(event.message_id)
-            text.append(event.text)
-            return text
-        case MessageFinished():
-            view.finish(event.message)
-        case ToolCallStarted() | ToolCallFinished():
-            return view.tool(event.call)
-        case ApprovalRequested():
-            block = view.tools.get(event.call.uuid) or view.tool(event.call)
-            block.waiting = True
-            block.touch()
-            view.approvals[event.approval_id] = block
-            return block
-        case ApprovalResolved():
-            waiting = view.approvals.pop(event.approval_id, None)
-            if waiting is not None:
-                waiting.waiting = False
-                waiting.touch()
-            return waiting
-        case ModelRetry():
-            _tell_retry(view, event)
-        case TurnCompleted():
-            view.end()
-        case TurnCancelled():
-            _tell_end(view, "interrupted", "", "warning")
-        case TurnFailed():
-            _tell_end(view, "failed", event.error.sentence(), "error")
-        case _:
-            pass
-    return None
-
-
-def _tell_retry(view: _TurnView, event: ModelRetry) -> None:
-    wait = f"{event.wait_seconds:.0f} s" if event.wait_seconds >= 1 else "a moment"
-    text = f"asked again in {wait} ({event.attempt} of {event.attempts}): {event.reason}"
-    view.drop_retry()
-    view.retry = NoteBlock("retry", view.turn_index, text, "info")
-    view.blocks.append(view.retry)
-
-
-def _tell_end(view: _TurnView, state: str, sentence: str, level: Level) -> None:
-    if not any(block.kind == "state" for block in view.blocks):
-        view.state_line(state, sentence, level)
-    view.end()
-
-
-def _tell_stored(view: _TurnView, message: Message) -> None:
-    """A stored reply, told as it went: its text, its calls, then how it ended."""
-    if message.state == "streaming":
-        view.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)
-        if message.reasoning:
-            view.thinking(message.uuid).thought(message.reasoning)
-        if message.content:
-            view.text(message.uuid).append(message.content)
-    else:
-        view.finish(message)
-    for call in message.tool_calls:
-        view.tool(call)
+def _number(blocks: Iterable[Block], first: int) -> None:
+    for serial, block in enumerate(blocks, first):
+        block.serial = serial

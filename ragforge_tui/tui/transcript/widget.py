@@ -23,14 +23,18 @@ from ragforge_tui.models import Turn
 from ragforge_tui.tui.transcript.blocks import Block, Level, TextBlock
 from ragforge_tui.tui.transcript.copying import code_of, text_between
 from ragforge_tui.tui.transcript.document import Shown
+from ragforge_tui.tui.transcript.gaps import GapBlock
 from ragforge_tui.tui.transcript.index import LineIndex
 from ragforge_tui.tui.transcript.window import MARGIN, BlockWindow
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.transcript.stream import StreamedText
 
+PAGE_TURNS = 30
 _SHORTEST_PAUSE = 0.05
 _PAUSE_FACTOR = 3
+_MARK_SECONDS = 4.0
+_ASK_AGAIN_SECONDS = 3.0
 
 
 class Transcript(BlockWindow, can_focus=True):
@@ -53,12 +57,13 @@ class Transcript(BlockWindow, can_focus=True):
         Binding("c", "copy_code", "Copy code", show=False),
     ]
 
-    class NeedEarlier(Message):
-        """The top of what is loaded comes into view: turns before `before_turn` exist and should be prepended."""
+    class NeedTurns(Message):
+        """A place that is not loaded comes into view: turns [start, end) exist and should be inserted."""
 
-        def __init__(self, before_turn: int) -> None:
+        def __init__(self, start: int, end: int) -> None:
             super().__init__()
-            self.before_turn = before_turn
+            self.start = start
+            self.end = end
 
     class BlockActivated(Message):
         """A block was clicked on, or Enter pressed at it; folding has been done already."""
@@ -66,6 +71,13 @@ class Transcript(BlockWindow, can_focus=True):
         def __init__(self, block: Block) -> None:
             super().__init__()
             self.block = block
+
+    class WantTurn(Message):
+        """A turn that is not loaded is wanted in view."""
+
+        def __init__(self, turn_index: int) -> None:
+            super().__init__()
+            self.turn_index = turn_index
 
     @dataclass
     class CopyRequested(Message):
@@ -84,7 +96,7 @@ class Transcript(BlockWindow, can_focus=True):
     ) -> None:
         super().__init__(shown=shown, name=name, id=id, classes=classes)
         self._first = 0
-        self._asked_before = 0
+        self._asked: tuple[int, int] | None = None
         self._waiting: set[TextBlock] = set()
         self._timer: Timer | None = None
         self._drawing = False
@@ -116,11 +128,22 @@ class Transcript(BlockWindow, can_focus=True):
         self.document.load(turns)
         self._sync()
 
-    def prepend(self, turns: Sequence[Turn]) -> None:
-        """Show earlier turns above; what is being read stays where it is."""
-        if not self.document.prepend(turns):
+    def insert(self, turns: Sequence[Turn], *, start: int, end: int) -> None:
+        """Show turns that were not loaded, [start, end), where they belong; what is being read stays where it is."""
+        self._asked = None
+        if self._hold is not None and isinstance(self._hold[0], GapBlock):
+            after = self.document.position(self._hold[0]) + 1
+            self._hold = (self.document.blocks[after], round(self.scroll_y) - self._index.start(after))
+        if not self.document.insert(turns, start=start, end=end) and end >= self.document.first_turn:
             self._first = self.document.first_turn
         self._sync()
+
+    def not_inserted(self) -> None:
+        """What was needed could not be had: it is asked for again when it is looked at a while later."""
+        self.set_timer(_ASK_AGAIN_SECONDS, self._forget_asked)
+
+    def _forget_asked(self) -> None:
+        self._asked = None
 
     def replace_turn(self, turn: Turn) -> None:
         """Show a turn anew from its records."""
@@ -138,7 +161,9 @@ class Transcript(BlockWindow, can_focus=True):
         self._index = LineIndex()
         self._hold = self._cursor = None
         self._waiting.clear()
-        self._first = self._asked_before = 0
+        self._first = 0
+        self._asked = None
+        self._marked = range(0)
         self.follow = True
         self._sync()
 
@@ -151,16 +176,34 @@ class Transcript(BlockWindow, can_focus=True):
         self.follow = True
         self._settle()
 
-    def scroll_to_turn(self, turn_index: int) -> bool:
-        """Bring the beginning of a turn to the top; false when it is not loaded."""
+    def scroll_to_turn(self, turn_index: int, last: int = 0) -> bool:
+        """Bring the beginning of a turn to the top and mark it for a moment; false when it is not loaded.
+
+        Args:
+            last: Turns up to this one are marked too.
+        """
         for position, block in enumerate(self.document.blocks):
             if block.turn_index == turn_index:
                 self.follow = False
                 self._hold = (block, 0)
+                self._marked = range(turn_index, max(turn_index, last) + 1)
                 self._settle()
                 self.follow = self._index.start(position) >= self.max_scroll_y
+                self.set_timer(_MARK_SECONDS, self._unmark)
                 return True
         return False
+
+    def _unmark(self) -> None:
+        self._marked = range(0)
+        self.repaint()
+
+    @property
+    def turn_in_view(self) -> int:
+        """The turn at the top of the window; 0 when there is none."""
+        if not len(self._index):
+            return 0
+        position, _ = self._index.find(round(self.scroll_y))
+        return next((block.turn_index for block in self.document.blocks[position:] if block.turn_index), 0)
 
     @property
     def selected_text(self) -> str:
@@ -178,18 +221,34 @@ class Transcript(BlockWindow, can_focus=True):
         self.follow_end()
 
     def action_scroll_home(self) -> None:
-        """Go to the top of what is loaded."""
-        self.scroll_to(y=0)
+        """Go to the first turn there is."""
+        if self._first and self.document.first_turn > self._first:
+            self.post_message(self.WantTurn(self._first))
+        else:
+            self.scroll_to(y=0)
 
-    # Earlier turns
+    # Turns that are not loaded
 
     def settled(self) -> None:
-        """Ask for earlier turns when the top of what is loaded is near."""
+        """Ask for turns that are not loaded when their place is near."""
+        wanted = self._missing_near()
+        if wanted is not None and wanted != self._asked:
+            self._asked = wanted
+            self.post_message(self.NeedTurns(*wanted))
+
+    def _missing_near(self) -> tuple[int, int] | None:
+        """A page of turns whose place is in view or within a window's height of it."""
+        top, height = round(self.scroll_y), self.scrollable_content_region.height
+        for gap in self.document.gaps:
+            line = self._index.start(self.document.position(gap))
+            if top - height <= line <= top + 2 * height:
+                if line > top:
+                    return gap.first, min(gap.first + PAGE_TURNS, gap.last + 1)
+                return max(gap.first, gap.last + 1 - PAGE_TURNS), gap.last + 1
         before = self.document.first_turn
-        near = self.scroll_y <= self.scrollable_content_region.height
-        if near and self._first and before > self._first and self._asked_before != before:
-            self._asked_before = before
-            self.post_message(self.NeedEarlier(before))
+        if top <= height and self._first and before > self._first:
+            return max(self._first, before - PAGE_TURNS), before
+        return None
 
     # Streaming
 

@@ -41,7 +41,7 @@ class Row(NamedTuple):
     Attributes:
         line: The line of a block, None below the last.
         at: The number a selection knows it by.
-        marked: Whether the keyboard is at its block.
+        marked: Whether the keyboard is at its block, or its turn was gone to.
     """
 
     line: Line | None
@@ -78,6 +78,7 @@ class BlockWindow(ScrollView):
         self._hold: tuple[Block, int] | None = None
         self._placing = False
         self._cursor: Block | None = None
+        self._marked = range(0)
         self._thumb: tuple[int, ...] = ()
         self._rows: list[Row] = []
         self._painted: dict[int, _Painted] = {}
@@ -264,7 +265,7 @@ class BlockWindow(ScrollView):
             position, offset = self._index.find(round(self.scroll_y))
             while len(rows) < height and position < len(self._index):
                 block = blocks[position]
-                at, marked = block.serial * LINES_PER_BLOCK, block is self._cursor
+                at, marked = block.serial * LINES_PER_BLOCK, block is self._cursor or block.turn_index in self._marked
                 lines = block.lines(width, palette)
                 for number in range(offset, min(len(lines), offset + height - len(rows))):
                     rows.append(Row(lines[number], at + number, marked and number >= block.gap))

@@ -21,7 +21,8 @@ class TranscriptApp(App[None]):
         self.turns = turns
         self.first = first
         self.start_theme = theme
-        self.asked: list[int] = []
+        self.asked: list[tuple[int, int]] = []
+        self.wanted: list[int] = []
         self.copied: list[str] = []
 
     def compose(self) -> ComposeResult:
@@ -37,8 +38,11 @@ class TranscriptApp(App[None]):
     def transcript(self) -> Transcript:
         return self.query_one(Transcript)
 
-    def on_transcript_need_earlier(self, message: Transcript.NeedEarlier) -> None:
-        self.asked.append(message.before_turn)
+    def on_transcript_need_turns(self, message: Transcript.NeedTurns) -> None:
+        self.asked.append((message.start, message.end))
+
+    def on_transcript_want_turn(self, message: Transcript.WantTurn) -> None:
+        self.wanted.append(message.turn_index)
 
     def on_transcript_copy_requested(self, message: Transcript.CopyRequested) -> None:
         self.copied.append(message.text)

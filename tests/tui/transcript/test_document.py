@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragforge_tui.errors import ErrorInfo
 from ragforge_tui.events import (
@@ -191,9 +193,40 @@ def test_a_turn_in_the_middle_can_be_replaced() -> None:
 
 def test_earlier_turns_come_before() -> None:
     document = resumed(*plain_turns(2, first=5))
-    document.prepend(plain_turns(4))
+    document.insert(plain_turns(4), start=1, end=5)
     assert drawn(document) == drawn(resumed(*plain_turns(6)))
     assert document.first_turn == 1
+
+
+@given(
+    data=st.data(),
+    last=st.integers(min_value=1, max_value=40),
+)
+def test_pages_put_in_in_any_order_are_the_whole(data: st.DataObject, last: int) -> None:
+    """Whatever is looked at first, in the end nothing is missing, doubled or out of order."""
+    turns = plain_turns(last)
+    opened = data.draw(st.integers(min_value=1, max_value=last))
+    document = resumed(*turns[opened - 1 :])
+    while document.gaps or document.first_turn > 1:
+        turn = data.draw(st.sampled_from([n for n in range(1, last + 1) if not document.holds(n)]))
+        gap = document.gap_with(turn)
+        low, high = (gap.first, gap.last + 1) if gap is not None else (1, document.first_turn)
+        start = data.draw(st.integers(min_value=low, max_value=turn))
+        end = data.draw(st.integers(min_value=turn + 1, max_value=high))
+        document.insert(turns[start - 1 : end - 1], start=start, end=end)
+        serials = [block.serial for block in document.blocks]
+        assert serials == sorted(set(serials))
+        assert all(document.position(block) == at for at, block in enumerate(document.blocks))
+    assert drawn(document) == drawn(resumed(*turns))
+
+
+def test_turns_made_elsewhere_are_a_gap_before_one_that_begins() -> None:
+    document = resumed(*plain_turns(2))
+    where = {"conversation_id": "c", "turn_index": 5}
+    document.apply(TurnStarted(message=said("question 5", 5), **where))
+    assert [(gap.first, gap.last) for gap in document.gaps] == [(3, 4)]
+    document.insert(plain_turns(2, first=3), start=3, end=5)
+    assert [block.turn_index for block in document.blocks if block.kind == "user"] == [1, 2, 3, 4, 5]
 
 
 def test_a_turn_under_way_goes_on_where_the_record_ends() -> None:

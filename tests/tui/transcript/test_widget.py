@@ -65,15 +65,53 @@ async def test_earlier_turns_are_asked_for_once_and_keep_the_place() -> None:
         await pilot.pause()
         await pilot.press("home")
         await pilot.pause()
+        assert app.wanted == [1]
+        app.transcript.scroll_to(y=0)
+        await pilot.pause()
         before = app.screen_text()
-        assert app.asked == [31]
-        app.transcript.prepend(plain_turns(30))
+        assert app.asked == [(1, 31)]
+        app.transcript.insert(plain_turns(30), start=1, end=31)
         await pilot.pause()
         assert app.screen_text() == before
         await pilot.press("up")
         await pilot.pause()
         assert app.screen_text()[1:] == before[:-1]
-        assert app.asked == [31]
+        assert app.asked == [(1, 31)]
+
+
+async def test_any_turn_can_be_gone_to_and_what_is_between_is_asked_for() -> None:
+    app = TranscriptApp(plain_turns(10, first=91))
+    async with app.run_test(size=(80, 12)) as pilot:
+        await pilot.pause()
+        view = app.transcript
+        assert not view.scroll_to_turn(40)
+        view.insert(plain_turns(10, first=36), start=36, end=46)
+        assert view.scroll_to_turn(40, 41)
+        await pilot.pause()
+        assert "question 40" in app.screen_text()[2]
+        assert "▎" in app.screen_text()[1]
+        assert view.turn_in_view == 40
+        while not any("turns 46 to 90" in line for line in app.screen_text()):
+            await pilot.press("pagedown")
+        before = app.screen_text()
+        assert app.asked == [(46, 76)]
+        view.insert(plain_turns(30, first=46), start=46, end=76)
+        await pilot.pause()
+        after = app.screen_text()
+        gap = next(row for row, line in enumerate(before) if "turns 46" in line)
+        assert after[:gap] == before[:gap]
+        # From below: what stands under the gap stays in its place.
+        assert view.scroll_to_turn(91)
+        await pilot.pause()
+        while not any("turns 76 to 90" in line for line in app.screen_text()):
+            await pilot.press("up")
+        before = app.screen_text()
+        assert app.asked[-1] == (76, 91)
+        view.insert(plain_turns(15, first=76), start=76, end=91)
+        await pilot.pause()
+        gap = next(row for row, line in enumerate(before) if "turns 76" in line)
+        assert app.screen_text()[gap + 1 :] == before[gap + 1 :]
+        assert not view.document.gaps
 
 
 async def test_streaming_follows_the_end_and_ends_like_the_record() -> None:
