@@ -95,6 +95,9 @@ class TuiSettings(_Section, frozen=True):
     theme: Annotated[str, Meta(description="Name of a Textual theme, or 'auto'.")] = "auto"
     show_reasoning: Annotated[bool, Meta(description="Show reasoning unfolded.")] = False
     reduced_motion: Annotated[bool, Meta(description="No spinners and no animation.")] = False
+    sidebar: Annotated[
+        bool, Meta(description="Show trace, memory and files beside the chat where there are 120 columns.")
+    ] = True
     keymap: Annotated[dict[str, str], Meta(description="Your own keys: command id to key, e.g. {stop: escape}.")] = {}
 
 

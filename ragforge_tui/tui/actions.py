@@ -24,6 +24,7 @@ from ragforge_tui.tui.history import Entry
 from ragforge_tui.tui.memory_actions import MemoryActions
 from ragforge_tui.tui.persona_actions import PersonaActions
 from ragforge_tui.tui.picking import model_rows, session_rows
+from ragforge_tui.tui.sidebar_actions import SidebarActions
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.app import ChatApp
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 PICKED_SESSIONS = 500
 
 
-class ChatActions(PersonaActions, MemoryActions):
+class ChatActions(PersonaActions, MemoryActions, SidebarActions):
     """The commands of one chat screen. Pickers, help and exports are imported when first wanted."""
 
     def __init__(self, app: ChatApp) -> None:

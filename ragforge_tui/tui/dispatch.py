@@ -105,4 +105,5 @@ def dispatch(chat: ChatController, event: Event) -> None:
             chat.graph_changed(event)
         case ModelChanged():
             chat.model_changed(event)
+    chat.view.sidebar.event(event)
     chat.view.refresh_chrome()

@@ -31,7 +31,7 @@ class Scene:
             return self.engine
 
         options.setdefault("continue_last", True)
-        self.app: ChatApp = make_app(connect, folder, tui=TuiSettings(theme=theme, reduced_motion=True), **options)
+        self.app: ChatApp = make_app(connect, folder, tui=TuiSettings(theme=theme, reduced_motion=True, sidebar=False), **options)
 
     async def ready(self, pilot: Pilot[Any]) -> None:
         """Wait until the conversation is there."""

@@ -1,0 +1,396 @@
+"""The sidebar: panes on tools, memory and files, beside the chat or, on a narrow screen, over it.
+
+The app composes it empty, as wide as it will be, so that the first paint is not held up and the chat is not wrapped
+twice; panes are imported and mounted when it is first shown. What is where is kept in `layout.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Horizontal, Vertical
+from textual.content import Content
+from textual.css.query import NoMatches
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from ragforge_tui.events import Event, ReasoningDelta, TextDelta
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui import layout
+
+if TYPE_CHECKING:
+    from ragforge_tui.tui.app import ChatApp
+    from ragforge_tui.tui.transcript import Transcript
+
+PANES = {
+    "trace": "ragforge_tui.tui.trace_pane:TracePane",
+    "memory": "ragforge_tui.tui.memory_pane:MemoryPane",
+    "files": "ragforge_tui.tui.files_pane:FilesPane",
+}
+"""Every pane by its name, in their order: where its class is."""
+
+
+class Pane(Widget):
+    """One part of the sidebar.
+
+    A pane fetches what it shows when it is `opened`, forgets it when the conversation changes (it is opened again if
+    it can be seen), and keeps itself up to date with events.
+    """
+
+    name_: ClassVar[str]
+    label: ClassVar[str]
+    DEFAULT_CSS = "Pane { height: 1fr; width: 1fr; }"
+    ALLOW_SELECT = False
+
+    note: reactive[str] = reactive("")
+    """Said behind the label in the pane's title."""
+
+    @property
+    def chat(self) -> ChatApp:
+        """The app."""
+        return cast("ChatApp", self.app)
+
+    def opened(self) -> None:
+        """It became visible: fetch what is needed."""
+
+    def conversation_changed(self) -> None:
+        """Another conversation is open, or none."""
+
+    def event(self, event: Event) -> None:
+        """The engine said something of the open conversation, deltas excepted. Must be cheap."""
+
+    def take_focus(self) -> None:
+        """Focus what the keyboard is for."""
+        target = next((child for child in self.query("*") if child.can_focus and child.display), None)
+        (target or self).focus()
+
+
+class PaneTitle(Widget):
+    """The line above a pane; a click folds or opens it."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self, pane: Pane, clicked: Callable[[Pane], None]) -> None:
+        super().__init__(classes="pane-title")
+        self._pane = pane
+        self._clicked = clicked
+
+    def on_mount(self) -> None:
+        """Say what the pane says."""
+        self.watch(self._pane, "note", self._redraw, init=False)
+        self.watch(self._pane, "display", self._redraw, init=False)
+
+    def _redraw(self) -> None:
+        self.refresh()
+
+    def render(self) -> Content:
+        """Label and note."""
+        arrow = "▾" if self._pane.display else "▸"
+        note = " ".join(plain_text(self._pane.note).split())
+        style = "$primary bold" if self._pane.has_focus_within else "bold"
+        return Content.assemble((f"{arrow} ", "dim"), (self._pane.label.upper(), style), (f"  {note}", "dim"))
+
+    def on_click(self) -> None:
+        """Fold or open the pane."""
+        self._clicked(self._pane)
+
+
+class Divider(Widget):
+    """The line between chat and sidebar; dragging it moves it."""
+
+    ALLOW_SELECT = False
+    _dragged = False
+
+    def __init__(self, sidebar: Sidebar) -> None:
+        super().__init__(id="sidebar-divider")
+        self._sidebar = sidebar
+
+    def render(self) -> Content:
+        """A hairline."""
+        return Content("\n".join("│" * self.size.height))
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Take hold of it."""
+        event.stop()
+        self._dragged = True
+        self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Move it."""
+        if self._dragged:
+            event.stop()
+            self._sidebar.widen_to(self.app.size.width - event.screen_x)
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """Leave it where it is."""
+        event.stop()
+        if self._dragged:
+            self._dragged = False
+            self.release_mouse()
+            self._sidebar.keep()
+
+
+class Sidebar(Container):
+    """All panes, one above the other.
+
+    Args:
+        state_dir: Where the layout is kept.
+        wanted: Whether it is shown by itself where there is room.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False),
+        Binding("less_than_sign,ctrl+left", "widen(2)", show=False),
+        Binding("greater_than_sign,ctrl+right", "widen(-2)", show=False),
+        Binding("plus", "grow(1)", show=False),
+        Binding("minus", "grow(-1)", show=False),
+        Binding("z", "zoom", show=False),
+    ]
+
+    def __init__(self, state_dir: Path, *, wanted: bool) -> None:
+        super().__init__(id="sidebar")
+        self._state_dir = state_dir
+        self.layout_kept = layout.load(state_dir)
+        self._open = wanted and self.layout_kept.open
+        self._over = False
+        self._mounted = False
+        self._stack = Vertical(id="sidebar-panes")
+        self._visible: set[str] = set()
+
+    def compose(self) -> ComposeResult:
+        """The divider and room for the panes."""
+        with Horizontal():
+            yield Divider(self)
+            yield self._stack
+
+    # -- what the app and the commands ask for
+
+    @property
+    def overlaid(self) -> bool:
+        """Whether it stands over the chat and can be seen."""
+        return self._over and self.display
+
+    def fit(self, columns: int) -> None:
+        """Stand where a screen of this width has room for it; from beside the chat it is folded, not laid over it."""
+        over = columns < layout.BESIDE_COLUMNS
+        if over != self._over:
+            self._over = over
+            self.set_class(over, "-over")
+            if over and not self.has_focus_within:
+                self.display = False
+            elif not over:
+                self.display = self._open
+        self.display = self.display if over else self._open
+        self.styles.width = self.layout_kept.columns(columns)
+        if self.display and self._mounted:
+            self.call_after_refresh(self._arrange)
+
+    def begin(self) -> None:
+        """The first paint is over: show the panes, if it is open."""
+        if self.display:
+            self._mount_panes()
+
+    def show(self, pane: str) -> None:
+        """Show a pane and give it the focus."""
+        self._set_open(True)
+        self.layout_kept.active = pane
+        if not self.layout_kept.share(pane):
+            self.layout_kept.fold(pane)
+        self._mount_panes()
+        self._arrange()
+        self.keep()
+        self.call_after_refresh(self._focus, pane)
+
+    def fold(self) -> None:
+        """Put it away; the prompt gets the focus."""
+        self._set_open(False)
+        self.keep()
+        self._leave_to_prompt()
+
+    def toggle(self, pane: str = "") -> None:
+        """Show a pane, or go back from it; without a name, show or fold the whole sidebar."""
+        if not pane:
+            if self.display:
+                self.fold()
+            else:
+                self.show(self.layout_kept.active)
+        elif self.display and (found := self.pane(pane)) is not None and found.has_focus_within:
+            self.action_leave()
+        else:
+            self.show(pane)
+
+    def pane(self, name: str) -> Pane | None:
+        """A pane that is mounted."""
+        try:
+            return self._stack.get_child_by_id(f"pane-{name}", Pane)
+        except NoMatches:
+            return None
+
+    @property
+    def panes(self) -> Iterator[Pane]:
+        """Those that are mounted, in order."""
+        return (child for child in self._stack.children if isinstance(child, Pane))
+
+    def event(self, event: Event) -> None:
+        """Tell the panes what the engine said of the open conversation."""
+        if not self._mounted or isinstance(event, TextDelta | ReasoningDelta):
+            return
+        of = getattr(event, "conversation_id", "")
+        if of == "" or of == cast("ChatApp", self.app).controller.state.conversation_id:
+            for pane in self.panes:
+                pane.event(event)
+
+    def conversation_changed(self) -> None:
+        """Another conversation is open, or none."""
+        for pane in self.panes:
+            pane.conversation_changed()
+            if pane.name_ in self._visible:
+                pane.opened()
+
+    # -- layout
+
+    def widen_to(self, columns: int) -> None:
+        """Take so many columns, as far as the chat leaves them."""
+        screen = self.app.size.width
+        self.layout_kept.width = max(layout.SMALLEST_WIDTH, columns)
+        self.layout_kept.width = max(layout.SMALLEST_WIDTH, min(columns, self.layout_kept.columns(screen)))
+        self.styles.width = self.layout_kept.columns(screen)
+
+    def keep(self) -> None:
+        """Remember the layout."""
+        layout.save(self._state_dir, self.layout_kept)
+
+    def _set_open(self, wanted: bool) -> None:
+        self.display = wanted
+        if not self._over:
+            self._open = self.layout_kept.open = wanted
+        if not wanted:
+            self._visible.clear()
+
+    def _mount_panes(self) -> None:
+        if self._mounted:
+            self.call_after_refresh(self._arrange)
+            return
+        self._mounted = True
+        for pane in _make_panes():
+            self._stack.mount(PaneTitle(pane, self._title_clicked), pane)
+        self.call_after_refresh(self._arrange)
+
+    def _arrange(self) -> None:
+        """Give each pane its height; tell those that can be seen from now on."""
+        panes = list(self.panes)
+        rows = self.size.height or self.app.size.height
+        shown = self.layout_kept.opened([pane.name_ for pane in panes], rows) if self.display else []
+        for pane in panes:
+            pane.display = pane.name_ in shown
+            pane.styles.height = f"{max(self.layout_kept.share(pane.name_), 1)}fr"
+        fresh = [pane for pane in panes if pane.name_ in shown and pane.name_ not in self._visible]
+        self._visible = set(shown)
+        for pane in fresh:
+            pane.opened()
+
+    def on_resize(self) -> None:
+        """Another height may have room for more panes, or fewer."""
+        if self._mounted and self.display:
+            self._arrange()
+
+    def _title_clicked(self, pane: Pane) -> None:
+        names = [one.name_ for one in self.panes]
+        stacked = not self.layout_kept.zoomed and self.size.height >= layout.STACKED_ROWS
+        if stacked and len(names) > 1 and pane.display:
+            self.layout_kept.fold(pane.name_)
+            self._arrange()
+            self.keep()
+            if self.app.focused is None:
+                self._leave_to_prompt()
+        else:
+            self.show(pane.name_)
+
+    def _focus(self, name: str) -> None:
+        pane = self.pane(name)
+        if pane is not None and self.display:
+            pane.take_focus()
+
+    def _leave_to_prompt(self) -> None:
+        cast("ChatApp", self.app).prompt.focus()
+
+    # -- keys
+
+    @property
+    def _focused_pane(self) -> Pane | None:
+        return next((pane for pane in self.panes if pane.has_focus_within), None)
+
+    def on_descendant_focus(self) -> None:
+        """The pane that is used last is the one shown first."""
+        if (pane := self._focused_pane) is not None:
+            self.layout_kept.active = pane.name_
+        self._redraw_titles()
+
+    def on_descendant_blur(self) -> None:
+        """No pane is marked as used."""
+        self._redraw_titles()
+
+    def _redraw_titles(self) -> None:
+        for title in self._stack.query_children(PaneTitle):
+            title.refresh()
+
+    def action_leave(self) -> None:
+        """Back to the prompt; what stands over the chat is put away."""
+        if self._over:
+            self.fold()
+        else:
+            self.keep()
+            self._leave_to_prompt()
+
+    def action_widen(self, by: int) -> None:
+        """Wider or narrower."""
+        self.widen_to(self.layout_kept.columns(self.app.size.width) + by)
+        self.keep()
+
+    def action_grow(self, by: int) -> None:
+        """More or less height for the pane in use."""
+        if (pane := self._focused_pane) is not None:
+            self.layout_kept.grow(pane.name_, by)
+            self._arrange()
+            self.keep()
+            if not pane.display:
+                self._leave_to_prompt()
+
+    def action_zoom(self) -> None:
+        """Only the pane in use, or all of them."""
+        self.layout_kept.zoomed = not self.layout_kept.zoomed
+        self._arrange()
+        self.keep()
+
+
+class Body(Container):
+    """The chat and the sidebar."""
+
+    def __init__(self, transcript: Transcript, sidebar: Sidebar) -> None:
+        super().__init__(transcript, sidebar, id="body")
+        self._sidebar = sidebar
+
+    def on_mount(self) -> None:
+        """Reserve the sidebar's room before anything is drawn."""
+        self._sidebar.fit(self.app.size.width)
+
+    def on_resize(self) -> None:
+        """The sidebar stands where there is room."""
+        self._sidebar.fit(self.app.size.width)
+
+
+def _make_panes() -> Iterator[Pane]:
+    """The panes there are."""
+    for place in PANES.values():
+        module, _, name = place.partition(":")
+        if find_spec(module) is not None:
+            made: Pane = getattr(import_module(module), name)()
+            made.id = f"pane-{made.name_}"
+            yield made
