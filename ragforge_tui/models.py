@@ -157,6 +157,22 @@ class ConversationFilter(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 50
 
 
+class ConversationPeek(msgspec.Struct, frozen=True, kw_only=True):
+    """How a conversation begins and ends; texts are cut, empty where nothing was said."""
+
+    conversation: Conversation
+    first: str = ""
+    last: str = ""
+    last_role: Role = "user"
+
+
+class ConversationChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """Conversations that changed since some moment, and how many there are in all, changed or not."""
+
+    changed: list[Conversation]
+    count: int
+
+
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     """A message that matches a search.
 

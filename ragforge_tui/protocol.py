@@ -42,6 +42,16 @@ from ragforge_tui.persona_requests import SetPersona as SetPersona
 from ragforge_tui.persona_requests import ShowPersona as ShowPersona
 from ragforge_tui.requests import R as R
 from ragforge_tui.requests import Request as Request
+from ragforge_tui.session_requests import FollowConversations as FollowConversations
+from ragforge_tui.session_requests import PeekConversation as PeekConversation
+from ragforge_tui.session_requests import SessionRequest as SessionRequest
+from ragforge_tui.turn_requests import BranchConversation as BranchConversation
+from ragforge_tui.turn_requests import FindText as FindText
+from ragforge_tui.turn_requests import TurnRequest as TurnRequest
+from ragforge_tui.work_requests import MODES as MODES
+from ragforge_tui.work_requests import Mode as Mode
+from ragforge_tui.work_requests import SetMode as SetMode
+from ragforge_tui.work_requests import WorkRequest as WorkRequest
 
 PROTOCOL_VERSION = 1
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -86,6 +96,7 @@ class ConversationView(msgspec.Struct, kw_only=True, frozen=True):
         todos: The agent's plan as it stands.
         active_turn: Index of a turn being answered now (here or by another process), None when idle.
         interrupted_turn: Index of the last turn when it ended without an answer: a retry is offered.
+        mode: What the agent may do in it without asking.
     """
 
     conversation: Conversation
@@ -93,6 +104,7 @@ class ConversationView(msgspec.Struct, kw_only=True, frozen=True):
     todos: list[Todo]
     active_turn: int | None = None
     interrupted_turn: int | None = None
+    mode: Mode = "ask"
 
 
 class CreateConversation(Request[ConversationView]):
@@ -203,6 +215,8 @@ class Search(Request[list[SearchHit]]):
     query: str
     limit: int = 20
     conversation_id: str = ""
+    workspace: str | None = None
+    """Only conversations of this folder; None: of all."""
     topic: str = ""
     """Only turns whose summaries have this topic."""
 
@@ -336,6 +350,9 @@ AnyRequest = (
     | ListFiles
     | PersonaRequest
     | MemoryRequest
+    | SessionRequest
+    | TurnRequest
+    | WorkRequest
     | Shutdown
 )
 

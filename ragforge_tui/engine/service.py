@@ -16,10 +16,11 @@ import msgspec
 from ragforge_tui import __version__, models, protocol
 from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import Conversation, ConversationAgent
-from ragforge_tui.engine import memory_requests, persona_requests
+from ragforge_tui.engine import memory_requests, persona_requests, turn_requests, work_requests
 from ragforge_tui.engine.logs import log_file
 from ragforge_tui.engine.turn_state import current_todos, foreign_active_turn, interrupted_turn
 from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.graph import Store
 from ragforge_tui.protocol import (
     ConversationView,
     Empty,
@@ -83,6 +84,10 @@ class EngineService:
                 return await persona_requests.answer(agent, request)
             case _ if isinstance(request, protocol.MemoryRequest):
                 return await memory_requests.answer(agent, request)
+            case _ if isinstance(request, protocol.TurnRequest):
+                return await turn_requests.answer(agent, request)
+            case _ if isinstance(request, protocol.WorkRequest):
+                return await work_requests.answer(agent, request)
             case _:
                 return await self._manage(request)
 
@@ -101,10 +106,12 @@ class EngineService:
                 return Empty()
             case protocol.RestoreConversation(conversation_id=ref):
                 return await agent.restore_conversation(ref)
-            case protocol.Search(query=query, limit=limit, conversation_id=conversation_id, topic=topic):
-                store = await agent.store()
-                turns = await store.turns_with_topic(topic, conversation_id=conversation_id) if topic else None
-                return await store.search(query, limit=limit, conversation_id=conversation_id, turns=turns)
+            case protocol.Search():
+                return await _search(await agent.store(), request)
+            case protocol.PeekConversation(conversation_id=conversation_id, chars=chars):
+                return await (await agent.store()).peek(conversation_id, chars=chars)
+            case protocol.FollowConversations(since=since, workspace=workspace):
+                return await (await agent.store()).changed_conversations(since, workspace=workspace)
             case protocol.ExportConversation(ref=ref):
                 store = await agent.store()
                 return await store.export((await store.resolve(ref)).uuid)
@@ -145,6 +152,7 @@ class EngineService:
             todos=current_todos(page.turns),
             active_turn=active,
             interrupted_turn=None if active is not None else interrupted_turn(page.turns),
+            mode=conversation.mode,
         )
 
     async def _page(self, conversation_id: str, start: int, end: int) -> TurnPage:
@@ -192,6 +200,14 @@ class EngineService:
                 setattr(conversation.record, name, value)
         self._agent.exports.turn_stored(record.uuid)
         return record
+
+
+async def _search(store: Store, request: protocol.Search) -> list[models.SearchHit]:
+    scope, folder = request.conversation_id, request.workspace
+    turns = None
+    if request.topic:
+        turns = await store.turns_with_topic(request.topic, workspace=folder, conversation_id=scope)
+    return await store.search(request.query, limit=request.limit, conversation_id=scope, workspace=folder, turns=turns)
 
 
 async def run_orphan(agent: ConversationAgent, *, turn_seconds: float = 600.0, command_seconds: float = 120.0) -> None:

@@ -11,14 +11,28 @@ from ragforge_tui.graph.connect import Graph
 from ragforge_tui.graph.contexts import Contexts
 from ragforge_tui.graph.elsewhere import Elsewhere
 from ragforge_tui.graph.embeddings import Embeddings
+from ragforge_tui.graph.find import TextFinding
 from ragforge_tui.graph.messages import Messages
 from ragforge_tui.graph.recall import Recalling
+from ragforge_tui.graph.session_list import SessionList
 from ragforge_tui.graph.tool_calls import ToolCalls
 from ragforge_tui.graph.topics import Topics
 from ragforge_tui.graph.transfer import Transfer
 
 
-class Store(Transfer, Messages, ToolCalls, Topics, AccessedFiles, Contexts, Recalling, Elsewhere, Embeddings):
+class Store(
+    Transfer,
+    Messages,
+    ToolCalls,
+    Topics,
+    AccessedFiles,
+    Contexts,
+    Recalling,
+    Elsewhere,
+    Embeddings,
+    SessionList,
+    TextFinding,
+):
     """Reads and writes conversations in a graph."""
 
     def __init__(self, graph: Graph) -> None:
