@@ -9,6 +9,8 @@ from collections.abc import Callable
 from ragforge_tui.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, Event
 from ragforge_tui.models import ToolCall
 from ragforge_tui.tools import ApprovalNeed, ApprovalPolicy
+from ragforge_tui.tools.approval import ApprovalMode
+from ragforge_tui.work_requests import Mode
 
 Emit = Callable[[Event], None]
 
@@ -24,16 +26,20 @@ class Approvals:
     def __init__(self, *, approve_all: bool = False, interactive: bool = True) -> None:
         self._policy = ApprovalPolicy()
         self._interactive = interactive
-        self._mode: str = "yes" if approve_all else "ask"
+        self._approve_all = approve_all
         self._granted: set[str] = set()
         self._waiting: dict[str, asyncio.Future[tuple[ApprovalDecision, str]]] = {}
         self._closed = False
 
     async def ask(
-        self, need: ApprovalNeed, call: ToolCall, conversation_id: str, turn_index: int, emit: Emit
+        self, need: ApprovalNeed, call: ToolCall, conversation_id: str, turn_index: int, emit: Emit, *, mode: Mode
     ) -> tuple[bool, str]:
-        """Whether the call may run, and what the person said when not."""
-        if self._policy.decide(need, self._granted, "yes" if self._mode == "yes" else "ask") == "run":
+        """Whether the call may run, and what the person said when not.
+
+        Args:
+            mode: What the agent may do unasked in that conversation, as it is now.
+        """
+        if self._policy.decide(need, self._granted, self._effective(mode)) == "run":
             return True, ""
         if self._closed:
             return False, ""
@@ -69,6 +75,11 @@ class Approvals:
             self._granted.add(need.session_key)
         return decision != "no", feedback
 
+    def _effective(self, mode: Mode) -> ApprovalMode:
+        if self._approve_all:
+            return "yes"
+        return "edits" if mode == "edits" and not self._closed else "ask"
+
     def answer(self, approval_id: str, decision: ApprovalDecision, feedback: str = "") -> None:
         """Give the person's answer; an answer to a question that is gone is ignored."""
         future = self._waiting.get(approval_id)
@@ -78,7 +89,7 @@ class Approvals:
     def close(self) -> None:
         """Refuse what waits and what will be asked: nobody is there to answer."""
         self._closed = True
-        self._mode = "ask"
+        self._approve_all = False
         self._granted.clear()
         for future in self._waiting.values():
             if not future.done():

@@ -39,7 +39,9 @@ from ragforge_tui.memory.history_source import speaking
 from ragforge_tui.models import Message, MessageState, ToolCall, Turn, Usage, now
 from ragforge_tui.personas import Persona
 from ragforge_tui.text import mask_secrets, storable
+from ragforge_tui.tools.modes import ModeTools
 from ragforge_tui.tools.narrowed import NarrowedTools
+from ragforge_tui.work_requests import Mode
 
 if TYPE_CHECKING:
     from ragforge_tui.conversation.agent import ConversationAgent
@@ -63,10 +65,15 @@ class Answer(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Conversation:
-    """A conversation that can be talked in. Made by `ConversationAgent`, not by hand."""
+    """A conversation that can be talked in. Made by `ConversationAgent`, not by hand.
+
+    Attributes:
+        mode: What the agent may do without asking; may be set at any time and holds from the next tool call on.
+    """
 
     def __init__(self, agent: ConversationAgent, record: models.Conversation, turns: list[Turn]) -> None:
         self.record = record
+        self.mode: Mode = "ask"
         self._agent = agent
         self._window = TurnWindow(record, turns, agent.store, agent.settings.agent.memory.max_context_chars)
         self.memory = ConversationMemory(agent, record, turns)
@@ -229,7 +236,7 @@ class Conversation:
         model = await self._agent.model_for(persona)
         asked = Message(uuid="", conversation_id=self.record.uuid, role="user", content=storable(text), timestamp=now())
         turn = Turn(turn_index=self.record.next_turn, messages=[asked])
-        return await self._context(turn, persona, model, self._agent.toolbox.schemas())
+        return await self._context(turn, persona, model, self._tools(persona).schemas())
 
     async def get_tool_calls(self) -> list[ToolCall]:
         """All tool calls with their results, in order."""
@@ -330,9 +337,8 @@ class Conversation:
         agent = self._agent
         persona = await agent.personas.for_turn(self.record.persona)
         model = await agent.model_for(persona)
-        tools = NarrowedTools(agent.toolbox, persona.fields.tools, f"The persona {persona.name}")
-        schemas = tools.schemas()
-        context = await self._context(turn, persona, model, schemas)
+        tools = self._tools(persona)
+        context = await self._context(turn, persona, model, tools.schemas())
         return TurnRunner(
             turn=turn,
             context=context,
@@ -344,13 +350,20 @@ class Conversation:
                 approvals=agent.approvals,
                 workspace=agent.workspace,
                 emit=agent.emit,
+                mode=lambda: self.mode,
             ),
-            schemas=schemas,
+            schemas=tools.schemas,
+            mode=lambda: self.mode,
             recorder=agent.recorder,
             emit=agent.emit,
             max_iterations=agent.settings.model.max_iterations,
             stop=self._stop,
         )
+
+    def _tools(self, persona: Persona) -> ModeTools:
+        """What the agent may use as this persona, in the mode as it is at each call."""
+        narrowed = NarrowedTools(self._agent.toolbox, persona.fields.tools, f"The persona {persona.name}")
+        return ModeTools(narrowed, lambda: self.mode)
 
     async def _context(
         self, turn: Turn, persona: Persona, model: ChatModel, schemas: list[dict[str, Any]]
@@ -364,7 +377,7 @@ class Conversation:
             turn_index=turn.turn_index,
             turns=earlier,
             first_message=None if agent.recorder.journaling else await self._window.first_message(),
-            system=system_parts(agent.workspace, persona, agent.user_name, instructions),
+            system=system_parts(agent.workspace, persona, agent.user_name, instructions, planning=self.mode == "plan"),
             model=model,
             overhead=len(msgspec.json.encode(schemas)) // CHARS_PER_TOKEN,
         )

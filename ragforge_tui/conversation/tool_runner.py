@@ -27,7 +27,8 @@ from ragforge_tui.memory.history import ChatMessage, valid_arguments
 from ragforge_tui.models import Message, Todo, ToolCall, ToolResult, now
 from ragforge_tui.text import mask_secrets, storable, storable_value
 from ragforge_tui.tools import PreparedCall, Toolbox, ToolOutcome
-from ragforge_tui.tools.narrowed import NarrowedTools
+from ragforge_tui.tools.modes import ModeTools
+from ragforge_tui.work_requests import Mode
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +44,15 @@ class ToolRunner:
     def __init__(
         self,
         *,
-        toolbox: Toolbox | NarrowedTools,
+        toolbox: Toolbox | ModeTools,
         recorder: Recorder,
         approvals: Approvals,
         workspace: Path,
         emit: Callable[[Event], None],
+        mode: Callable[[], Mode],
     ) -> None:
         self._toolbox = toolbox
+        self._mode = mode
         self._recorder = recorder
         self._approvals = approvals
         self._workspace = workspace
@@ -123,7 +126,7 @@ class ToolRunner:
             prepared = await self._toolbox.prepare(call.tool_name, self._as_written[call.uuid])
             if prepared.approval is not None:
                 allowed, feedback = await self._approvals.ask(
-                    prepared.approval, call, reply.conversation_id, reply.turn_index, self._emit
+                    prepared.approval, call, reply.conversation_id, reply.turn_index, self._emit, mode=self._mode()
                 )
                 if not allowed:
                     return _refused(feedback), started

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from ragforge_tui.conversation.prompt import PLANNING
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.reply import Reply
 from ragforge_tui.conversation.tool_runner import ToolRunner
@@ -20,6 +21,7 @@ from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.context import BuiltContext, to_stored
 from ragforge_tui.models import Message, Turn, Usage
 from ragforge_tui.personas import Persona
+from ragforge_tui.work_requests import Mode
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +35,8 @@ _LAST_CALL = (
     "Answer now with what you have, and say what is left to do."
 )
 
+_PLANNING_ENDED = "[The person ended planning: the tools that write and run commands may be used.]"
+
 
 class TurnRunner:
     """Runs one turn whose user message is stored.
@@ -40,6 +44,8 @@ class TurnRunner:
     Args:
         turn: The turn so far; its replies are added to it as they come.
         context: What is sent before the turn's own messages.
+        schemas: The tools as they are offered now.
+        mode: What the agent may do, as it is now; that it changed is told with the next request.
         max_iterations: Replies with tools before a final answer without them is asked for.
         stop: Set by whoever wants the turn to end; what came is kept.
     """
@@ -52,7 +58,8 @@ class TurnRunner:
         persona: Persona,
         model: ChatModel,
         tools: ToolRunner,
-        schemas: list[dict[str, Any]],
+        schemas: Callable[[], list[dict[str, Any]]],
+        mode: Callable[[], Mode],
         recorder: Recorder,
         emit: Callable[[Event], None],
         max_iterations: int,
@@ -66,6 +73,8 @@ class TurnRunner:
         self._model = model
         self._tools = tools
         self._schemas = schemas
+        self._mode = mode
+        self._planning = mode() == "plan"
         self._recorder = recorder
         self._emit = emit
         self._max_iterations = max_iterations
@@ -140,14 +149,23 @@ class TurnRunner:
             on_stop=self._stop.set,
         )
         self.turn.messages.append(reply.message)
+        self._tell_mode()
         try:
-            requests = await reply.stream(self._messages, self._schemas, self._stable)
+            requests = await reply.stream(self._messages, self._schemas(), self._stable)
         finally:
             self._adopt(reply.message)
         if not requests or not run_tools:
             return False
         self._messages += await self._tools.run(reply.message, requests, iteration)
         return True
+
+    def _tell_mode(self) -> None:
+        """The request began with the mode of that moment; what changed since is said where it changed."""
+        planning = self._mode() == "plan"
+        if planning != self._planning:
+            self._planning = planning
+            note = f"[The person switched to planning.] {PLANNING}" if planning else _PLANNING_ENDED
+            self._messages.append({"role": "user", "content": note})
 
     def _adopt(self, message: Message) -> None:
         self.turn.messages[-1] = message

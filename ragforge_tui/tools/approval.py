@@ -11,20 +11,23 @@ from typing import Literal
 
 from ragforge_tui.tools.base import ApprovalNeed
 
-ApprovalMode = Literal["ask", "yes"]
+ApprovalMode = Literal["ask", "edits", "yes"]
 Verdict = Literal["run", "ask"]
 
 
 class ApprovalPolicy:
     """Decides from the need, the session's grants and the mode alone.
 
-    | need                              | mode | granted    | verdict |
-    |-----------------------------------|------|------------|---------|
-    | none                              | any  | any        | run     |
-    | any                               | yes  | any        | run     |
-    | offered for the session           | ask  | its key    | run     |
-    | offered for the session           | ask  | other keys | ask     |
-    | not offered for the session       | ask  | any        | ask     |
+    | need                              | mode  | granted    | verdict |
+    |-----------------------------------|-------|------------|---------|
+    | none                              | any   | any        | run     |
+    | any                               | yes   | any        | run     |
+    | a write, offered for the session  | edits | any        | run     |
+    | offered for the session           | other | its key    | run     |
+    | offered for the session           | other | other keys | ask     |
+    | not offered for the session       | other | any        | ask     |
+
+    A write that is not offered for the session is one to a file with secrets, or to what git runs by itself.
     """
 
     @staticmethod
@@ -33,4 +36,6 @@ class ApprovalPolicy:
         if need is None or mode == "yes":
             return "run"
         offered = bool(need.session_scope and need.session_key)
+        if offered and need.kind == "write" and mode == "edits":
+            return "run"
         return "run" if offered and need.session_key in granted else "ask"

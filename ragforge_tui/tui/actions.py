@@ -25,6 +25,7 @@ from ragforge_tui.tui.memory_actions import MemoryActions
 from ragforge_tui.tui.persona_actions import PersonaActions
 from ragforge_tui.tui.picking import model_rows, session_rows
 from ragforge_tui.tui.sidebar_actions import SidebarActions
+from ragforge_tui.tui.work_actions import WorkActions
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.app import ChatApp
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 PICKED_SESSIONS = 500
 
 
-class ChatActions(PersonaActions, MemoryActions, SidebarActions):
+class ChatActions(PersonaActions, MemoryActions, WorkActions, SidebarActions):
     """The commands of one chat screen. Pickers, help and exports are imported when first wanted."""
 
     def __init__(self, app: ChatApp) -> None:

@@ -21,6 +21,7 @@ ACTIVITIES = {
     "running": ("◐", "$warning", "running"),
     "waiting": ("●", "$secondary bold", "waiting for you"),
 }
+MODES = {"plan": ("  plan", "$secondary"), "ask": ("  ask", "dim"), "edits": ("  accept edits", "$warning")}
 CONNECTIONS = {
     "starting": ("◐", "$warning", "starting"),
     "lost": ("●", "$error", "engine lost, starting again"),
@@ -139,7 +140,7 @@ class StatusLine(Chrome):
             word = f"{word} · graph starting"
         if self.elapsed:
             word = f"{word} {self.elapsed} s"
-        left = [(f"{glyph} {word}", style)]
+        left = [(f"{glyph} {word}", style), MODES[state.mode]]
         if state.summarising:
             left.append((f"  summarising {_levels(state.summarising)}", "dim"))
         if state.graph is not None and state.graph.journaled:

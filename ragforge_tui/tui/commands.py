@@ -45,6 +45,7 @@ class Actions(Protocol):
     async def delete(self) -> None: ...
     async def undo_delete(self) -> None: ...
     async def export(self, target: str) -> None: ...
+    async def mode(self, wanted: str) -> None: ...
     async def stop(self) -> None: ...
     async def quit(self) -> None: ...
 
@@ -110,6 +111,13 @@ COMMANDS: tuple[Command, ...] = (
     Command("undo-delete", "Bring back the conversation deleted last", lambda do, _: do.undo_delete()),
     Command(
         "export", "Write this conversation to a file (.json or .md)", lambda do, to: do.export(to), arguments="[FILE]"
+    ),
+    Command(
+        "mode",
+        "What the agent may do unasked: plan (only read), ask, or edits",
+        lambda do, wanted: do.mode(wanted),
+        arguments="[plan|ask|edits]",
+        key="shift+tab",
     ),
     Command("stop", "Stop the answer under way", lambda do, _: do.stop(), key="escape", hint="stop"),
     Command("quit", "Leave the chat", lambda do, _: do.quit(), ("exit", "q"), key="ctrl+q", hint="quit"),

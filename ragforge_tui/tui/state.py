@@ -11,6 +11,7 @@ import msgspec
 
 from ragforge_tui.events import GraphChanged, ModelChanged
 from ragforge_tui.models import Conversation, Usage
+from ragforge_tui.protocol import Mode
 
 Activity = Literal["idle", "thinking", "answering", "running", "waiting"]
 Connection = Literal["starting", "up", "lost", "closing"]
@@ -45,6 +46,8 @@ class ChatState(msgspec.Struct):
         running: Turns this engine is answering, by conversation.
         followed: A turn another process answers, which is polled.
         summarising: Summaries being made for the open conversation, by level and first turn.
+        mode: What the agent may do without asking.
+        mode_unsent: The engine was not told of it yet, or is a new one that knows nothing.
         stale: Events of the turn under way were missed: fetch it again when it ends.
     """
 
@@ -56,6 +59,8 @@ class ChatState(msgspec.Struct):
     graph: GraphChanged | None = None
     running: dict[str, int] = {}
     followed: int | None = None
+    mode: Mode = "ask"
+    mode_unsent: bool = False
     stale: bool = False
     tools: set[str] = set()
     summarising: set[tuple[int, int]] = set()
@@ -110,8 +115,10 @@ class ChatState(msgspec.Struct):
             self._clear_turn()
 
     def leave_conversation(self) -> None:
-        """Nothing is open any more."""
+        """Nothing is open any more; a mode that was chosen for what comes next stays."""
         self.conversation = None
+        if not self.mode_unsent:
+            self.mode = "ask"
         self.summarising.clear()
         self.followed = None
         self.stale = False
@@ -120,6 +127,7 @@ class ChatState(msgspec.Struct):
     def engine_lost(self) -> None:
         """The engine ended: no turn is under way, nothing waits for an answer."""
         self.connection = "lost"
+        self.mode_unsent = self.mode != "ask"
         self.running.clear()
         self.summarising.clear()
         self.followed = None

@@ -39,6 +39,7 @@ from ragforge_tui.protocol import (
     ListConversations,
     ListModels,
     MemoryRequest,
+    Mode,
     OpenConversation,
     PersonaRequest,
     Request,
@@ -46,6 +47,7 @@ from ragforge_tui.protocol import (
     RetryTurn,
     SendAccepted,
     SendMessage,
+    SetMode,
     SetModel,
     TurnPage,
     Unqueue,
@@ -121,6 +123,7 @@ class FakeEngine:
         self.graph = GraphChanged(phase=cast(Any, phase), name="embedded")
         self.shelf = PersonaShelf()
         self.memory = MemoryShelf(self.conversations)
+        self.modes: dict[str, Mode] = {}
         self.closed = False
         self._queue: list[tuple[str, str, str]] = []
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -240,6 +243,9 @@ class FakeEngine:
             case SetModel():
                 self.model = ModelChanged(phase="ready", name=request.name, destination="api.example.com")
                 return self.model
+            case SetMode():
+                self.modes[request.conversation_id] = request.mode
+                return request.mode
             case ListModels():
                 return self.models
             case _ if isinstance(request, PersonaRequest):
@@ -263,6 +269,7 @@ class FakeEngine:
             todos=[],
             active_turn=self.active.get(owner.uuid),
             interrupted_turn=self.interrupted.get(owner.uuid),
+            mode=self.modes.get(owner.uuid, "ask"),
         )
 
     def _status(self, uuid: str, status: str) -> Conversation:

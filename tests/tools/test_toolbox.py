@@ -151,6 +151,7 @@ async def test_notify_user(call: Call) -> None:
 
 OFFERED = ApprovalNeed(kind="write", question="?", detail="", session_scope="all files", session_key="k")
 NOT_OFFERED = ApprovalNeed(kind="write", question="?", detail="")
+A_COMMAND = ApprovalNeed(kind="command", question="?", detail="", session_scope="this command", session_key="c")
 
 
 @pytest.mark.parametrize(
@@ -162,6 +163,10 @@ NOT_OFFERED = ApprovalNeed(kind="write", question="?", detail="")
         (OFFERED, {"k"}, "ask", "run"),
         (OFFERED, {"other", ""}, "ask", "ask"),
         (OFFERED, set(), "yes", "run"),
+        (OFFERED, set(), "edits", "run"),
+        (NOT_OFFERED, {""}, "edits", "ask"),
+        (A_COMMAND, set(), "edits", "ask"),
+        (A_COMMAND, {"c"}, "edits", "run"),
         (NOT_OFFERED, set(), "ask", "ask"),
         (NOT_OFFERED, {"", "k"}, "ask", "ask"),
         (NOT_OFFERED, set(), "yes", "run"),

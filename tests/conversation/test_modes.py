@@ -1,0 +1,76 @@
+"""What the agent may do unasked: planning only reads, accepted edits do not ask, a change holds from the next call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragforge_tui.config import Loaded
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.events import ApprovalRequested, ToolCallFinished
+from ragforge_tui.work_requests import Mode
+from tests.support.openai_server import OpenAIServer
+
+CREATE = {"name": "create_file", "arguments": {"path": "new.txt", "content": "x\n"}}
+RUN = {"name": "run_command", "arguments": {"command": "touch made"}}
+READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
+
+
+def offered(request: dict[str, Any]) -> set[str]:
+    return {tool["function"]["name"] for tool in request["tools"]}
+
+
+async def test_planning_offers_and_allows_nothing_that_changes(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"tool_calls": [READ, CREATE, RUN]}, {"text": "The plan."}, {"text": "Fine."}])
+    async with ConversationAgent(loaded, approve_all=True) as agent:
+        conversation = await agent.create_conversation()
+        conversation.mode = "plan"
+        answer = await conversation.send_message("change it")
+        assert [call.success for call in answer.tool_calls] == [True, False, False]
+        conversation.mode = "ask"
+        await conversation.send_message("go on")
+    first, second, third = server.chats()
+    assert "read_file" in offered(first)
+    assert not offered(first) & {"write_file", "edit_file", "create_file", "run_command"}
+    assert any("You are planning" in m["content"] for m in first["messages"] if m["role"] == "system")
+    assert "not allowed while planning" in second["messages"][-1]["content"]
+    assert "run_command" in offered(third)
+    assert not any("You are planning" in str(m["content"]) for m in third["messages"])
+    assert not (Path(loaded.workspace) / "new.txt").exists()
+    assert not (Path(loaded.workspace) / "made").exists()
+
+
+async def test_accepted_edits_run_unasked_but_commands_and_secrets_ask(loaded: Loaded, server: OpenAIServer) -> None:
+    secret = {"name": "create_file", "arguments": {"path": ".env", "content": "A=1\n"}}
+    server.script([{"tool_calls": [CREATE, RUN, secret]}, {"text": "Done."}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        conversation.mode = "edits"
+        seen = [event async for event in conversation.stream("do it")]
+    assert [event.call.tool_name for event in seen if isinstance(event, ApprovalRequested)] == [
+        "run_command",
+        "create_file",
+    ]
+    assert (Path(loaded.workspace) / "new.txt").read_text(encoding="utf-8") == "x\n"
+    assert not (Path(loaded.workspace) / ".env").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"), [("ask", "plan", "switched to planning"), ("plan", "ask", "ended")]
+)
+async def test_a_change_holds_from_the_next_call_on(
+    loaded: Loaded, server: OpenAIServer, before: Mode, after: Mode, told: str
+) -> None:
+    server.script([{"tool_calls": [READ, CREATE]}, {"text": "Done."}])
+    async with ConversationAgent(loaded, approve_all=True) as agent:
+        conversation = await agent.create_conversation()
+        conversation.mode = before
+        async for event in conversation.stream("do it"):
+            if isinstance(event, ToolCallFinished) and event.call.tool_name == "read_file":
+                conversation.mode = after
+    last = server.chats()[-1]
+    assert last["messages"][-1]["role"] == "user"
+    assert told in last["messages"][-1]["content"]
+    assert ("create_file" in offered(last)) == (after == "ask")

@@ -1,0 +1,69 @@
+"""shift+tab and /mode: always shown, told to the engine before anything else, kept when the engine ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+from textual.content import Content
+
+from ragforge_tui.events import TurnCompleted
+from ragforge_tui.protocol import SendMessage, SetMode
+from tests.support.fake_engine import FakeEngine
+from tests.tui.conftest import Chat, ChatRunner
+
+
+def shown(chat: Chat) -> str:
+    content = chat.app.query_one("#status").render()
+    assert isinstance(content, Content)
+    return content.plain
+
+
+async def test_shift_tab_goes_round(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("hello")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        assert " ask" in shown(chat)
+        for mode, word in (("edits", " accept edits"), ("plan", " plan"), ("ask", " ask")):
+            await chat.press("shift+tab")
+            await chat.until(lambda mode=mode: chat.engine.modes[chat.app.controller.state.conversation_id] == mode)
+            assert word in shown(chat)
+            assert chat.app.prompt.has_focus
+
+
+async def test_the_mode_is_told_before_the_first_message(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("/mode plan")
+        await chat.until(lambda: chat.app.controller.state.mode == "plan")
+        await chat.type("hello")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        order = [type(request) for request in chat.engine.requests if isinstance(request, SetMode | SendMessage)]
+        assert order == [SetMode, SendMessage]
+        await chat.type("/new")
+        await chat.until(lambda: chat.app.controller.state.mode == "ask")
+
+
+async def test_the_mode_outlives_the_engine(run_chat: ChatRunner) -> None:
+    first = FakeEngine()
+    gate = asyncio.Event()
+    gate.set()
+    async with run_chat(first, heir := first.heir(), gate=gate) as chat:
+        await chat.ready()
+        await chat.type("hello")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        await chat.type("/mode edits")
+        await chat.until(lambda: "edits" in first.modes.values())
+        first.crash()
+        await chat.until(lambda: chat.said("was started again"))
+        assert " accept edits" in shown(chat)
+        await chat.type("more")
+        await chat.until(lambda: heir.asked(SendMessage))
+        assert list(heir.modes.values()) == ["edits"]
+
+
+async def test_a_mode_that_is_none(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("/mode bold")
+        await chat.until(lambda: chat.said("There is no mode"))
