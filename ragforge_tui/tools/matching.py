@@ -1,15 +1,14 @@
 """Fuzzy matching of file names, and the files of a workspace for completing @names while the person types.
 
 Used by search_files and by the engine. Quick on a hundred thousand files: the list comes from git where there is a
-repository and is kept for a few seconds; matching runs in a thread.
+repository and is kept and renewed beside the keys; matching runs in a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
+import logging
 import os
-import re
 import subprocess
 import threading
 import time
@@ -17,79 +16,69 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ragforge_tui.tools.ignore import IgnoreRules
+from ragforge_tui.tools.path_index import PathIndex
 
-_KEPT_SECONDS = 5.0
+log = logging.getLogger(__name__)
+
+_FRESH_SECONDS = 3.0
+_SHARE = 20
 _MOST_FILES = 500_000
 _GIT_TIMEOUT = 20.0
-_BOUNDARY = "/_-. "
 
 
 async def match_files(workspace: Path | str, query: str, ignore: Sequence[str], limit: int) -> list[str]:
-    """Files of a workspace whose path is like a query, best first; with an empty query the shortest paths."""
+    """Files of a workspace whose path is like a query, best first; with an empty query those nearest to its root.
+
+    The first call lists the workspace; later ones are answered from that list at once, while a list that has become
+    old is made anew beside them. A limit of 0 only has the list made.
+    """
     return await asyncio.to_thread(_match, Path(workspace), query, tuple(ignore), limit)
 
 
 def best_matches(paths: Iterable[str], query: str, limit: int) -> list[str]:
-    """The best paths for a query: every letter must occur in order; whole pieces, and file names, count most."""
-    wanted = "".join(query.lower().split())
-    if not wanted:
-        return heapq.nsmallest(limit, paths, key=lambda path: (path.count("/"), path))
-    # Each piece stops at the first letter it waits for, so nothing is ever tried twice.
-    letters = re.compile("".join(f"[^{re.escape(letter)}]*{re.escape(letter)}" for letter in wanted))
-    scored = ((_score(path, wanted), path) for path in paths if letters.match(path.lower()))
-    return [path for _, path in heapq.nsmallest(limit, scored)]
+    """The best paths for a query, as `PathIndex.best` orders them."""
+    return PathIndex(paths).best(query, limit)
 
 
-def _score(path: str, wanted: str) -> tuple[int, int, int]:
-    """Lower is better: kind of match, spread of the letters, length."""
-    lowered = path.lower()
-    name = lowered.rsplit("/", 1)[-1]
-    length = len(path)
-    if name == wanted or lowered == wanted:
-        return 0, 0, length
-    at = name.find(wanted)
-    if at == 0:
-        return 1, 0, length
-    if at > 0:
-        return (2 if name[at - 1] in _BOUNDARY else 3), at, length
-    at = lowered.find(wanted)
-    if at >= 0:
-        return (4 if at == 0 or lowered[at - 1] in _BOUNDARY else 5), 0, length
-    in_name = _spread(name, wanted)
-    if in_name is not None:
-        return 6, in_name, length
-    return 7, _spread(lowered, wanted) or 0, length
+class _Files:
+    """The files of one workspace."""
+
+    def __init__(self, workspace: Path, ignore: tuple[str, ...]) -> None:
+        self._workspace = workspace
+        self._ignore = ignore
+        self._making = threading.Lock()
+        self._index: PathIndex | None = None
+        self._old_at = 0.0
+
+    def index(self) -> PathIndex:
+        """The list as it is known; made now when there is none yet."""
+        index = self._index
+        if index is None:
+            # Keys that come while the first list is made wait for it instead of making their own.
+            with self._making:
+                return self._index or self._make()
+        if time.monotonic() > self._old_at and self._making.acquire(blocking=False):
+            threading.Thread(target=self._renew, name="file list", daemon=True).start()
+        return index
+
+    def _renew(self) -> None:
+        try:
+            self._make()
+        except Exception:
+            log.exception("files of %s not listed", self._workspace)
+        finally:
+            self._making.release()
+
+    def _make(self) -> PathIndex:
+        began = time.monotonic()
+        self._index = index = PathIndex(list_files(self._workspace, self._ignore))
+        # Where listing is slow it is done more rarely, so that it never takes more than a small share of the time.
+        now = time.monotonic()
+        self._old_at = now + max(_FRESH_SECONDS, _SHARE * (now - began))
+        return index
 
 
-def _spread(text: str, wanted: str) -> int | None:
-    """How many letters lie between the wanted ones, None when they are not all there in order."""
-    first = position = -1
-    for letter in wanted:
-        position = text.find(letter, position + 1)
-        if position < 0:
-            return None
-        first = position if first < 0 else first
-    return position - first + 1 - len(wanted)
-
-
-class _FileList:
-    """The files of one workspace, listed again when older than a few seconds."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._files: list[str] = []
-        self._listed_at = float("-inf")
-
-    def files(self, workspace: Path, ignore: tuple[str, ...]) -> list[str]:
-        # Key strokes that come while a list is made wait for it instead of making their own.
-        with self._lock:
-            if time.monotonic() - self._listed_at > _KEPT_SECONDS:
-                self._files = list_files(workspace, ignore)
-                self._listed_at = time.monotonic()
-            return self._files
-
-
-_lists: dict[tuple[str, tuple[str, ...]], _FileList] = {}
+_lists: dict[tuple[str, tuple[str, ...]], _Files] = {}
 _lists_lock = threading.Lock()
 
 
@@ -98,9 +87,12 @@ def _match(workspace: Path, query: str, ignore: tuple[str, ...], limit: int) -> 
         key = (str(workspace), ignore)
         if key not in _lists and len(_lists) >= 8:
             _lists.clear()
-        files = _lists.setdefault(key, _FileList())
-    # Some more than wanted: git also lists files that were deleted a moment ago.
-    found = best_matches(files.files(workspace, ignore), query, limit + 20)
+        files = _lists.setdefault(key, _Files(workspace, ignore))
+    index = files.index()
+    if not limit:
+        return []
+    # Some more than wanted: some may have been deleted since they were listed.
+    found = index.best(query, limit + 20)
     return [path for path in found if os.path.lexists(workspace / path)][:limit]
 
 

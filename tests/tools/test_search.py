@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -234,3 +235,15 @@ def test_rules_of_the_repository_above_count(folder: Path) -> None:
     for name in ("ignored.txt", "excluded.txt", "a.tmp", "seen.txt"):
         (folder / "sub" / name).write_text("x")
     assert [entry.path for entry in IgnoreRules(folder / "sub", []).walk()] == ["seen.txt"]
+
+
+async def test_a_list_of_files_is_renewed_beside_the_keys(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragforge_tui.tools.matching._FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("ragforge_tui.tools.matching._SHARE", 0)
+    (folder / "first.txt").write_text("")
+    assert await match_files(folder, "", [], 0) == []
+    (folder / "second.txt").write_text("")
+    (folder / "first.txt").unlink()
+    async with asyncio.timeout(30):
+        while await match_files(folder, "txt", [], 5) != ["second.txt"]:
+            await asyncio.sleep(0.01)
