@@ -29,7 +29,7 @@ from ragforge_tui.conversation.personas import Personas
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.shared_memory import SharedMemory, settle
 from ragforge_tui.conversation.trust import Trust
-from ragforge_tui.errors import GraphError, NotFoundError
+from ragforge_tui.errors import GraphError, NotFoundError, RagforgeError
 from ragforge_tui.events import (
     Event,
     GraphChanged,
@@ -280,6 +280,41 @@ class ConversationAgent:
             if self._interactive:
                 conversation.memory.start()
         return self._open[record.uuid]
+
+    async def branch_conversation(self, ref: str, turn_index: int) -> Conversation:
+        """A new conversation that goes on from a turn of another, which stays as it is.
+
+        Args:
+            ref: Id or unique prefix of the one it comes from.
+            turn_index: The last turn both share; 0: none.
+
+        Raises:
+            NotFoundError: There is no such conversation or turn.
+            RagforgeError: The turn is still being answered.
+        """
+        store = await self.store()
+        parent = await store.resolve(ref)
+        if not 0 <= turn_index < parent.next_turn:
+            raise NotFoundError(f"The conversation {parent.uuid[:8]} has no turn {turn_index}.")
+        here = self._open.get(parent.uuid)
+        if here is not None and here.active_turn is not None and turn_index >= here.active_turn:
+            raise RagforgeError(f"Turn {turn_index} is still being answered.", todo="Stop it or wait for its end.")
+        record = models.Conversation(
+            uuid=str(uuid.uuid4()),
+            title=parent.title,
+            tags=list(parent.tags),
+            created_at=(created := now()),
+            updated_at=created,
+            persona=parent.persona,
+            model=parent.model,
+            workspace=parent.workspace,
+            owner=parent.owner,
+            private=parent.private,
+            branch_of=parent.uuid,
+            branch_turn=turn_index,
+        )
+        await store.create_conversation(record)
+        return await self.load_conversation(record.uuid)
 
     def opened(self, conversation_id: str) -> Conversation | None:
         """The conversation when it is open here."""

@@ -1,0 +1,21 @@
+"""Requests about single turns: finding a text in them, going on from one of them in a branch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragforge_tui import protocol
+from ragforge_tui.conversation import ConversationAgent
+
+
+async def answer(agent: ConversationAgent, request: protocol.TurnRequest) -> Any:
+    """Answer one request about turns.
+
+    Raises:
+        RagforgeError: In words for the person.
+    """
+    match request:
+        case protocol.FindText(conversation_id=conversation_id, text=text):
+            return await (await agent.store()).find_text(conversation_id, text)
+        case protocol.BranchConversation(conversation_id=conversation_id, turn_index=turn_index):
+            return (await agent.branch_conversation(conversation_id, turn_index)).record

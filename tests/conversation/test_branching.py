@@ -1,0 +1,74 @@
+"""Going on from an earlier turn: a conversation of its own that shares a beginning."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ragforge_tui.config import Loaded
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.engine import connect_in_process
+from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.protocol import BranchConversation, CreateConversation, FindText, OpenConversation, SendMessage
+from tests.support.openai_server import OpenAIServer
+
+
+async def test_a_branch_shares_the_beginning_and_leaves_its_parent_alone(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "first"}, {"text": "second"}, {"text": "other second"}])
+    async with ConversationAgent(loaded) as agent:
+        parent = await agent.create_conversation(title="T", tags=["x"])
+        await parent.send_message("question one")
+        await parent.send_message("question two")
+        branch = await agent.branch_conversation(parent.record.uuid[:8], 1)
+        answer = await branch.send_message("question two, otherwise")
+        assert (answer.turn_index, answer.content) == (2, "other second")
+        sent = [message["content"] for message in server.chats()[-1]["messages"] if message["role"] == "user"]
+        assert "question one" in sent[0]
+        assert not any("question two" == text for text in sent)
+        store = await agent.store()
+        told = [
+            [m.content for turn in await store.turns(uuid, start=1, end=9) for m in turn.messages]
+            for uuid in (parent.record.uuid, branch.record.uuid)
+        ]
+        assert told == [
+            ["question one", "first", "question two", "second"],
+            ["question one", "first", "question two, otherwise", "other second"],
+        ]
+        assert (branch.record.title, branch.record.tags, branch.record.branch_turn) == ("T", ["x"], 1)
+
+
+async def test_a_branch_of_nothing_begins_anew(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "first"}, {"text": "again"}])
+    async with ConversationAgent(loaded) as agent:
+        parent = await agent.create_conversation()
+        await parent.send_message("question")
+        branch = await agent.branch_conversation(parent.record.uuid, 0)
+        assert (await branch.send_message("another question")).turn_index == 1
+        with pytest.raises(NotFoundError):
+            await agent.branch_conversation(parent.record.uuid, 2)
+
+
+async def test_a_turn_under_way_cannot_be_branched_from_but_those_before_can(
+    loaded: Loaded, server: OpenAIServer
+) -> None:
+    server.script([{"text": "first"}, {"text": "slow", "stall": True}])
+    engine = await connect_in_process(loaded)
+    try:
+        view = await engine.request(CreateConversation())
+        uuid = view.conversation.uuid
+        await engine.request(SendMessage(conversation_id=uuid, message_id="m1", text="one"))
+        while not (await engine.request(OpenConversation(ref=uuid))).page.turns[0].messages[1:]:
+            await asyncio.sleep(0.05)
+        while (await engine.request(OpenConversation(ref=uuid))).active_turn:
+            await asyncio.sleep(0.05)
+        await engine.request(SendMessage(conversation_id=uuid, message_id="m2", text="two"))
+        with pytest.raises(RagforgeError, match="still being answered"):
+            await engine.request(BranchConversation(conversation_id=uuid, turn_index=2))
+        branch = await engine.request(BranchConversation(conversation_id=uuid, turn_index=1))
+        opened = await engine.request(OpenConversation(ref=branch.uuid))
+        assert [turn.turn_index for turn in opened.page.turns] == [1]
+        assert opened.active_turn is None
+        assert await engine.request(FindText(conversation_id=branch.uuid, text="ONE")) == [1]
+    finally:
+        await engine.close()
