@@ -184,10 +184,8 @@ class Sidebar(Container):
             self._over = over
             self.set_class(over, "-over")
             if over and not self.has_focus_within:
-                self.display = False
-            elif not over:
-                self.display = self._open
-        self.display = self.display if over else self._open
+                self._appear(False)
+        self._appear(self.display if over else self._open)
         self.styles.width = self.layout_kept.columns(columns)
         if self.display and self._mounted:
             self.call_after_refresh(self._arrange)
@@ -267,8 +265,13 @@ class Sidebar(Container):
         """Remember the layout."""
         layout.save(self._state_dir, self.layout_kept)
 
-    def _set_open(self, wanted: bool) -> None:
+    def _appear(self, wanted: bool) -> None:
         self.display = wanted
+        if self.parent is not None:
+            cast(Body, self.parent).set_class(wanted and not self._over, "-beside")
+
+    def _set_open(self, wanted: bool) -> None:
+        self._appear(wanted)
         if not self._over:
             self._open = self.layout_kept.open = wanted
         if not wanted:
