@@ -110,6 +110,7 @@ class ChatApp(App[str]):
         self._menu = SlashMenu()
         teach_alt_enter()
         self.prompt = Prompt(History(options.state_dir, options.workspace), self.registry, self._menu)
+        self.prompt.completing.source = self.actions.suggest
         self._draft = Draft(options.state_dir, options.workspace)
         self._queue = Queue()
         state = self.controller.state
@@ -189,6 +190,7 @@ class ChatApp(App[str]):
             state.spent.tokens,
             state.spent.cost,
             state.hint,
+            state.editing,
             frozenset(state.summarising),
             conversation and (conversation.title, conversation.persona),
             state.persona,
@@ -295,7 +297,7 @@ class ChatApp(App[str]):
         self.prompt.empty()
         if parsed is not None and parsed.command is not None:
             self._run_command(parsed.command, parsed.argument)
-        else:
+        elif not self.actions.resend(text):
             self.controller.send(text)
         self._offer_question()
 
@@ -345,6 +347,17 @@ class ChatApp(App[str]):
         event.stop()
         self.controller.spawn(self.controller.show_turn(event.turn_index), group="turns", exclusive=True)
 
+    def on_transcript_turn_command(self, event: Transcript.TurnCommand) -> None:
+        """A command for the turn the keyboard is at."""
+        event.stop()
+        if (command := self.registry.get(event.command)) is not None:
+            self._run_command(command, str(event.turn_index))
+
+    def on_transcript_find_step(self, event: Transcript.FindStep) -> None:
+        """On to the next place of what is looked for."""
+        event.stop()
+        self.actions.find_step(event.by)
+
     def on_transcript_copy_requested(self, event: Transcript.CopyRequested) -> None:
         """A block or its code is wanted on the clipboard."""
         event.stop()
@@ -389,8 +402,10 @@ class ChatApp(App[str]):
 
     def action_escape(self) -> None:
         """Close the menu, else stop; with messages queued the engine goes on with the first."""
-        if self._menu.chosen is not None:
-            self._menu.close()
+        if self.prompt.completing.open:
+            self.prompt.completing.close()
+        elif self.actions.cancel_edit():
+            pass
         elif self.sidebar.overlaid:
             self.sidebar.fold()
         elif self.controller.state.busy:

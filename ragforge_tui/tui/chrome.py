@@ -160,6 +160,8 @@ class StatusLine(Chrome):
         return Content.assemble(*left, gap, (shown.rstrip(), "$warning" if state.hint else "dim"))
 
     def _hints(self) -> str:
+        if self.state.editing:
+            return f"editing turn {self.state.editing}: enter sends it as a branch · esc leaves it"
         if self.state.activity == "waiting":
             return "tab answer · esc no"
         return self._keys if self.state.activity == "idle" else f"esc stop · {self._keys}"

@@ -22,6 +22,7 @@ class Actions(Protocol):
     async def new(self) -> None: ...
     async def resume(self, ref: str) -> None: ...
     async def pick_session(self) -> None: ...
+    async def search(self, words: str) -> None: ...
     async def model(self, name: str) -> None: ...
     async def personas(self) -> None: ...
     async def set_persona(self, wanted: str) -> None: ...
@@ -37,6 +38,10 @@ class Actions(Protocol):
     async def summary(self) -> None: ...
     async def topics(self, query: str) -> None: ...
     async def similar(self) -> None: ...
+    async def find(self, text: str) -> None: ...
+    async def turn(self, which: str) -> None: ...
+    async def edit(self, which: str) -> None: ...
+    async def branch(self, which: str) -> None: ...
     async def retry(self) -> None: ...
     async def rename(self, title: str) -> None: ...
     async def tag(self, tags: str) -> None: ...
@@ -57,6 +62,8 @@ class Command(msgspec.Struct, frozen=True):
         arguments: How they are written, such as ``[ID]``; empty when it takes none.
         key: The key it is bound to, empty for none; `name` is its id in `tui.keymap`.
         hint: A word for the footer; empty keeps it out.
+        completes: What its argument is completed from: the words themselves, or the name of a source in
+            `completion_actions.py`; empty for nothing.
     """
 
     name: str
@@ -66,6 +73,7 @@ class Command(msgspec.Struct, frozen=True):
     arguments: str = ""
     key: str = ""
     hint: str = ""
+    completes: str | tuple[str, ...] = ""
 
     @property
     def usage(self) -> str:
@@ -76,12 +84,31 @@ class Command(msgspec.Struct, frozen=True):
 COMMANDS: tuple[Command, ...] = (
     Command("help", "Commands and keys", lambda do, _: do.help(), ("?", "keys"), key="f1"),
     Command("new", "Start a new conversation", lambda do, _: do.new(), ("clear",), key="ctrl+n"),
-    Command("resume", "Open a conversation by id, or pick one", lambda do, ref: do.resume(ref), arguments="[ID]"),
+    Command(
+        "resume",
+        "Open a conversation by id, or pick one",
+        lambda do, ref: do.resume(ref),
+        arguments="[ID]",
+        completes="sessions",
+    ),
     Command("sessions", "Find and open an earlier conversation", lambda do, _: do.pick_session(), key="ctrl+o"),
-    Command("model", "Choose the model that answers next", lambda do, name: do.model(name), arguments="[NAME]"),
+    Command(
+        "search", "Find words in all sessions", lambda do, words: do.search(words), arguments="[WORDS]", key="ctrl+t"
+    ),
+    Command(
+        "model",
+        "Choose the model that answers next",
+        lambda do, name: do.model(name),
+        arguments="[NAME]",
+        completes="models",
+    ),
     Command("personas", "See who can speak, and choose", lambda do, _: do.personas(), ("persona",), key="f2"),
     Command(
-        "set-persona", "Let another persona speak next", lambda do, who: do.set_persona(who), arguments="NAME|NUMBER"
+        "set-persona",
+        "Let another persona speak next",
+        lambda do, who: do.set_persona(who),
+        arguments="NAME|NUMBER",
+        completes="personas",
     ),
     Command(
         "create-persona",
@@ -89,8 +116,20 @@ COMMANDS: tuple[Command, ...] = (
         lambda do, line: do.create_persona(line),
         arguments="[LINE]",
     ),
-    Command("edit-persona", "Edit a persona in $EDITOR", lambda do, who: do.edit_persona(who), arguments="[NAME]"),
-    Command("delete-persona", "Delete a persona of yours", lambda do, who: do.delete_persona(who), arguments="NAME"),
+    Command(
+        "edit-persona",
+        "Edit a persona in $EDITOR",
+        lambda do, who: do.edit_persona(who),
+        arguments="[NAME]",
+        completes="personas",
+    ),
+    Command(
+        "delete-persona",
+        "Delete a persona of yours",
+        lambda do, who: do.delete_persona(who),
+        arguments="NAME",
+        completes="personas",
+    ),
     Command("undo-delete-persona", "Bring back the persona deleted last", lambda do, _: do.undo_delete_persona()),
     Command("context", "What the model was sent in a turn", lambda do, turn: do.context(turn), arguments="[TURN]"),
     Command("memory", "Summaries, topics and files of this conversation", lambda do, _: do.memory(), key="f3"),
@@ -98,25 +137,46 @@ COMMANDS: tuple[Command, ...] = (
     Command("files", "Files that were read, changed or found", lambda do, _: do.files(), key="f5"),
     Command("sidebar", "Show or fold the sidebar", lambda do, _: do.sidebar(), key="f8"),
     Command("summary", "Write this conversation's summary now", lambda do, _: do.summary()),
-    Command("topics", "Topics of this folder's conversations", lambda do, words: do.topics(words), arguments="[WORDS]"),
+    Command(
+        "topics",
+        "Topics of this folder's conversations",
+        lambda do, words: do.topics(words),
+        arguments="[WORDS]",
+        completes="topics",
+    ),
     Command("similar", "Conversations like this one", lambda do, _: do.similar()),
+    Command(
+        "find", "Find a text in this conversation", lambda do, text: do.find(text), arguments="[TEXT]", key="ctrl+f"
+    ),
+    Command("turn", "Go to a turn", lambda do, which: do.turn(which), ("goto",), arguments="TURN"),
+    Command("edit", "Write a message anew and send it in a branch", lambda do, t: do.edit(t), arguments="[TURN]"),
+    Command("branch", "Go on from a turn in a new conversation", lambda do, t: do.branch(t), ("fork",), "[TURN]"),
     Command("retry", "Ask again for the last answer", lambda do, _: do.retry()),
     Command("rename", "Give this conversation a title", lambda do, title: do.rename(title), arguments="TITLE"),
     Command("tag", "Give this conversation tags; - removes them", lambda do, tags: do.tag(tags), arguments="TAGS"),
     Command(
-        "private", "Keep others from recalling this one", lambda do, wanted: do.private(wanted), arguments="[on|off]"
+        "private",
+        "Keep others from recalling this one",
+        lambda do, wanted: do.private(wanted),
+        arguments="[on|off]",
+        completes=("on", "off"),
     ),
     Command("archive", "Put this conversation away", lambda do, _: do.archive()),
     Command("delete", "Delete it; /undo-delete brings it back for 7 days", lambda do, _: do.delete()),
     Command("undo-delete", "Bring back the conversation deleted last", lambda do, _: do.undo_delete()),
     Command(
-        "export", "Write this conversation to a file (.json or .md)", lambda do, to: do.export(to), arguments="[FILE]"
+        "export",
+        "Write this conversation to a file (.json or .md)",
+        lambda do, to: do.export(to),
+        arguments="[FILE]",
+        completes="files",
     ),
     Command(
         "mode",
         "What the agent may do unasked: plan (only read), ask, or edits",
         lambda do, wanted: do.mode(wanted),
         arguments="[plan|ask|edits]",
+        completes=("plan", "ask", "edits"),
         key="shift+tab",
     ),
     Command("stop", "Stop the answer under way", lambda do, _: do.stop(), key="escape", hint="stop"),
@@ -159,7 +219,8 @@ class Registry:
 
     def suggest(self, name: str) -> Command | None:
         """The command that was probably meant."""
-        close = difflib.get_close_matches(name.lower(), self._by_name, n=1, cutoff=0.6)
+        close = difflib.get_close_matches(name.lower(), self._by_name, n=3, cutoff=0.6)
+        close.sort(key=lambda near: sorted(near) != sorted(name.lower()))  # Swapped letters are the commonest slip.
         return self._by_name[close[0]] if close else None
 
     def complete(self, text: str) -> list[Command]:

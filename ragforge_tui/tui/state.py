@@ -48,6 +48,7 @@ class ChatState(msgspec.Struct):
         summarising: Summaries being made for the open conversation, by level and first turn.
         mode: What the agent may do without asking.
         mode_unsent: The engine was not told of it yet, or is a new one that knows nothing.
+        editing: The turn whose message is being written anew in the prompt, 0 for none.
         stale: Events of the turn under way were missed: fetch it again when it ends.
     """
 
@@ -67,6 +68,7 @@ class ChatState(msgspec.Struct):
     answering: bool = False
     questions: int = 0
     turn_started: float | None = None
+    editing: int = 0
     spent: Spent = msgspec.field(default_factory=Spent)
     hint: str = ""
 
@@ -117,6 +119,7 @@ class ChatState(msgspec.Struct):
     def leave_conversation(self) -> None:
         """Nothing is open any more; a mode that was chosen for what comes next stays."""
         self.conversation = None
+        self.editing = 0
         if not self.mode_unsent:
             self.mode = "ask"
         self.summarising.clear()

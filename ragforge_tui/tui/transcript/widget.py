@@ -23,9 +23,10 @@ from ragforge_tui.models import Turn
 from ragforge_tui.tui.transcript.blocks import Block, Level, TextBlock
 from ragforge_tui.tui.transcript.copying import code_of, text_between
 from ragforge_tui.tui.transcript.document import Shown
+from ragforge_tui.tui.transcript.finding import SearchedWindow
 from ragforge_tui.tui.transcript.gaps import GapBlock
 from ragforge_tui.tui.transcript.index import LineIndex
-from ragforge_tui.tui.transcript.window import MARGIN, BlockWindow
+from ragforge_tui.tui.transcript.window import MARGIN
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.transcript.stream import StreamedText
@@ -37,7 +38,7 @@ _MARK_SECONDS = 4.0
 _ASK_AGAIN_SECONDS = 3.0
 
 
-class Transcript(BlockWindow, can_focus=True):
+class Transcript(SearchedWindow, can_focus=True):
     """Everything of a conversation, in one widget."""
 
     ALLOW_SELECT = True
@@ -55,6 +56,10 @@ class Transcript(BlockWindow, can_focus=True):
         Binding("enter,space", "activate", "Open or close", show=False),
         Binding("y", "copy_block", "Copy block", show=False),
         Binding("c", "copy_code", "Copy code", show=False),
+        Binding("e", "with_turn('edit')", "Edit and resend", show=False),
+        Binding("b", "with_turn('branch')", "Branch from here", show=False),
+        Binding("n", "find(1)", "Next match", show=False),
+        Binding("N", "find(-1)", "Previous match", show=False),
     ]
 
     class NeedTurns(Message):
@@ -78,6 +83,19 @@ class Transcript(BlockWindow, can_focus=True):
         def __init__(self, turn_index: int) -> None:
             super().__init__()
             self.turn_index = turn_index
+
+    @dataclass
+    class TurnCommand(Message):
+        """A command is wanted for the turn the keyboard is at."""
+
+        command: str
+        turn_index: int
+
+    @dataclass
+    class FindStep(Message):
+        """The next (1) or previous (-1) place of what is looked for is wanted."""
+
+        by: int
 
     @dataclass
     class CopyRequested(Message):
@@ -375,6 +393,23 @@ class Transcript(BlockWindow, can_focus=True):
         """Open or close the block the keyboard is at."""
         if self._cursor is not None:
             self._activate(self._cursor)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Letters that mean nothing here are typed into the prompt."""
+        if action == "find":
+            return bool(self._needle)
+        if action == "with_turn":
+            return self._cursor is not None and bool(self._cursor.turn_index)
+        return True
+
+    def action_with_turn(self, command: str) -> None:
+        """A command for the turn the keyboard is at."""
+        if self._cursor is not None:
+            self.post_message(self.TurnCommand(command, self._cursor.turn_index))
+
+    def action_find(self, by: int) -> None:
+        """Go on looking."""
+        self.post_message(self.FindStep(by))
 
     def action_copy_block(self) -> None:
         """Copy the block the keyboard is at, as it was written."""

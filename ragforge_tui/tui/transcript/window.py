@@ -49,7 +49,7 @@ class Row(NamedTuple):
     marked: bool = False
 
 
-_Painted = tuple[Row, "tuple[int, int] | None", Strip]
+Painted = tuple[Row, "tuple[int, int] | None", Strip]
 """A row, the span of it that is selected, and the strip that was made of both."""
 
 
@@ -81,7 +81,7 @@ class BlockWindow(ScrollView):
         self._marked = range(0)
         self._thumb: tuple[int, ...] = ()
         self._rows: list[Row] = []
-        self._painted: dict[int, _Painted] = {}
+        self._painted: dict[int, Painted] = {}
         self._painted_for: tuple[object, ...] = ()
 
     # Geometry
@@ -304,7 +304,7 @@ class BlockWindow(ScrollView):
             return Strip.blank(width, base)
         return self._paint(rows[y], {}, base, width)
 
-    def _paint(self, row: Row, known: dict[int, _Painted], base: Style, width: int) -> Strip:
+    def _paint(self, row: Row, known: dict[int, Painted], base: Style, width: int) -> Strip:
         """The strip of a row that has a line."""
         selection = self.text_selection
         span = selection.get_span(row.at) if selection is not None else None

@@ -1,0 +1,143 @@
+"""Single turns from the keyboard: find a text, go to a turn, edit and resend, branch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ragforge_tui.errors import GraphUnavailableError
+from ragforge_tui.protocol import BranchConversation, FetchTurns, FindText, SendMessage
+from ragforge_tui.tui.find import FindBar
+from tests.support.fake_engine import FakeEngine, conversation, turn
+from tests.tui.conftest import Chat, ChatRunner
+
+ANIMALS = {7: "an okapi, and one more okapi", 33: "the OKAPI again", 98: "last okapi"}
+
+
+def zoo() -> FakeEngine:
+    """A hundred turns, in three of which an okapi is."""
+    engine = FakeEngine()
+    owner = conversation(1, "Zoo")
+    engine.store(owner, *[turn(owner, n, f"question {n}", ANIMALS.get(n, "answer")) for n in range(1, 101)])
+    return engine
+
+
+def where(chat: Chat) -> str:
+    """What the find line says."""
+    return str(chat.app.query_one("#find-where").render())
+
+
+def reversed_text(chat: Chat) -> Iterator[str]:
+    """What is made visible in the window."""
+    view = chat.app.transcript
+    for y in range(view.size.height):
+        for segment in view.render_line(y):
+            if segment.style is not None and segment.style.reverse:
+                yield segment.text
+
+
+async def test_a_text_is_found_wherever_it_is_and_walked_through(run_chat: ChatRunner) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.press("ctrl+f", *"okapi")
+        await chat.until(lambda: "turn 98, 3 of 3" in where(chat))
+        assert list(reversed_text(chat)) == ["okapi"]
+        await chat.press("enter")
+        await chat.until(lambda: "turn 7, 1 of 3" in where(chat))
+        assert list(reversed_text(chat)) == ["okapi", "okapi"]
+        await chat.press("down")
+        await chat.until(lambda: "turn 33, 2 of 3" in where(chat))
+        assert list(reversed_text(chat)) == ["OKAPI"]
+        await chat.press("up", "up")
+        await chat.until(lambda: "turn 98, 3 of 3" in where(chat))
+        await chat.press("tab")
+        assert chat.app.focused is chat.app.transcript
+        await chat.press("N")
+        await chat.until(lambda: "turn 33" in where(chat))
+        await chat.press("n")
+        await chat.until(lambda: "turn 98" in where(chat))
+        chat.app.query_one(FindBar).look_for("no such animal")
+        await chat.until(lambda: "nothing found" in where(chat))
+        await chat.press("escape")
+        await chat.until(lambda: not chat.app.query(FindBar))
+        assert chat.app.focused is chat.app.prompt
+        await chat.press("tab", "n")
+        assert chat.app.prompt.text == "n"
+
+
+async def test_without_the_graph_what_is_loaded_is_looked_through(run_chat: ChatRunner) -> None:
+    engine = zoo()
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        engine.failures[FindText] = GraphUnavailableError("The graph is away.")
+        await chat.type("/find okapi")
+        await chat.until(lambda: "turn 98, 1 of 1 loaded" in where(chat))
+
+
+async def test_any_turn_is_gone_to(run_chat: ChatRunner) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.type("/turn 50")
+        await chat.until(lambda: chat.app.transcript.turn_in_view == 50)
+        assert (chat.engine.asked(FetchTurns)[0].start, chat.engine.asked(FetchTurns)[0].end) == (40, 70)
+        await chat.type("/turn 101")
+        await chat.until(lambda: chat.said("There is no turn 101"))
+        await chat.type("/turn x")
+        await chat.until(lambda: chat.said("'x' is not the number of a turn"))
+        chat.app.transcript.focus()
+        await chat.press("home")
+        await chat.until(lambda: chat.app.transcript.document.holds(1))
+
+
+async def test_an_edited_message_is_sent_in_a_branch(run_chat: ChatRunner) -> None:
+    engine = zoo()
+    parent = conversation(1).uuid
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        chat.app.transcript.focus()
+        await chat.press("e")
+        assert chat.app.prompt.text == "e"
+        chat.app.prompt.empty()
+        chat.app.transcript.focus()
+        await chat.press("k", "k", "e")
+        await chat.until(lambda: chat.app.prompt.text == "question 100")
+        assert chat.app.controller.state.editing == 100
+        await chat.press("escape")
+        assert chat.app.prompt.text == ""
+        assert not chat.app.controller.state.editing
+        await chat.type("/edit 60")
+        await chat.until(lambda: chat.app.prompt.text == "question 60")
+        await chat.type(", otherwise")
+        await chat.until(lambda: engine.asked(SendMessage))
+        asked = engine.asked(BranchConversation)[0]
+        assert (asked.conversation_id, asked.turn_index) == (parent, 59)
+        sent = engine.asked(SendMessage)[0]
+        assert sent.text == "question 60, otherwise"
+        assert sent.conversation_id != parent
+        assert len(engine.turns[parent]) == 100
+        assert chat.said("shares turns 1 to 59")
+
+
+async def test_a_branch_that_cannot_be_made_gives_the_text_back(run_chat: ChatRunner) -> None:
+    engine = zoo()
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.type("/edit")
+        await chat.until(lambda: chat.app.prompt.text == "question 100")
+        engine.failures[BranchConversation] = GraphUnavailableError("The graph is away.")
+        await chat.press("enter")
+        await chat.until(lambda: chat.said("The graph is away."))
+        assert chat.app.prompt.text == "question 100"
+        assert not engine.asked(SendMessage)
+
+
+async def test_a_branch_begins_at_a_turn(run_chat: ChatRunner) -> None:
+    engine = zoo()
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.type("/branch 3")
+        await chat.until(lambda: chat.said("shares turns 1 to 3"))
+        assert chat.app.transcript.document.holds(3)
+        assert not chat.app.transcript.document.holds(4)
+        await chat.type("go on")
+        await chat.until(lambda: engine.asked(SendMessage))
+        assert len(engine.turns[engine.asked(SendMessage)[0].conversation_id]) == 4
