@@ -1,47 +1,61 @@
-"""The slash menu: commands that fit what is being typed, just above the prompt."""
+"""The menu just above the prompt: commands, arguments or files that fit what is being typed."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from textual.app import ComposeResult
 from textual.containers import Container
 
 from ragforge_tui.tui.choices import Choice, ChoiceList
-from ragforge_tui.tui.commands import Command, key_name
+from ragforge_tui.tui.completion import Suggestion
 
 
 class SlashMenu(Container):
-    """Hidden while there is nothing to offer; the prompt keeps the focus and moves the cursor."""
+    """Hidden while there is nothing to offer; the prompt keeps the focus and moves the cursor.
+
+    Attributes:
+        moved: Whether the person walked in the rows: then the cursor says what they want.
+        picked: Called with a row that was clicked.
+    """
 
     def __init__(self) -> None:
         super().__init__(id="menu")
         self._list = ChoiceList(max_rows=8)
-        self._commands: dict[str, Command] = {}
+        self._rows: dict[str, Suggestion] = {}
+        self.moved = False
+        self.picked: Callable[[Suggestion], None] | None = None
 
     def compose(self) -> ComposeResult:
         """One list."""
         yield self._list
 
     @property
-    def chosen(self) -> Command | None:
-        """The command under the cursor; None while the menu is closed."""
+    def chosen(self) -> Suggestion | None:
+        """The row under the cursor; None while the menu is closed."""
         choice = self._list.chosen if self.display else None
-        return self._commands[choice.key] if choice else None
+        return self._rows[choice.key] if choice else None
 
-    def offer(self, commands: list[Command]) -> None:
-        """Show these; none closes the menu."""
-        self._commands = {command.name: command for command in commands}
-        self.display = bool(commands)
-        self._list.show([_row(command) for command in commands])
+    def offer(self, rows: list[Suggestion]) -> None:
+        """Show these; none closes the menu. The cursor stays on a row the person walked to."""
+        self._rows = {row.text: row for row in rows}
+        self.display = bool(rows)
+        self._list.show([Choice(row.text, row.label, row.detail) for row in rows], keep=self.moved)
+        chosen = self._list.chosen
+        self.moved = self.moved and chosen is not None and self._list.rows[0] is not chosen
 
     def move(self, step: int) -> None:
         """Move the cursor, round the ends."""
+        self.moved = True
         self._list.move(step, wrap=True)
 
     def close(self) -> None:
         """Hide it until the text changes."""
+        self.moved = False
         self.offer([])
 
-
-def _row(command: Command) -> Choice:
-    detail = f"{command.help} · {key_name(command.key)}" if command.key else command.help
-    return Choice(command.name, command.usage, detail)
+    def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
+        """A click."""
+        event.stop()
+        if self.picked is not None:
+            self.picked(self._rows[event.choice.key])

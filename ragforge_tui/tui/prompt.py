@@ -1,7 +1,7 @@
 """The prompt: a text area that sends with Enter, grows, remembers, and swallows large pastes.
 
-Used by the chat screen, which gives it the slash menu. What is history, draft or paste lives in widget-free
-modules; here is only what keys do.
+Used by the chat screen, which gives it the menu. What is history, draft or paste lives in widget-free modules, what
+is completed in `completing.py`; here is only what keys do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from ragforge_tui.text import plain_text, storable
-from ragforge_tui.tui.commands import Command, Registry
+from ragforge_tui.tui.commands import Registry
+from ragforge_tui.tui.completing import Completing
 from ragforge_tui.tui.history import Entry, History
 from ragforge_tui.tui.menu import SlashMenu
 from ragforge_tui.tui.paste import Pastes, is_large
@@ -66,14 +67,11 @@ class Prompt(TextArea):
             soft_wrap=True,
             compact=True,
             highlight_cursor_line=False,
-            placeholder="Ask, or type / for commands",
+            placeholder="Ask, type / for commands, @ for files",
             id="prompt",
         )
         self._history = history
-        self._registry = registry
-        self._menu = menu
-        self._offered = ""
-        """The text that the menu's list is for."""
+        self.completing = Completing(self, registry, menu)
         self._pastes = Pastes()
         self._walking = False
         self.take_back_first = False
@@ -126,29 +124,18 @@ class Prompt(TextArea):
         self.insert(self._pastes.collapse(text) if is_large(text) else text)
 
     def _enter(self) -> None:
-        self._catch_menu_up()
-        command = self._menu.chosen
-        if command is not None and self.text[1:] not in (command.name, *command.aliases):
-            self._complete(command)
-            if command.arguments:
-                return
-        self.post_message(self.Submitted(self._pastes.expand(self.text)))
-
-    def _complete(self, command: Command) -> None:
-        self.put(Entry(f"/{command.name}{' ' if command.arguments else ''}"))
+        if not self.completing.enter():
+            self.post_message(self.Submitted(self._pastes.expand(self.text)))
 
     def action_tab(self) -> None:
-        """Complete the command, or go to the question that waits."""
-        self._catch_menu_up()
-        if self._menu.chosen is not None:
-            self._complete(self._menu.chosen)
-        else:
+        """Complete what is chosen, or go to the question that waits."""
+        if not self.completing.tab():
             self.post_message(self.Answer())
 
     def action_cursor_up(self, select: bool = False) -> None:
         """Up in the menu, in the text, or back in the history."""
-        if self._menu.chosen is not None:
-            self._menu.move(-1)
+        if self.completing.open:
+            self.completing.move(-1)
         elif select or not self.navigator.is_first_wrapped_line(self.cursor_location):
             super().action_cursor_up(select)
         elif self.take_back_first and not self.text:
@@ -158,21 +145,12 @@ class Prompt(TextArea):
 
     def action_cursor_down(self, select: bool = False) -> None:
         """Down in the menu, in the text, or forward in the history."""
-        if self._menu.chosen is not None:
-            self._menu.move(1)
+        if self.completing.open:
+            self.completing.move(1)
         elif select or not self.navigator.is_last_wrapped_line(self.cursor_location):
             super().action_cursor_down(select)
         elif (newer := self._history.newer()) is not None:
             self._walk_to(newer)
-
-    def _catch_menu_up(self) -> None:
-        """The menu follows the text by a message; a fast typist's Enter must not meet the list of an earlier text."""
-        if self._menu.chosen is not None and self._offered != self.text:
-            self._offer()
-
-    def _offer(self) -> None:
-        self._offered = self.text
-        self._menu.offer(self._registry.complete(self.text))
 
     def _walk_to(self, entry: Entry) -> None:
         self._walking = True
@@ -188,11 +166,14 @@ class Prompt(TextArea):
             super().action_delete_left()
 
     def on_text_area_changed(self) -> None:
-        """Open, narrow or close the slash menu. A command met in the history does not open it."""
+        """Open, narrow or close the menu. What is met in the history does not open it."""
         walking, self._walking = self._walking, False
-        if not walking:
-            self._history.leave()
         if walking:
-            self._menu.close()
+            self.completing.close()
         else:
-            self._offer()
+            self._history.leave()
+            self.completing.follow()
+
+    def on_text_area_selection_changed(self) -> None:
+        """The menu belongs to the place where the cursor stands."""
+        self.completing.catch_up()

@@ -18,7 +18,6 @@ from ragforge_tui.protocol import (
 from ragforge_tui.tui.help import HelpScreen
 from ragforge_tui.tui.history import Draft, Entry
 from ragforge_tui.tui.menu import SlashMenu
-from ragforge_tui.tui.picker import Picker
 from tests.tui.conftest import ChatRunner
 
 
@@ -33,16 +32,16 @@ async def test_slash_menu(run_chat: ChatRunner) -> None:
         assert menu.chosen is not first
         await chat.press("up")
         assert menu.chosen is first
-        await chat.press("m", "o", "d")
-        await chat.until(lambda: menu.chosen and menu.chosen.name == "model")
+        await chat.press("m", "o", "d", "l")
+        await chat.until(lambda: menu.chosen and menu.chosen.text == "/model ")
         await chat.press("tab")
         await chat.until(lambda: chat.app.prompt.text == "/model ")
-        assert menu.chosen is None
+        await chat.until(lambda: menu.chosen and menu.chosen.text in chat.engine.models)
         await chat.press("backspace", "escape")
         assert menu.chosen is None
         chat.app.prompt.empty()
         await chat.press("/", "h", "e", "l")
-        await chat.until(lambda: menu.chosen and menu.chosen.name == "help")
+        await chat.until(lambda: menu.chosen and menu.chosen.text == "/help")
         await chat.press("enter")
         await chat.until(lambda: isinstance(chat.app.screen, HelpScreen))
         await chat.press("escape")
@@ -55,10 +54,11 @@ async def test_enter_right_after_typing_runs_what_was_typed(run_chat: ChatRunner
         await chat.ready()
         menu = chat.app.query_one(SlashMenu)
         await chat.press("/")
-        await chat.until(lambda: menu.chosen and menu.chosen.name == "help")
+        await chat.until(lambda: menu.chosen and menu.chosen.text == "/help")
         chat.app.prompt.insert("sessions")
         chat.app.prompt._enter()
-        await chat.until(lambda: isinstance(chat.app.screen, Picker))
+        await chat.until(lambda: len(chat.app.screen_stack) > 1)
+        assert not isinstance(chat.app.screen, HelpScreen)
 
 
 async def test_unknown_command_is_not_sent(run_chat: ChatRunner) -> None:

@@ -1,0 +1,203 @@
+"""Completion: what is wanted where, what is put in its place, and the keys that do it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ragforge_tui.memory.files import mentions
+from ragforge_tui.protocol import ListFiles, SendMessage, SetModel
+from ragforge_tui.tui.commands import Registry
+from ragforge_tui.tui.completion import mention, wanted
+from ragforge_tui.tui.menu import SlashMenu
+from tests.support.fake_engine import FakeEngine, sessions
+from tests.tui.conftest import Chat, ChatRunner
+
+REGISTRY = Registry()
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "query"),
+    [
+        ("look at @", "file", ""),
+        ("look at @src/a", "file", "src/a"),
+        ("(@a", "file", "a"),
+        ('@"a gu', "file", "a gu"),
+        ("@été", "file", "été"),
+        ("mail me@example", None, ""),
+        ("@@x", None, ""),
+        ("see @a b", None, ""),
+        ('see @"a b"', None, ""),
+        ("!ls @a", None, ""),
+        ("/", "command", ""),
+        ("/mod", "command", "mod"),
+        ("/usr/bin", None, ""),
+        ("/model ", "argument", ""),
+        ("/model  gp", "argument", "gp"),
+        ("/persona x", None, ""),
+        ("/nothing x", None, ""),
+        ("/retry x", None, ""),
+        ("plain", None, ""),
+        ("", None, ""),
+    ],
+)
+def test_what_is_wanted(line: str, kind: str | None, query: str) -> None:
+    found = wanted(line, len(line), REGISTRY, alone=True)
+    assert (found.kind, found.query) == (kind, query) if found else kind is None
+    if found:
+        assert line[found.start :].lstrip('@/"') == query
+
+
+def test_only_at_the_end_of_a_word_and_a_line() -> None:
+    assert wanted("a @src b", 6, REGISTRY, alone=True) is not None
+    assert wanted("a @src b", 4, REGISTRY, alone=True) is None
+    assert wanted("/model x", 7, REGISTRY, alone=True) is None
+    assert wanted("/mod", 4, REGISTRY, alone=False) is None
+    assert wanted("x @a", 4, REGISTRY, alone=False) is not None
+
+
+@pytest.mark.parametrize(
+    "path", ["src/app.py", "docs/a guide.md", "it's.txt", 'say "x" y', "end.", "日本/テスト.md", "a@b"]
+)
+def test_a_mention_is_read_as_it_was_written(path: str) -> None:
+    assert mentions(f"Look at {mention(path)} and say") == [path]
+
+
+def menu_of(chat: Chat) -> SlashMenu:
+    return chat.app.query_one(SlashMenu)
+
+
+async def offers(chat: Chat, text: str) -> None:
+    await chat.until(lambda: (row := menu_of(chat).chosen) and row.text == text, f"menu at {text!r}")
+
+
+async def test_tab_and_enter_put_a_file_in(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        prompt = chat.app.prompt
+        await chat.press(*"see ", "@", *"sto")
+        await offers(chat, "@src/store.py ")
+        await chat.press("tab")
+        assert prompt.text == "see @src/store.py "
+        await chat.press("@", *"gui")
+        await offers(chat, '@"docs/a guide.md" ')
+        await chat.press("enter")
+        assert prompt.text == 'see @src/store.py @"docs/a guide.md" '
+        assert menu_of(chat).chosen is None and not chat.engine.asked(SendMessage)
+        await chat.press("enter")
+        await chat.until(lambda: chat.engine.asked(SendMessage))
+        assert chat.engine.asked(SendMessage)[0].text == 'see @src/store.py @"docs/a guide.md" '
+
+
+async def test_in_the_middle_of_a_line(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        prompt = chat.app.prompt
+        prompt.insert("first\nsee  now")
+        prompt.move_cursor((1, 4))
+        await chat.press("@", "a", "p", "p")
+        await offers(chat, "@src/app.py ")
+        await chat.press("tab")
+        assert prompt.text == "first\nsee @src/app.py now"
+        assert menu_of(chat).chosen is None
+        assert prompt.cursor_location == (1, len("see @src/app.py"))
+
+
+async def test_escape_leaves_the_word_alone(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.press("@", "a", "p", "p")
+        await offers(chat, "@src/app.py ")
+        await chat.press("escape")
+        assert menu_of(chat).chosen is None
+        await chat.press("enter")
+        await chat.until(lambda: chat.engine.asked(SendMessage))
+        assert chat.engine.asked(SendMessage)[0].text == "@app"
+
+
+async def test_a_word_that_is_no_file_and_one_typed_to_its_end_are_sent(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        for text in ("hello @nobody", "see @src/app.py"):
+            asked = len(chat.engine.asked(ListFiles))
+            chat.app.prompt.insert(text)
+            await chat.until(lambda: len(chat.engine.asked(ListFiles)) > asked)  # noqa: B023
+            await chat.pilot.pause()
+            await chat.press("enter")
+            await chat.until(lambda: chat.engine.asked(SendMessage)[-1:])
+            assert chat.engine.asked(SendMessage)[-1].text == text
+
+
+async def test_the_cursor_leaving_the_word_closes_the_menu(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.press("@", "a", "p", "p")
+        await offers(chat, "@src/app.py ")
+        await chat.press("home")
+        await chat.until(lambda: menu_of(chat).chosen is None)
+
+
+async def test_arguments_of_commands(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        prompt = chat.app.prompt
+        chat.app.prompt.insert("/model son")
+        await offers(chat, "anthropic/claude-sonnet-4-5")
+        await chat.press("tab")
+        assert prompt.text == "/model anthropic/claude-sonnet-4-5"
+        await chat.press("enter")
+        await chat.until(lambda: chat.engine.asked(SetModel))
+        assert chat.engine.asked(SetModel)[0].name == "anthropic/claude-sonnet-4-5"
+
+
+async def test_enter_behind_a_free_argument_takes_what_was_typed(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        chat.app.prompt.insert("/model gpt-5")
+        await offers(chat, "openai/gpt-5")
+        await chat.press("enter")
+        await chat.until(lambda: chat.engine.asked(SetModel))
+        assert chat.engine.asked(SetModel)[0].name == "gpt-5"
+
+
+async def test_walking_in_the_menu_says_what_is_wanted(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.press(*"/model ")
+        await offers(chat, chat.engine.models[0])
+        await chat.press("down", "enter")
+        await chat.until(lambda: chat.engine.asked(SetModel))
+        assert chat.engine.asked(SetModel)[0].name == chat.engine.models[1]
+
+
+async def test_sessions_by_their_titles(run_chat: ChatRunner) -> None:
+    engine = FakeEngine()
+    stored = list(sessions(engine))
+    async with run_chat(engine) as chat:
+        await chat.ready()
+        wanted_one = stored[1]
+        chat.app.prompt.insert(f"/resume {wanted_one.title[:12]}")
+        await offers(chat, wanted_one.uuid[:8])
+        await chat.press("enter")
+        await chat.until(lambda: chat.app.controller.state.conversation_id == wanted_one.uuid)
+
+
+async def test_rows_that_come_late_belong_to_an_earlier_text(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        gate = asyncio.Event()
+        real = chat.app.actions.suggest
+
+        async def slow(source: str, query: str) -> list[object]:
+            if query == "a":
+                await gate.wait()
+            return await real(source, query)  # type: ignore[return-value]  # rows, whatever they are
+
+        chat.app.prompt.completing.source = slow  # type: ignore[assignment]  # as above
+        await chat.press("@", "a")
+        await chat.press("escape", "backspace", "s", "t", "o")
+        await offers(chat, "@src/store.py ")
+        gate.set()
+        await chat.pilot.pause()
+        assert menu_of(chat).chosen.text == "@src/store.py "  # type: ignore[union-attr]  # just waited for
