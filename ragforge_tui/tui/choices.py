@@ -27,6 +27,8 @@ class Choice(msgspec.Struct, frozen=True):
         detail: Said quietly behind it.
         heading: Rows with the same heading follow each other; it is shown once, above them.
         mark: A key that picks it, shown before the label.
+        lead: Said quietly before the label: a sign, its place in a tree.
+        badge: A word about it behind the label, which is not cut before the label is.
     """
 
     key: str
@@ -34,6 +36,8 @@ class Choice(msgspec.Struct, frozen=True):
     detail: str = ""
     heading: str = ""
     mark: str = ""
+    lead: str = ""
+    badge: str = ""
 
 
 class ChoiceList(Widget):
@@ -43,12 +47,13 @@ class ChoiceList(Widget):
     ALLOW_SELECT = False
 
     class Picked(Message):
-        """A row was clicked."""
+        """A row was clicked; `again` when the cursor stood on it already."""
 
-        def __init__(self, choices: ChoiceList, choice: Choice) -> None:
+        def __init__(self, choices: ChoiceList, choice: Choice, *, again: bool = False) -> None:
             super().__init__()
             self.choices = choices
             self.choice = choice
+            self.again = again
 
         @property
         def control(self) -> ChoiceList:
@@ -60,6 +65,7 @@ class ChoiceList(Widget):
         self._rows: list[Choice] = []
         self._lines: list[int | str] = []
         self._cursor = 0
+        self._label_width = 0
         self._max_rows = max_rows
         self._detail_right = detail_right
 
@@ -74,8 +80,9 @@ class ChoiceList(Widget):
         return self._rows[self._cursor] if self._rows else None
 
     def show(self, rows: list[Choice], *, headings: bool = True, keep: bool = False) -> None:
-        """Replace the rows; `keep` leaves the cursor on the same key."""
+        """Replace the rows; `keep` leaves the cursor on the same key, or where it is when that is gone."""
         key = self.chosen.key if keep and self.chosen else None
+        kept = min(self._cursor, max(len(rows) - 1, 0)) if keep else 0
         self._rows = rows
         self._lines = []
         heading = ""
@@ -84,7 +91,8 @@ class ChoiceList(Widget):
                 heading = row.heading
                 self._lines.append(heading)
             self._lines.append(index)
-        self._cursor = next((index for index, row in enumerate(rows) if row.key == key), 0)
+        self._cursor = next((index for index, row in enumerate(rows) if row.key == key), kept)
+        self._label_width = 0 if self._detail_right else max((_label_cells(row) for row in rows), default=0) + 3
         self.refresh(layout=True)
 
     def move(self, step: int, *, wrap: bool = False) -> None:
@@ -109,26 +117,26 @@ class ChoiceList(Widget):
         """The visible lines."""
         width = self.size.width
         top = self._top()
-        label_width = max((cell_len(row.mark) + cell_len(row.label) for row in self._rows), default=0) + 3
         lines = []
         for line in self._lines[top : top + self.size.height]:
             if isinstance(line, str):
                 lines.append(Content.styled(line, "dim"))
             else:
-                lines.append(self._draw(self._rows[line], line == self._cursor, width, label_width))
+                lines.append(self._draw(self._rows[line], line == self._cursor, width))
         return Content("\n").join(lines)
 
-    def _draw(self, row: Choice, selected: bool, width: int, label_width: int) -> Content:
+    def _draw(self, row: Choice, selected: bool, width: int) -> Content:
         cursor = "▸ " if selected else "  "
         mark = f"{row.mark}  " if row.mark else ""
         label = _one_line(row.label)
         detail = _one_line(row.detail)
         room = max(width - 2 - cell_len(mark), 1)
         parts: list[Any] = [(cursor, "$primary"), (mark, "$primary bold" if selected else "$primary")]
+        label_width = self._label_width
         if self._detail_right:
             space = max(room - cell_len(detail) - 1, 1)
-            shown = _fit(label, space)
-            parts += [(shown, "bold" if selected else ""), (f" {_fit(detail, max(room - space - 1, 0))}", "dim")]
+            parts += _labelled(row, label, space, selected)
+            parts.append((f" {_fit(detail, max(room - space - 1, 0))}", "dim"))
         else:
             shown = _fit(label, min(label_width, room))
             parts.append((shown, "bold" if selected else ""))
@@ -140,9 +148,26 @@ class ChoiceList(Widget):
         """Pick the row under the mouse."""
         index = self._top() + event.y
         if index < len(self._lines) and isinstance(line := self._lines[index], int):
+            again = self._cursor == line
             self._cursor = line
             self.refresh()
-            self.post_message(self.Picked(self, self._rows[line]))
+            self.post_message(self.Picked(self, self._rows[line], again=again))
+
+
+def _label_cells(row: Choice) -> int:
+    return cell_len(row.mark) + cell_len(row.label)
+
+
+def _labelled(row: Choice, label: str, space: int, selected: bool) -> list[tuple[str, str]]:
+    """Lead, label and badge in exactly `space` cells; the label gives way first, then the lead."""
+    badge = _one_line(row.badge)
+    badge = f" {badge}" if badge and cell_len(badge) + 1 <= space // 2 else ""
+    lead = plain_text(row.lead).replace("\n", " ").replace("\t", " ")
+    lead = lead if cell_len(lead) <= (space - cell_len(badge)) // 2 else ""
+    room = space - cell_len(badge) - cell_len(lead)
+    shown = _fit(label, min(cell_len(label), room))
+    gap = " " * (room - cell_len(shown))
+    return [(lead, "dim"), (shown, "bold" if selected else ""), (badge, "$accent"), (gap, "")]
 
 
 def _one_line(text: str) -> str:

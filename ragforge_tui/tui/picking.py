@@ -1,43 +1,69 @@
-"""Rows of the pickers: conversations by date, models by name.
+"""Rows of the pickers: conversations with their place among their branches, models by name.
 
-Pure; `picker.py` shows them.
+Pure; the pickers show them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import date, datetime, tzinfo
+from datetime import date, datetime, timedelta
 
 from ragforge_tui.models import Conversation
 from ragforge_tui.tui.choices import Choice
 
+DEFAULT_GLYPH = "✶"
+KEPT_DAYS = 7
+"""How long a deleted conversation can be brought back."""
 
-def session_rows(
-    conversations: Iterable[Conversation],
+
+def session_row(
+    conversation: Conversation,
     now: datetime,
     *,
     current: str = "",
     glyphs: Mapping[str, str] | None = None,
-) -> list[Choice]:
-    """Conversations as rows, grouped by when they were last touched (in the person's own time zone).
+) -> Choice:
+    """A conversation as a row, with its times in the person's own time zone.
 
     Args:
+        current: Id of the one that is open.
         glyphs: Signs of personas, by name.
     """
-    today = now.date()
-    return [_session_row(conversation, today, now.tzinfo, current, glyphs or {}) for conversation in conversations]
-
-
-def _session_row(
-    conversation: Conversation, today: date, zone: tzinfo | None, current: str, glyphs: Mapping[str, str]
-) -> Choice:
-    moment = conversation.updated_at.astimezone(zone)
     count = conversation.message_count
-    who = f"{glyphs.get(conversation.persona) or '✶'} {conversation.persona} · " if conversation.persona else ""
-    detail = f"{who}{count} message{'' if count == 1 else 's'} · {_when(moment, today)}"
-    title = conversation.title.strip() or f"untitled {conversation.uuid[:8]}"
-    label = f"{title} (open now)" if conversation.uuid == current else title
-    return Choice(conversation.uuid, label, detail, heading=date_group(moment.date(), today))
+    moment = conversation.updated_at.astimezone(now.tzinfo)
+    detail = f"{count} message{'' if count == 1 else 's'} · {said_when(moment, now.date())}"
+    badges = [badge for badge in _badges(conversation, now) if badge]
+    if conversation.uuid == current:
+        badges.insert(0, "open now")
+    glyph = (glyphs or {}).get(conversation.persona) or DEFAULT_GLYPH
+    sign = f"{glyph} " if conversation.persona else ""
+    return Choice(
+        conversation.uuid,
+        session_title(conversation),
+        detail,
+        lead=f"{branch_sign(conversation)}{sign}",
+        badge=f"({', '.join(badges)})" if badges else "",
+    )
+
+
+def _badges(conversation: Conversation, now: datetime) -> Iterable[str]:
+    yield "private" if conversation.private else ""
+    if conversation.status == "deleted" and conversation.deleted_at is not None:
+        left = conversation.deleted_at + timedelta(days=KEPT_DAYS) - now
+        days = max(left.days, 0)
+        yield f"deleted, kept {days} more day{'' if days == 1 else 's'}" if days else "deleted, gone soon"
+    elif conversation.status != "active":
+        yield conversation.status
+
+
+def session_title(conversation: Conversation) -> str:
+    """The title, or what stands for it."""
+    return conversation.title.strip() or f"untitled {conversation.uuid[:8]}"
+
+
+def branch_sign(conversation: Conversation) -> str:
+    """Where it leaves its parent; nothing when it is no branch."""
+    return f"⎇ from turn {conversation.branch_turn or 0} · " if conversation.branch_of else ""
 
 
 def date_group(day: date, today: date) -> str:
@@ -52,7 +78,8 @@ def date_group(day: date, today: date) -> str:
     return day.strftime("%B %Y")
 
 
-def _when(moment: datetime, today: date) -> str:
+def said_when(moment: datetime, today: date) -> str:
+    """The time of today, else the day."""
     if moment.date() == today:
         return moment.strftime("%H:%M")
     return f"{moment.day} {moment:%b}" if moment.year == today.year else f"{moment.day} {moment:%b %Y}"

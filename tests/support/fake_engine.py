@@ -1,0 +1,363 @@
+"""An engine without a model and a graph: answers from a script, keeps turns in memory.
+
+For tests of the screen and for looking at it. It implements the `Engine` protocol; a test reads `requests`, emits
+events with `emit`, and ends it with `crash`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
+
+from ragforge_tui.errors import EngineGoneError, NotFoundError, RagforgeError
+from ragforge_tui.events import (
+    Event,
+    GraphChanged,
+    MessageFinished,
+    MessageStarted,
+    ModelChanged,
+    TextDelta,
+    TurnCancelled,
+    TurnCompleted,
+    TurnStarted,
+)
+from ragforge_tui.models import Conversation, ConversationExport, Message, Turn, Usage
+from ragforge_tui.protocol import (
+    PROTOCOL_VERSION,
+    ArchiveConversation,
+    BranchConversation,
+    CallRequest,
+    CancelTurn,
+    ConversationView,
+    CreateConversation,
+    DeleteConversation,
+    Empty,
+    EngineState,
+    ExportConversation,
+    FetchTurns,
+    FindText,
+    Hello,
+    ListConversations,
+    ListModels,
+    MemoryRequest,
+    Mode,
+    OpenConversation,
+    PersonaRequest,
+    Request,
+    RestoreConversation,
+    RetryTurn,
+    Search,
+    SendAccepted,
+    SendMessage,
+    SessionRequest,
+    SetMode,
+    SetModel,
+    TurnPage,
+    Unqueue,
+    UpdateConversation,
+)
+from tests.support import session_answers
+from tests.support import call_shelf
+from tests.support.memory_shelf import MemoryShelf
+from tests.support.persona_shelf import PersonaShelf
+
+R = TypeVar("R")
+CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
+
+Script = Callable[["FakeEngine", Conversation, int, str], AsyncIterator[Event]]
+
+
+def conversation(number: int, title: str = "", **changes: Any) -> Conversation:
+    """A conversation with a stable id."""
+    values: dict[str, Any] = {"created_at": CLOCK, "updated_at": CLOCK, "persona": "Ragnarök", "workspace": "/w"}
+    return Conversation(uuid=f"{number:08x}-0000-4000-8000-000000000000", title=title, **(values | changes))
+
+
+def message(owner: Conversation, turn: int, role: str, content: str, position: int = 0, **changes: Any) -> Message:
+    """A stored message with a stable id."""
+    values: dict[str, Any] = {"timestamp": CLOCK, "persona": owner.persona if role == "assistant" else ""}
+    return Message(
+        uuid=f"m-{owner.uuid[:8]}-{turn}-{position}",
+        conversation_id=owner.uuid,
+        turn_index=turn,
+        position=position,
+        role=cast(Any, role),
+        content=content,
+        **(values | changes),
+    )
+
+
+def turn(owner: Conversation, index: int, question: str, answer: str, **changes: Any) -> Turn:
+    """A stored turn of two messages."""
+    said = message(owner, index, "user", question)
+    return Turn(turn_index=index, messages=[said, message(owner, index, "assistant", answer, 1, **changes)])
+
+
+async def echo(engine: FakeEngine, owner: Conversation, index: int, text: str) -> AsyncIterator[Event]:
+    """The default script: one reply that says what was said."""
+    where: dict[str, Any] = {"conversation_id": owner.uuid, "turn_index": index}
+    reply = message(owner, index, "assistant", f"You said: {text[:200]}", 1)
+    reply.usage = Usage(input_tokens=100, output_tokens=20, cost_usd=0.01)
+    reply.persona_glyph, reply.persona_color = glyph, color = engine.shelf.look(owner.persona)
+    look = {"persona_glyph": glyph, "persona_color": color}
+    yield MessageStarted(message_id=reply.uuid, persona=owner.persona, model="fake", **look, **where)
+    yield TextDelta(message_id=reply.uuid, text=reply.content, **where)
+    yield MessageFinished(message=reply, **where)
+    yield TurnCompleted(text=reply.content, usage=reply.usage, **where)
+
+
+class FakeEngine:
+    """See the module.
+
+    Attributes:
+        requests: Everything that was asked, in order.
+        failures: Errors to raise, by request type, once each.
+        script: Makes the events of a turn.
+    """
+
+    def __init__(self, *, script: Script = echo, phase: str = "ready") -> None:
+        self.script = script
+        self.requests: list[Request[Any]] = []
+        self.failures: dict[type[Any], RagforgeError] = {}
+        self.conversations: dict[str, Conversation] = {}
+        self.turns: dict[str, list[Turn]] = {}
+        self.active: dict[str, int] = {}
+        self.interrupted: dict[str, int] = {}
+        self.models = ["openai/gpt-5", "anthropic/claude-sonnet-4-5", "offline"]
+        self.model = ModelChanged(phase="ready", name="claude-sonnet", destination="api.anthropic.com")
+        self.graph = GraphChanged(phase=cast(Any, phase), name="embedded")
+        self.shelf = PersonaShelf()
+        self.memory = MemoryShelf(self.conversations)
+        self.modes: dict[str, Mode] = {}
+        self.closed = False
+        self._queue: list[tuple[str, str, str]] = []
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+        self._gone = False
+
+    # -- the protocol
+
+    async def request(self, request: Request[R]) -> R:
+        """Answer from memory."""
+        await asyncio.sleep(0)
+        if self._gone:
+            raise EngineGoneError("The engine ended.")
+        self.requests.append(request)
+        if error := self.failures.pop(type(request), None):
+            raise error
+        return cast(R, self._answer(request))
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Until the engine ends."""
+        while (event := await self._events.get()) is not None:
+            yield event
+
+    async def close(self) -> None:
+        """End in order."""
+        self.closed = True
+        self._end()
+
+    # -- for tests
+
+    def emit(self, event: Event) -> None:
+        """Say something."""
+        self._events.put_nowait(event)
+
+    def crash(self) -> None:
+        """End without a word; a turn under way stays interrupted."""
+        for uuid, index in self.active.items():
+            self.interrupted[uuid] = index
+        self.active.clear()
+        self._end()
+
+    def asked(self, kind: type[R]) -> list[R]:
+        """Requests of one type."""
+        return [request for request in self.requests if isinstance(request, kind)]
+
+    def store(self, owner: Conversation, *turns: Turn) -> Conversation:
+        """Have a conversation with these turns."""
+        self.conversations[owner.uuid] = owner
+        self.turns[owner.uuid] = list(turns)
+        owner.next_turn = len(turns) + 1
+        owner.message_count = sum(len(one.messages) for one in turns)
+        return owner
+
+    def heir(self) -> FakeEngine:
+        """The engine started after this one: same memory."""
+        fresh = FakeEngine(script=self.script)
+        fresh.conversations, fresh.turns, fresh.interrupted = self.conversations, self.turns, self.interrupted
+        return fresh
+
+    # -- answers
+
+    def _answer(self, request: Request[Any]) -> object:
+        match request:
+            case Hello():
+                return EngineState(
+                    protocol=PROTOCOL_VERSION,
+                    version="0",
+                    pid=1,
+                    workspace="/w",
+                    model=self.model,
+                    graph=self.graph,
+                    log_file="",
+                )
+            case CreateConversation():
+                fresh = conversation(0xC0 + len(self.conversations), request.title)
+                fresh.persona = request.persona or fresh.persona
+                return self._view(self.store(fresh), 30)
+            case OpenConversation():
+                return self._view(self._find(request.ref), request.turns)
+            case FetchTurns():
+                stored = self.turns[request.conversation_id]
+                chosen = [one for one in stored if request.start <= one.turn_index < request.end]
+                return TurnPage(turns=chosen, first=1, last=len(stored))
+            case SendMessage():
+                return self._send(request.conversation_id, request.message_id, request.text)
+            case RetryTurn():
+                self.interrupted.pop(request.conversation_id, None)
+                index = len(self.turns[request.conversation_id])
+                said = self.turns[request.conversation_id][-1].messages[0]
+                self._start(request.conversation_id, index, said)
+                return SendAccepted(turn_index=index)
+            case CancelTurn():
+                self._cancel(request.conversation_id)
+                return Empty()
+            case Unqueue():
+                self._queue.clear()
+                return Empty()
+            case ListConversations():
+                return session_answers.listed(self.conversations, request.filter)
+            case UpdateConversation():
+                owner = self._find(request.conversation_id)
+                for name in ("title", "tags", "private"):
+                    if (value := getattr(request, name)) is not None:
+                        setattr(owner, name, value)
+                return owner
+            case ArchiveConversation():
+                return self._status(request.conversation_id, "archived" if request.archived else "active")
+            case DeleteConversation():
+                self._status(request.conversation_id, "deleted")
+                return Empty()
+            case RestoreConversation():
+                return self._status(request.conversation_id, "active")
+            case ExportConversation():
+                return ConversationExport(conversation=self._find(request.ref), turns=self.turns[request.ref])
+            case SetModel():
+                self.model = ModelChanged(phase="ready", name=request.name, destination="api.example.com")
+                return self.model
+            case SetMode():
+                self.modes[request.conversation_id] = request.mode
+                return request.mode
+            case ListModels():
+                return self.models
+            case FindText():
+                return self._find_text(request.conversation_id, request.text)
+            case BranchConversation():
+                return self._branch(request.conversation_id, request.turn_index)
+            case _ if isinstance(request, SessionRequest | Search):
+                return session_answers.answer(self.conversations, self.turns, request)
+            case _ if isinstance(request, PersonaRequest):
+                return self.shelf.answer(request, self.conversations)
+            case _ if isinstance(request, CallRequest):
+                return call_shelf.answer(request, self.turns[request.conversation_id])
+            case _ if isinstance(request, MemoryRequest):
+                return self.memory.answer(request)
+            case _:
+                return Empty()
+
+    def _find(self, ref: str) -> Conversation:
+        found = [one for one in self.conversations.values() if one.uuid.startswith(ref) and one.status != "deleted"]
+        if not found or (ref and len(found) > 1):
+            raise NotFoundError(f"No conversation answers to {ref!r}.")
+        return max(found, key=lambda one: one.updated_at)
+
+    def _view(self, owner: Conversation, count: int) -> ConversationView:
+        stored = self.turns[owner.uuid]
+        return ConversationView(
+            conversation=owner,
+            page=TurnPage(turns=stored[-count:], first=1, last=len(stored)),
+            todos=[],
+            active_turn=self.active.get(owner.uuid),
+            interrupted_turn=self.interrupted.get(owner.uuid),
+            mode=self.modes.get(owner.uuid, "ask"),
+        )
+
+    def _find_text(self, uuid: str, text: str) -> list[int]:
+        wanted = text.casefold()
+        return [
+            one.turn_index
+            for one in self.turns[uuid]
+            if any(wanted in said.content.casefold() for said in one.messages)
+        ]
+
+    def _branch(self, uuid: str, index: int) -> Conversation:
+        parent = self.conversations[uuid]
+        fresh = conversation(0xC0 + len(self.conversations), parent.title, branch_of=uuid, branch_turn=index)
+        fresh.persona = parent.persona
+        return self.store(fresh, *self.turns[uuid][:index])
+
+    def _status(self, uuid: str, status: str) -> Conversation:
+        owner = self.conversations[uuid]
+        owner.status = cast(Any, status)
+        return owner
+
+    def _send(self, uuid: str, message_id: str, text: str) -> SendAccepted:
+        if uuid in self.active:
+            self._queue.append((uuid, message_id, text))
+            return SendAccepted(turn_index=0, queued=True)
+        owner = self.conversations[uuid]
+        index = owner.next_turn
+        owner.next_turn += 1
+        said = message(owner, index, "user", text)
+        said.uuid = message_id
+        self.turns[uuid].append(Turn(turn_index=index, messages=[said]))
+        self._start(uuid, index, said)
+        return SendAccepted(turn_index=index)
+
+    def _start(self, uuid: str, index: int, said: Message) -> None:
+        self.active[uuid] = index
+        self.emit(TurnStarted(conversation_id=uuid, turn_index=index, message=said))
+        self._task = asyncio.create_task(self._run(uuid, index, said.content))
+
+    async def _run(self, uuid: str, index: int, text: str) -> None:
+        async for event in self.script(self, self.conversations[uuid], index, text):
+            self.emit(event)
+        self._finished(uuid)
+
+    def _finished(self, uuid: str) -> None:
+        self.active.pop(uuid, None)
+        if self._queue:
+            self._send(*self._queue.pop(0))
+
+    def _cancel(self, uuid: str) -> None:
+        if (index := self.active.get(uuid)) is None:
+            return
+        if self._task is not None:
+            self._task.cancel()
+        self.emit(TurnCancelled(conversation_id=uuid, turn_index=index))
+        self._finished(uuid)
+
+    def _end(self) -> None:
+        self._gone = True
+        if self._task is not None:
+            self._task.cancel()
+        self._events.put_nowait(None)
+
+
+def sessions(engine: FakeEngine) -> Iterator[Conversation]:
+    """A few stored conversations of different age."""
+    ages = ((1, "Retries double turns", 3), (2, "Index allocation", 2), (3, "Café menu, in French", 1))
+    for number, title, day in ages:
+        owner = conversation(number, title, updated_at=CLOCK.replace(day=day))
+        yield engine.store(owner, turn(owner, 1, f"About {title}", "An **answer**."))
+
+
+async def endless(engine: FakeEngine, owner: Conversation, index: int, text: str) -> AsyncIterator[Event]:
+    """An answer that does not end."""
+    where: dict[str, Any] = {"conversation_id": owner.uuid, "turn_index": index}
+    yield MessageStarted(message_id=f"m{index}", **where)
+    yield TextDelta(message_id=f"m{index}", text="It goes on", **where)
+    await asyncio.Event().wait()

@@ -25,7 +25,7 @@ from ragforge_tui.tui.commands import COMMANDS, Registry, key_name
 from ragforge_tui.tui.history import MAX_ENTRIES, Draft, Entry, History
 from ragforge_tui.tui.outbox import Outbox
 from ragforge_tui.tui.paste import Pastes, is_large
-from ragforge_tui.tui.picking import date_group, model_rows, session_rows
+from ragforge_tui.tui.picking import date_group, model_rows
 from ragforge_tui.tui.state import ChatState
 from ragforge_tui.tui.theme import choose
 from tests.support.fake_engine import CLOCK, conversation, message
@@ -235,16 +235,6 @@ class TestPicking:
         today = datetime(2026, 11, 8, tzinfo=UTC).date()
         days = [(8, "Today"), (7, "Yesterday"), (3, "This week"), (1, "November 2026")]
         assert [date_group(today.replace(day=day), today) for day, _ in days] == [name for _, name in days]
-
-    def test_sessions(self) -> None:
-        rows = session_rows(
-            [conversation(1, "Title", message_count=3), conversation(2, message_count=1)],
-            CLOCK,
-            current=conversation(1).uuid,
-        )
-        assert rows[0].label == "Title (open now)"
-        assert rows[0].detail == "✶ Ragnarök · 3 messages · 14:02"
-        assert rows[1].label == "untitled 00000002"
 
     def test_the_model_in_use_comes_first(self) -> None:
         assert [row.key for row in model_rows(["b", "c", "a"], "c")] == ["c", "a", "b"]

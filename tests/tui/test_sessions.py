@@ -17,7 +17,7 @@ from ragforge_tui.protocol import (
     UpdateConversation,
 )
 from ragforge_tui.tui import controller
-from ragforge_tui.tui.picker import Picker
+from ragforge_tui.tui.session_picker import SessionPicker
 from ragforge_tui.tui.transcript import Transcript
 from tests.support.fake_engine import FakeEngine, conversation, message, sessions, turn
 from tests.tui.conftest import Chat, ChatRunner
@@ -37,9 +37,9 @@ def title(chat: Chat) -> str:
     return opened.title if opened else ""
 
 
-async def picker(chat: Chat) -> Picker:
-    await chat.until(lambda: isinstance(chat.app.screen, Picker))
-    assert isinstance(chat.app.screen, Picker)
+async def picker(chat: Chat) -> SessionPicker:
+    await chat.until(lambda: isinstance(chat.app.screen, SessionPicker))
+    assert isinstance(chat.app.screen, SessionPicker)
     screen = chat.app.screen
     await chat.until(lambda: screen._list.rows)
     return screen
@@ -99,8 +99,8 @@ async def test_picker_shows_an_error(run_chat: ChatRunner, engine: FakeEngine) -
     async with run_chat(engine) as chat:
         await chat.ready()
         await chat.type("/resume")
-        await chat.until(lambda: isinstance(chat.app.screen, Picker))
-        await chat.until(lambda: "The [graph] is away." in str(chat.app.screen.query_one("#picker-keys").render()))
+        await chat.until(lambda: isinstance(chat.app.screen, SessionPicker))
+        await chat.until(lambda: "The [graph] is away." in str(chat.app.screen.query_one("#session-note").render()))
 
 
 async def test_earlier_pages(run_chat: ChatRunner) -> None:

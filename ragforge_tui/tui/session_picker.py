@@ -1,0 +1,486 @@
+"""All sessions in a list that follows what other terminals do, the one under the cursor shown beside it.
+
+Typing narrows; keys filter, order, and change the session under the cursor without leaving. Loaded when it is first
+opened. What is listed in which order is decided in `session_shelf.py`, what is done with a session in
+`session_desk.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.style import Style
+from textual.widgets import Input, Static
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.models import Conversation, ConversationPeek
+from ragforge_tui.tui.choices import ChoiceList
+from ragforge_tui.tui.picking import session_title
+from ragforge_tui.tui.session_desk import SessionDesk, parse_tags
+from ragforge_tui.tui.session_preview import preview
+from ragforge_tui.tui.session_shelf import ORDERS, STATUSES, Looks, Narrowed, SessionShelf
+
+T = TypeVar("T")
+Apply = Callable[[str], Coroutine[Any, Any, None]]
+"""What is done with a line that was edited."""
+
+WIDE = 110
+"""Columns from which the preview stands beside the list."""
+ROOMY = (70, 22)
+"""Columns and lines from which it stands below the list unasked."""
+FIRST = 100
+"""Sessions that are fetched at once, before all the others."""
+MOST = 10_000
+FOLLOW_SECONDS = 2.0
+OVERLAP = timedelta(minutes=1)
+"""Changes are asked for from this long before the newest known one: clocks of other machines differ."""
+PEEK_SECONDS = 0.1
+"""The preview waits this long, so that walking through the list asks for nothing."""
+ORDER_NAMES = {"updated": "last changed first", "created": "newest first", "title": "by title"}
+
+ACTIONS: tuple[tuple[str, str, str], ...] = (
+    ("ctrl+r", "rename", "rename"),
+    ("ctrl+t", "tag", "tags"),
+    ("ctrl+a", "archive", "archive"),
+    ("ctrl+d", "delete", "delete"),
+    ("ctrl+z", "undo", "undo"),
+    ("ctrl+e", "export", "export"),
+    ("ctrl+l", "private", "private"),
+    ("tab", "preview", "preview"),
+)
+"""Key, what it does, and the word in the foot."""
+FILTERS = (("ctrl+f", "folder"), ("ctrl+s", "status"), ("ctrl+g", "tags"), ("ctrl+o", "order"))
+
+
+class SessionPicker(ModalScreen[str | None]):
+    """Gives the id of the session to open, None when none was picked."""
+
+    CSS = """
+    SessionPicker { align: center middle; }
+    SessionPicker > Vertical {
+        width: 150; max-width: 98%; height: 96%; background: $surface; border: round $border; padding: 0 1;
+    }
+    SessionPicker Static { link-color: $text-muted; link-style: none; link-style-hover: bold; }
+    SessionPicker Static { link-background-hover: $panel; link-color-hover: $foreground; }
+    SessionPicker #session-filters { height: auto; max-height: 2; }
+    SessionPicker Input { background: $panel; }
+    SessionPicker #session-both { height: 1fr; layout: vertical; margin-top: 1; }
+    SessionPicker #session-both.wide { layout: horizontal; }
+    SessionPicker ChoiceList { height: 1fr; width: 1fr; }
+    SessionPicker VerticalScroll { height: 45%; width: 1fr; padding: 0 1; scrollbar-size-vertical: 1; display: none; }
+    SessionPicker .below VerticalScroll { border-top: solid $border; display: block; }
+    SessionPicker .wide VerticalScroll { border-left: solid $border; display: block; height: 1fr; width: 42%; }
+    SessionPicker #session-preview { height: auto; }
+    SessionPicker #session-edit { height: 1; display: none; }
+    SessionPicker #session-edit Static { width: auto; color: $accent; }
+    SessionPicker #session-edit Input { width: 1fr; }
+    SessionPicker #session-note { height: auto; max-height: 2; display: none; }
+    SessionPicker #session-keys { height: auto; max-height: 3; color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False),
+        Binding("up", "move(-1)", show=False, priority=True),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("shift+up", "read(-1)", show=False, priority=True),
+        Binding("shift+down", "read(1)", show=False, priority=True),
+        *(Binding(key, f"do('{name}')", show=False, priority=True) for key, name, _ in ACTIONS),
+        *(Binding(key, f"filter('{name}')", show=False, priority=True) for key, name in FILTERS),
+    ]
+
+    def __init__(self, desk: SessionDesk) -> None:
+        super().__init__()
+        self._desk = desk
+        self._shelf = SessionShelf()
+        self._narrowed = Narrowed()
+        self._everywhere = desk.folder is None
+        self._peeks: dict[str, ConversationPeek] = {}
+        self._deleted: list[str] = []
+        self._loaded = False
+        self._following = False
+        self._asked_preview: bool | None = None
+        self._apply: Apply | None = None
+        self._list = ChoiceList(detail_right=True)
+        self._preview = Static(id="session-preview", markup=False)
+        self._filters = Static(id="session-filters", markup=False)
+        self._keys = Static("loading …", id="session-keys", markup=False)
+        self._note = Static(id="session-note", markup=False)
+        self._input = Input(placeholder="type to narrow; #tag", compact=True, id="session-query")
+        self._edit_label = Static(markup=False)
+        self._edit = Input(compact=True, id="session-line")
+
+    def compose(self) -> ComposeResult:
+        """Filters, search, list and preview, a line to edit in, what was done, keys."""
+        with Vertical():
+            yield self._filters
+            yield self._input
+            with Container(id="session-both"):
+                yield self._list
+                yield VerticalScroll(self._preview, can_focus=False)
+            yield Horizontal(self._edit_label, self._edit, id="session-edit")
+            yield self._note
+            yield self._keys
+
+    def on_mount(self) -> None:
+        """Fetch the sessions while the picker is already there, then follow what happens to them."""
+        self._input.focus()
+        self._arrange()
+        self._show_filters()
+        self._load()
+        self.set_interval(FOLLOW_SECONDS, self._follow_soon)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """The preview stands where there is room."""
+        self._arrange()
+
+    def _arrange(self) -> None:
+        size = self.app.size
+        roomy = size.width >= ROOMY[0] and size.height >= ROOMY[1]
+        wanted = roomy if self._asked_preview is None else self._asked_preview
+        both = self.query_one("#session-both")
+        both.set_class(wanted and size.width >= WIDE, "wide")
+        both.set_class(wanted and size.width < WIDE, "below")
+
+    @property
+    def _previewing(self) -> bool:
+        return bool(self.query_one("#session-both").classes & {"wide", "below"})
+
+    # -- the sessions
+
+    def _load(self) -> None:
+        self._loaded = False
+        self._run(self._fill(), group="rows")
+
+    async def _fill(self) -> None:
+        await self._desk.engine_there()
+        found = await self._desk.sessions(everywhere=self._everywhere, limit=FIRST)
+        self._shelf.replace(found)
+        if len(found) == FIRST:
+            self._draw(keep=True)
+            self._shelf.replace(await self._desk.sessions(everywhere=self._everywhere, limit=MOST))
+        self._loaded = True
+        self._draw(keep=True)
+
+    def _follow_soon(self) -> None:
+        if self._loaded and not self._following:
+            self._following = True
+            self.run_worker(self._follow(), group="follow", exclusive=True, exit_on_error=False)
+
+    async def _follow(self) -> None:
+        """Take over what changed meanwhile, here or in another terminal."""
+        try:
+            since = (self._shelf.newest or datetime(1970, 1, 2, tzinfo=UTC)) - OVERLAP
+            changes = await self._desk.changes(since, everywhere=self._everywhere)
+            news = self._shelf.put(changes.changed)
+            if changes.count != len(self._shelf) and max(changes.count, len(self._shelf)) <= MOST:
+                news = self._shelf.replace(await self._desk.sessions(everywhere=self._everywhere, limit=MOST)) or news
+            if news:
+                self._draw(keep=True)
+        except RagforgeError:
+            return  # The next time asks again; what is listed stays as it was known last.
+        finally:
+            self._following = False
+
+    def _draw(self, *, keep: bool) -> None:
+        looks = Looks(now=self._desk.now, current=self._desk.current, glyphs=self._desk.glyphs)
+        rows = self._shelf.rows(self._narrowed, looks)
+        if rows != self._list.rows or not keep:
+            self._list.show(rows, headings=not self._narrowed.query.strip(), keep=keep)
+        self._show_filters()
+        self._show_keys()
+        self._look()
+
+    # -- what is written around the list
+
+    def _show_filters(self) -> None:
+        now = self._narrowed
+        values = {
+            "folder": "all folders" if self._everywhere else "this folder",
+            "status": "any status" if now.status == "any" else now.status,
+            "tags": f"#{now.tag}" if now.tag else "all tags",
+            "order": ORDER_NAMES[now.order],
+        }
+        parts: list[Content] = [Content.styled("Sessions", "bold")]
+        for key, name in FILTERS:
+            set_apart = values[name] not in ("this folder", "active", "all tags", ORDER_NAMES["updated"])
+            said = Content.assemble((f"{_key(key)} ", "dim"), (values[name], "$accent" if set_apart else ""))
+            parts.append(said.stylize(Style.from_meta({"@click": f"screen.filter('{name}')"})))
+        count = f"{len(self._list.rows)} of {len(self._shelf)}" if self._loaded else ""
+        parts.append(Content.styled(count, "dim"))
+        self._filters.update(Content("  ").join(parts))
+
+    def _show_keys(self) -> None:
+        chosen = self._chosen
+        words = {name: word for _, name, word in ACTIONS}
+        if chosen is not None:
+            words["archive"] = "unarchive" if chosen.status == "archived" else "archive"
+            words["delete"] = "restore" if chosen.status == "deleted" else "delete"
+            words["private"] = "not private" if chosen.private else "private"
+        parts: list[Content] = []
+        if chosen is not None:
+            parts.append(_clickable("enter open", "screen.open"))
+        elif self._loaded:
+            parts.append(Content("nothing fits" if len(self._shelf) else "no conversation in this folder yet"))
+        else:
+            parts.append(Content("loading …"))
+        for key, name, _ in ACTIONS:
+            applies = bool(self._deleted) if name == "undo" else chosen is not None
+            if applies and not (name == "archive" and chosen is not None and chosen.status == "deleted"):
+                parts.append(_clickable(f"{_key(key)} {words[name]}", f"screen.do('{name}')"))
+        self._keys.update(Content(" · ").join([*parts, _clickable("esc back", "screen.leave")]))
+
+    def _say(self, text: str | Content) -> None:
+        """A word on what was done; an empty one takes the last one away."""
+        self._note.update(Content(text) if isinstance(text, str) else text)
+        self._note.display = bool(text)
+
+    def _run(self, work: Coroutine[Any, Any, None], *, group: str) -> None:
+        """Do something beside the screen; its errors are said in it."""
+        self.run_worker(self._guarded(work), group=group, exclusive=True, exit_on_error=False)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except RagforgeError as error:
+            self._say(Content.styled(error.info.sentence(), "$error"))
+
+    # -- the preview
+
+    @property
+    def _chosen(self) -> Conversation | None:
+        row = self._list.chosen
+        return self._shelf.get(row.key) if row is not None else None
+
+    def _look(self) -> None:
+        """Show the one under the cursor."""
+        chosen = self._chosen
+        if chosen is None or not self._previewing:
+            self._preview.update("")
+            return
+        peek = self._peeks.get(chosen.uuid)
+        self._draw_preview(chosen, peek)
+        if peek is None or peek.conversation.updated_at < chosen.updated_at:
+            self.run_worker(self._peek(chosen.uuid), group="peek", exclusive=True, exit_on_error=False)
+
+    async def _peek(self, uuid: str) -> None:
+        await asyncio.sleep(PEEK_SECONDS)
+        try:
+            self._peeks[uuid] = await self._desk.peek(uuid)
+        except RagforgeError as error:
+            self._preview.update(Content.styled(error.info.sentence(), "$error"))
+            return
+        chosen = self._chosen
+        if chosen is not None and chosen.uuid == uuid:
+            self._draw_preview(chosen, self._peeks[uuid])
+
+    def _draw_preview(self, chosen: Conversation, peek: ConversationPeek | None) -> None:
+        parent = self._shelf.get(chosen.branch_of) if chosen.branch_of else None
+        if peek is not None:
+            # A title given here is newer than the peek.
+            fresh = msgspec.structs.replace(chosen, summary=peek.conversation.summary or chosen.summary)
+            peek = msgspec.structs.replace(peek, conversation=fresh)
+        self._preview.update(
+            preview(
+                chosen,
+                peek,
+                self._desk.now,
+                glyphs=self._desk.glyphs,
+                parent=parent,
+                branches=self._shelf.branches(chosen.uuid),
+            )
+        )
+
+    # -- keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a line is edited, its keys are its own."""
+        return self._apply is None or action in ("leave", "move", "read", "page", "open")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Narrow as letters come."""
+        if event.input is self._input:
+            self._narrow(keep=False, query=event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter: open, or take over what was edited."""
+        if event.input is self._input:
+            self.action_open()
+        elif (apply := self._apply) is not None:
+            self._end_edit()
+            self._run(apply(event.value.strip()), group="change")
+
+    def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
+        """A click looks; a click on the one under the cursor opens."""
+        self._end_edit()
+        if event.again:
+            self.dismiss(event.choice.key)
+        else:
+            self._show_keys()
+            self._look()
+
+    def _narrow(self, *, keep: bool = True, **changes: Any) -> None:
+        self._narrowed = msgspec.structs.replace(self._narrowed, **changes)
+        self._draw(keep=keep)
+
+    def action_open(self) -> None:
+        """Leave with the one under the cursor; a deleted one is brought back first."""
+        chosen = self._chosen
+        if chosen is None:
+            return
+        if chosen.status == "deleted":
+            self._say(f"{_named(chosen)} is deleted; ^d restores it.")
+        else:
+            self.dismiss(chosen.uuid)
+
+    def action_leave(self) -> None:
+        """Stop editing, else leave with nothing."""
+        if self._apply is not None:
+            self._end_edit()
+        else:
+            self.dismiss(None)
+
+    def action_move(self, step: int) -> None:
+        """Move the cursor."""
+        self._end_edit()
+        self._list.move(step)
+        self._show_keys()
+        self._look()
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+
+    def action_page(self, direction: int) -> None:
+        """Move the cursor by a page."""
+        self.action_move(direction * max(self._list.size.height - 2, 1))
+
+    def action_read(self, lines: int) -> None:
+        """Scroll the preview."""
+        self.query_one(VerticalScroll).scroll_relative(y=lines * 2, animate=False)
+
+    def action_filter(self, name: str) -> None:
+        """The next value of a filter."""
+        now = self._narrowed
+        match name:
+            case "folder" if self._desk.folder is not None:
+                self._everywhere = not self._everywhere
+                self._load()
+                self._show_filters()
+            case "status":
+                self._narrow(status=_next(STATUSES, now.status), tag="")
+            case "tags":
+                self._narrow(tag=_next(["", *self._shelf.tags(now.status)], now.tag))
+            case "order":
+                self._narrow(order=_next(ORDERS, now.order))
+
+    def action_do(self, name: str) -> None:
+        """Do something with the session under the cursor."""
+        self._say("")
+        chosen = self._chosen
+        if name == "preview":
+            self._asked_preview = not self._previewing
+            self._arrange()
+            self._look()
+        elif name == "undo":
+            if self._deleted:
+                self._run(self._restore(self._deleted[-1]), group="change")
+        elif chosen is not None:
+            self._do(name, chosen)
+
+    def _do(self, name: str, chosen: Conversation) -> None:
+        uuid = chosen.uuid
+        match name:
+            case "rename":
+                self._begin_edit("title ", chosen.title, lambda title: self._rename(uuid, title))
+            case "tag":
+                self._begin_edit("tags ", " ".join(chosen.tags), lambda tags: self._tag(uuid, tags))
+            case "export":
+                target = f"conv-{uuid[:8]}.md"
+                self._begin_edit("write to (.md or .json) ", target, lambda to: self._export(uuid, to))
+            case "archive" if chosen.status != "deleted":
+                self._run(self._archive(chosen), group="change")
+            case "delete":
+                work = self._restore(uuid) if chosen.status == "deleted" else self._delete(chosen)
+                self._run(work, group="change")
+            case "private":
+                self._run(self._keep_private(chosen), group="change")
+
+    # -- changing a session
+
+    def _begin_edit(self, label: str, value: str, apply: Apply) -> None:
+        self._apply = apply
+        self._edit_label.update(label)
+        self._edit.value = value
+        self._edit.cursor_position = len(value)
+        self.query_one("#session-edit").display = True
+        self._edit.focus()
+        self._keys.update("enter takes it over · esc leaves it as it was")
+
+    def _end_edit(self) -> None:
+        if self._apply is not None:
+            self._apply = None
+            self.query_one("#session-edit").display = False
+            self._input.focus()
+            self._show_keys()
+
+    def _took(self, changed: Conversation, said: str) -> None:
+        self._shelf.put([changed])
+        self._draw(keep=True)
+        self._say(said)
+
+    async def _rename(self, uuid: str, title: str) -> None:
+        self._took(await self._desk.rename(uuid, title), "Renamed." if title else "It has no title.")
+
+    async def _tag(self, uuid: str, tags: str) -> None:
+        changed = await self._desk.tag(uuid, parse_tags(tags))
+        self._took(changed, f"Tags: {', '.join(changed.tags)}" if changed.tags else "It has no tags.")
+
+    async def _keep_private(self, chosen: Conversation) -> None:
+        changed = await self._desk.keep_private(chosen.uuid, not chosen.private)
+        self._took(
+            changed, "Private: no other conversation recalls or finds it." if changed.private else "Not private."
+        )
+
+    async def _archive(self, chosen: Conversation) -> None:
+        away = chosen.status != "archived"
+        changed = await self._desk.archive(chosen.uuid, archived=away)
+        self._took(changed, f"{'Archived' if away else 'Active again'}: {_named(changed)}")
+
+    async def _delete(self, chosen: Conversation) -> None:
+        await self._desk.delete(chosen.uuid)
+        self._deleted.append(chosen.uuid)
+        gone = msgspec.structs.replace(chosen, status="deleted", deleted_at=self._desk.now)
+        self._took(gone, f"Deleted, kept for 7 days: {_named(chosen)} · ^z brings it back")
+
+    async def _restore(self, uuid: str) -> None:
+        back = await self._desk.restore(uuid)
+        self._deleted = [one for one in self._deleted if one != uuid]
+        self._took(back, f"It is back: {_named(back)}")
+
+    async def _export(self, uuid: str, target: str) -> None:
+        if target:
+            self._say(f"Written to {await self._desk.export(uuid, target)}")
+
+
+def _named(conversation: Conversation) -> str:
+    return " ".join(session_title(conversation).split())
+
+
+def _key(key: str) -> str:
+    return key.replace("ctrl+", "^")
+
+
+def _next(values: Sequence[T], now: T) -> T:
+    return values[(values.index(now) + 1) % len(values)] if now in values else values[0]
+
+
+def _clickable(text: str, action: str) -> Content:
+    return Content(text).stylize(Style.from_meta({"@click": action}))

@@ -1,0 +1,76 @@
+"""What is shown of a session before it is opened: what it was about, its facts, how it begins and ends.
+
+Pure: records in, `Content` out, everything in it plain text. Loaded with the first session picker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from textual.content import Content
+
+from ragforge_tui.models import Conversation, ConversationPeek
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.picking import DEFAULT_GLYPH, said_when, session_title
+
+
+def preview(
+    conversation: Conversation,
+    peek: ConversationPeek | None,
+    now: datetime,
+    *,
+    glyphs: Mapping[str, str],
+    parent: Conversation | None = None,
+    branches: int = 0,
+) -> Content:
+    """A session in a few lines; the most telling first, since the last ones may not fit.
+
+    Args:
+        peek: How it begins and ends, None while that is being fetched.
+        parent: What it branches off, when that is known.
+        branches: How many sessions branch off it.
+    """
+    current = peek.conversation if peek is not None else conversation
+    lines = [Content.styled(_line(session_title(current)), "bold")]
+    if current.summary.strip():
+        lines += [Content(plain_text(current.summary).strip())]
+    lines += [Content.assemble((f"{label:<8}", "dim"), said) for label, said in _facts(current, now, glyphs)]
+    if current.branch_of:
+        whose = _line(session_title(parent)) if parent is not None else current.branch_of[:8]
+        lines.append(Content.assemble(("⎇ from  ", "dim"), f"turn {current.branch_turn or 0} of {whose}"))
+    if branches:
+        lines.append(Content.assemble(("⎇       ", "dim"), f"{branches} branch{'' if branches == 1 else 'es'}"))
+    if peek is None:
+        return Content("\n").join([*lines, Content.styled("…", "dim")])
+    if peek.first:
+        lines.append(Content.assemble(("first   ", "dim"), ("> ", "$primary"), _line(peek.first)))
+    if peek.last:
+        mark = ("> ", "$primary") if peek.last_role == "user" else ("", "")
+        lines.append(Content.assemble(("last    ", "dim"), mark, _line(peek.last)))
+    elif not peek.first:
+        lines.append(Content.styled("Nothing was said in it yet.", "dim"))
+    return Content("\n").join(lines)
+
+
+def _facts(conversation: Conversation, now: datetime, glyphs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What is known of it, as (label, text)."""
+    if conversation.tags:
+        yield "tags", " ".join(f"#{_line(tag)}" for tag in conversation.tags)
+    today = now.date()
+    created = said_when(conversation.created_at.astimezone(now.tzinfo), today)
+    updated = said_when(conversation.updated_at.astimezone(now.tzinfo), today)
+    yield "when", created if created == updated else f"{created} – {updated}"
+    if conversation.persona:
+        glyph = glyphs.get(conversation.persona) or DEFAULT_GLYPH
+        model = f" · {_line(conversation.model)}" if conversation.model else ""
+        yield "with", f"{_line(glyph)} {_line(conversation.persona)}{model}"
+    yield "id", conversation.uuid
+    if conversation.workspace:
+        yield "folder", _line(conversation.workspace)
+    if conversation.private:
+        yield "private", "no other conversation recalls or finds it"
+
+
+def _line(text: str) -> str:
+    return " ".join(plain_text(text).split())
