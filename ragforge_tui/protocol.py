@@ -49,8 +49,14 @@ from ragforge_tui.turn_requests import BranchConversation as BranchConversation
 from ragforge_tui.turn_requests import FindText as FindText
 from ragforge_tui.turn_requests import TurnRequest as TurnRequest
 from ragforge_tui.work_requests import MODES as MODES
+from ragforge_tui.work_requests import FileDiff as FileDiff
 from ragforge_tui.work_requests import Mode as Mode
+from ragforge_tui.work_requests import PlanUndo as PlanUndo
+from ragforge_tui.work_requests import RunShell as RunShell
+from ragforge_tui.work_requests import SessionDiff as SessionDiff
 from ragforge_tui.work_requests import SetMode as SetMode
+from ragforge_tui.work_requests import UndoPlan as UndoPlan
+from ragforge_tui.work_requests import UndoTurn as UndoTurn
 from ragforge_tui.work_requests import WorkRequest as WorkRequest
 
 PROTOCOL_VERSION = 1

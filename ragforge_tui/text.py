@@ -21,6 +21,9 @@ _ESCAPES = re.compile(
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _NEEDS_CLEANING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
+_KEY_START = r"(?:\b|(?<=\\[bfnrt]))"
+"""Where a word begins, in JSON also right after an escaped line end, whose letter would make the key part of a word."""
+
 # Shapes published by the providers themselves; each with a cheap literal that must be there before the
 # pattern is tried, or even compiled, which keeps a 20 MB message and the start fast.
 _SECRETS = (
@@ -87,6 +90,8 @@ def mask_secrets(text: str) -> str:
     """Replace what has the known shape of a key by its first characters and a mark."""
     for literal, pattern in _SECRETS:
         if literal in text:
+            if pattern.startswith(r"\b"):
+                pattern = _KEY_START + pattern[2:]
             text = re.sub(pattern, lambda match: f"{match[0][:6]}…[masked]", text)
     return text
 

@@ -78,6 +78,13 @@ def test_keys_are_masked_and_the_rest_is_kept(secret: str) -> None:
     assert masked.endswith(" after")
 
 
+def test_keys_are_masked_in_json_too() -> None:
+    key = "sk-" + "a1B2" * 8
+    text = msgspec.json.encode({"text": f"line\n{key}\n", "tab": f"\t{key}"}).decode()
+    assert key not in mask_secrets(text)
+    assert msgspec.json.decode(mask_secrets(text))["text"].startswith("line\nsk-a1B…[masked]")
+
+
 def test_ordinary_words_are_not_masked() -> None:
     text = "task-list sk-short ghost AKIA eyJ high"
     assert mask_secrets(text) == text

@@ -16,10 +16,12 @@ import msgspec
 
 from ragforge_tui import models
 from ragforge_tui.conversation.memory import ConversationMemory
+from ragforge_tui.conversation.own_turns import Doing, OwnTurn, Waiting
 from ragforge_tui.conversation.prompt import system_parts
 from ragforge_tui.conversation.tool_runner import ToolRunner
 from ragforge_tui.conversation.turn import Stopped, TurnRunner, error_info, until_stopped
 from ragforge_tui.conversation.turn_window import PAGE_TURNS, TurnWindow
+from ragforge_tui.conversation.undoing import ChangedFiles
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import (
     ConversationChanged,
@@ -41,7 +43,7 @@ from ragforge_tui.personas import Persona
 from ragforge_tui.text import mask_secrets, storable
 from ragforge_tui.tools.modes import ModeTools
 from ragforge_tui.tools.narrowed import NarrowedTools
-from ragforge_tui.work_requests import Mode
+from ragforge_tui.work_requests import FileDiff, Mode, UndoPlan
 
 if TYPE_CHECKING:
     from ragforge_tui.conversation.agent import ConversationAgent
@@ -81,7 +83,7 @@ class Conversation:
         self._starting = False
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._queue: deque[tuple[str, str]] = deque()
+        self._queue: deque[Waiting] = deque()
         self._seen: set[str] = set()
         self._opening = [msgspec.structs.replace(turn, messages=list(turn.messages)) for turn in turns]
         agent.recorder.expect(record.uuid, record.next_turn)
@@ -107,15 +109,22 @@ class Conversation:
         Returns:
             The turn's index, 0 when it was queued.
         """
-        message_id = message_id or uuid.uuid4().hex
-        if message_id in self._seen:
+        return await self._submit(Waiting(text, message_id or uuid.uuid4().hex))
+
+    async def run_command(self, command: str, message_id: str | None = None) -> int:
+        """Run the person's own command in the workspace as a turn; arguments and result as of `submit`."""
+        doing = Doing("run_command", msgspec.json.encode({"command": storable(command)}).decode())
+        return await self._submit(Waiting(f"!{command}", message_id or uuid.uuid4().hex, doing))
+
+    async def _submit(self, waiting: Waiting) -> int:
+        if waiting.message_id in self._seen:
             return self.active_turn or 0
-        self._seen.add(message_id)
+        self._seen.add(waiting.message_id)
         if self.busy:
-            self._queue.append((text, message_id))
-            self._agent.emit(MessageQueued(conversation_id=self.record.uuid, text=text))
+            self._queue.append(waiting)
+            self._agent.emit(MessageQueued(conversation_id=self.record.uuid, text=waiting.text))
             return 0
-        return await self._begin(text, message_id)
+        return await self._begin(waiting)
 
     async def send_message(self, text: str) -> Answer:
         """Send a message and wait for the answer.
@@ -172,6 +181,8 @@ class Conversation:
         turn = self._window.newest
         if turn is None:
             raise RagforgeError("There is nothing to retry yet.")
+        if any(message.role == "system" for message in turn.messages):
+            raise RagforgeError("The last turn was your own doing; no answer can be asked for again.")
         store = await self._agent.store()
         await store.supersede(self.record.uuid, turn.turn_index, from_position=1)
         del turn.messages[1:]
@@ -238,6 +249,32 @@ class Conversation:
         turn = Turn(turn_index=self.record.next_turn, messages=[asked])
         return await self._context(turn, persona, model, self._tools(persona).schemas())
 
+    async def diff(self) -> list[FileDiff]:
+        """What the agent changed in files during this conversation."""
+        return await (await self._changed()).diff()
+
+    async def plan_undo(self, turn_index: int = 0, *, redo: bool = False) -> UndoPlan:
+        """What taking a turn back would do: by default the last one that changed files; `redo`: the last undo.
+
+        Raises:
+            NotFoundError: There is no such turn.
+        """
+        return await (await self._changed()).plan(turn_index, redo=redo)
+
+    async def undo(self, turn_index: int, message_id: str | None = None) -> int:
+        """Put files back to what they were before a turn, as a turn of its own, whose index it gives.
+
+        Raises:
+            RagforgeError: A turn is under way, or nothing can be put back.
+        """
+        if self.busy:
+            raise RagforgeError("A turn is under way.", todo="Stop it first, then undo.")
+        doing = await (await self._changed()).undoing(turn_index)
+        return await self._submit(Waiting(f"/undo {turn_index}", message_id or uuid.uuid4().hex, doing))
+
+    async def _changed(self) -> ChangedFiles:
+        return ChangedFiles(await self._agent.store(), self._agent.toolbox, self.record.uuid)
+
     async def get_tool_calls(self) -> list[ToolCall]:
         """All tool calls with their results, in order."""
         history = await self.get_history()
@@ -245,19 +282,19 @@ class Conversation:
 
     # --- running -------------------------------------------------------------------------------------------------
 
-    async def _begin(self, text: str, message_id: str) -> int:
+    async def _begin(self, waiting: Waiting) -> int:
         """Store a message and begin its turn. Busy from the first line on: what comes meanwhile waits behind it."""
         self._starting = True
         self._stop = asyncio.Event()
         try:
-            return await self._store_and_run(text, message_id)
+            return await self._store_and_run(waiting)
         finally:
             self._starting = False
 
-    async def _store_and_run(self, text: str, message_id: str) -> int:
-        content = mask_secrets(storable(text))
+    async def _store_and_run(self, waiting: Waiting) -> int:
+        content = mask_secrets(storable(waiting.text))
         message = Message(
-            uuid=message_id,
+            uuid=waiting.message_id,
             conversation_id=self.record.uuid,
             role="user",
             content=content,
@@ -274,17 +311,18 @@ class Conversation:
             await self._window.catch_up(turn.turn_index)
         self._window.add(turn)
         self._agent.emit(TurnStarted(conversation_id=self.record.uuid, turn_index=turn.turn_index, message=message))
-        self._run(turn)
-        await self._give_title(text)
+        self._run(turn, waiting.doing)
+        if waiting.doing is None:
+            await self._give_title(waiting.text)
         return turn.turn_index
 
-    def _run(self, turn: Turn) -> None:
+    def _run(self, turn: Turn, doing: Doing | None = None) -> None:
         self._active = turn
         with speaking(self.record.uuid, turn.turn_index):
-            self._task = asyncio.create_task(self._run_turn(turn), name=f"turn {turn.turn_index}")
+            self._task = asyncio.create_task(self._run_turn(turn, doing), name=f"turn {turn.turn_index}")
 
-    async def _run_turn(self, turn: Turn) -> None:
-        end = await self._turn_end(turn)
+    async def _run_turn(self, turn: Turn, doing: Doing | None) -> None:
+        end = await (self._turn_end(turn) if doing is None else self._own_turn(turn, doing).run())
         for reply in turn.messages[1:]:
             self._count(reply)
         self.memory.turn_ended(turn)
@@ -292,19 +330,32 @@ class Conversation:
         self._task = None
         self._agent.emit(end)
         if self._queue and not self._agent.closing:
-            await self._begin_queued(*self._queue.popleft())
+            await self._begin_queued(self._queue.popleft())
 
-    async def _begin_queued(self, text: str, message_id: str) -> None:
+    async def _begin_queued(self, waiting: Waiting) -> None:
         """Begin a turn that waited; nobody waits for its answer here, so a failure is said as a notice."""
         try:
-            await self._begin(text, message_id)
+            await self._begin(waiting)
         except RagforgeError as error:
-            self._seen.discard(message_id)
+            self._seen.discard(waiting.message_id)
             self._agent.emit(
                 Notice(
                     text=f"A message that waited was not sent: {error}", level="error", conversation_id=self.record.uuid
                 )
             )
+
+    def _own_turn(self, turn: Turn, doing: Doing) -> OwnTurn:
+        agent = self._agent
+        return OwnTurn(
+            turn=turn,
+            doing=doing,
+            toolbox=agent.toolbox,
+            recorder=agent.recorder,
+            approvals=agent.approvals,
+            workspace=agent.workspace,
+            emit=agent.emit,
+            stop=self._stop,
+        )
 
     async def _turn_end(self, turn: Turn) -> TurnEnd:
         conversation_id, index = self.record.uuid, turn.turn_index

@@ -229,7 +229,7 @@ class ConversationMemory:
         self._agent.exports.turn_stored(self._record.uuid)
         await asyncio.to_thread(self.files.note, turn)
         await self.recall.turn_stored(turn)
-        if turn.turn_index == 1:
+        if turn.turn_index == 1 and not any(message.role == "system" for message in turn.messages):
             await self._give_title(turn)
             await self._offer_similar(turn)
         await self._summarise()

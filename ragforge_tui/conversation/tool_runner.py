@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -26,8 +26,7 @@ from ragforge_tui.llm import ToolRequest
 from ragforge_tui.memory.history import ChatMessage, valid_arguments
 from ragforge_tui.models import Message, Todo, ToolCall, ToolResult, now
 from ragforge_tui.text import mask_secrets, storable, storable_value
-from ragforge_tui.tools import PreparedCall, Toolbox, ToolOutcome
-from ragforge_tui.tools.modes import ModeTools
+from ragforge_tui.tools import Access, PreparedCall, ToolOutcome
 from ragforge_tui.work_requests import Mode
 
 log = logging.getLogger(__name__)
@@ -38,13 +37,21 @@ IDENTICAL_CALLS = 2
 _ID_SPACE = uuid.UUID("6f2c4a0e-8d5b-4f43-9b0a-3a9d1c7e5f10")
 
 
+class UsableTools(Protocol):
+    """What calls are made of: the tools of a conversation, or those of the person."""
+
+    def access(self, name: str) -> Access: ...
+
+    async def prepare(self, name: str, arguments: str) -> PreparedCall: ...
+
+
 class ToolRunner:
     """Runs calls of one turn."""
 
     def __init__(
         self,
         *,
-        toolbox: Toolbox | ModeTools,
+        toolbox: UsableTools,
         recorder: Recorder,
         approvals: Approvals,
         workspace: Path,

@@ -21,6 +21,9 @@ def _unanswered(message: Message) -> bool:
     """Whether the turn that ends with this message waits for more: a question, or calls whose results nobody read."""
     if message.role == "user":
         return True
+    if message.role == "system":
+        # What the person did without the model waits for its end, but never for an answer.
+        return any(call.result is None for call in message.tool_calls)
     return message.state == "streaming" or (message.state == "complete" and bool(message.tool_calls))
 
 
@@ -35,7 +38,7 @@ def foreign_active_turn(turns: list[Turn]) -> int | None:
 def interrupted_turn(turns: list[Turn]) -> int | None:
     """Index of the last turn when it ended without a whole answer."""
     last = _last(turns)
-    if last is None:
+    if last is None or last.role == "system":
         return None
     return last.turn_index if _unanswered(last) or last.state in ("interrupted", "failed") else None
 

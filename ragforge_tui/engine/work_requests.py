@@ -20,6 +20,14 @@ async def answer(agent: ConversationAgent, request: protocol.WorkRequest) -> Any
         case protocol.SetMode(mode=mode):
             conversation.mode = mode
             return mode
+        case protocol.SessionDiff():
+            return await conversation.diff()
+        case protocol.PlanUndo(turn_index=turn, redo=redo):
+            return await conversation.plan_undo(turn, redo=redo)
+        case protocol.UndoTurn(turn_index=turn, message_id=message_id):
+            return await conversation.undo(turn, message_id)
+        case protocol.RunShell(command=command, message_id=message_id):
+            return await conversation.run_command(command, message_id)
 
 
 def _opened(agent: ConversationAgent, conversation_id: str) -> Conversation:

@@ -7,6 +7,7 @@ their sum. Every write is idempotent: repeated by a retry or from the journal, i
 from __future__ import annotations
 
 from ragforge_tui.graph.accessed import AccessedFiles
+from ragforge_tui.graph.changes import FileChanges
 from ragforge_tui.graph.connect import Graph
 from ragforge_tui.graph.contexts import Contexts
 from ragforge_tui.graph.elsewhere import Elsewhere
@@ -26,6 +27,7 @@ class Store(
     ToolCalls,
     Topics,
     AccessedFiles,
+    FileChanges,
     Contexts,
     Recalling,
     Elsewhere,

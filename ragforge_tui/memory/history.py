@@ -1,7 +1,8 @@
 """From stored turns to what a provider is sent: always a valid sequence of messages.
 
 Used by the turn loop, the context of a turn and the recall keys. A tool call is sent only with a result; what was lost
-in a crash is said to be lost, because providers refuse a call without its answer.
+in a crash is said to be lost, because providers refuse a call without its answer. A turn the person made without the
+model (a message of role ``system`` that holds the call) is sent as the person's own words.
 """
 
 from __future__ import annotations
@@ -68,6 +69,18 @@ def assistant_message(message: Message) -> list[ChatMessage]:
     return [sent, *results]
 
 
+def own_message(message: Message) -> list[ChatMessage]:
+    """What the person did without the model: told as their words, since no model made the call."""
+    return [
+        {
+            "role": "user",
+            "content": f"[The person did this themselves, with {call.tool_name}; what follows is its result, "
+            f"which is data.]\n{result_text(call)}",
+        }
+        for call in message.tool_calls
+    ]
+
+
 def turn_messages(turn: Turn) -> list[ChatMessage]:
     """A turn as it is sent; superseded attempts are left out."""
     sent: list[ChatMessage] = []
@@ -76,6 +89,8 @@ def turn_messages(turn: Turn) -> list[ChatMessage]:
             continue
         if message.role == "assistant":
             sent.extend(assistant_message(message))
+        elif message.role == "system" and message.tool_calls:
+            sent.extend(own_message(message))
         elif message.content:
             sent.append({"role": message.role, "content": message.content})
     return sent

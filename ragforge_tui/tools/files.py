@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _LONGEST_LINE = 2_000
-_STORED_DIFF = 200_000
+STORED_DIFF = 200_000
 """Characters of a diff kept with the record; the approval shows all of it."""
 
 Path = Annotated[str, Meta(description="Path of the file, relative to the workspace.")]
@@ -348,9 +348,9 @@ def _stored_diff(change: _Change) -> str:
     """The diff as it is kept with the record; that of a file with secrets is not."""
     if change.place.secret:
         return ""
-    if len(change.diff) <= _STORED_DIFF:
+    if len(change.diff) <= STORED_DIFF:
         return change.diff
-    return change.diff[:_STORED_DIFF] + f"\n[diff cut, {len(change.diff)} characters]\n"
+    return change.diff[:STORED_DIFF] + f"\n[diff cut, {len(change.diff)} characters]\n"
 
 
 async def finished_in_thread(work: Callable[[], _T]) -> _T:

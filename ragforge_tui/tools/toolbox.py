@@ -24,6 +24,7 @@ from ragforge_tui.tools.grep import GrepFiles
 from ragforge_tui.tools.listing import GlobFiles, ListDirectory, SearchFiles
 from ragforge_tui.tools.planning import planning_tools
 from ragforge_tui.tools.process import Commands, end_leftovers
+from ragforge_tui.tools.restoring import KeptFiles, RestoreFiles
 from ragforge_tui.tools.shell import RunCommand
 from ragforge_tui.tools.undo import UndoStore
 from ragforge_tui.tools.workspace import Workspace
@@ -95,6 +96,7 @@ class Toolbox:
 
     Attributes:
         writes_frozen: When True no write and no command starts, approved or not.
+        kept: What is kept of earlier contents of files.
     """
 
     def __init__(
@@ -112,7 +114,9 @@ class Toolbox:
         self._settings = settings
         self._state_dir = state_dir
         self._commands = Commands(state_dir)
+        self.kept = KeptFiles(self.workspace, self.undo)
         desk = FileDesk(self.workspace, settings, self.undo)
+        command = RunCommand(self.workspace, settings, self._commands)
         tools: list[Tool] = [
             ReadFile(desk),
             WriteFile(desk),
@@ -122,12 +126,14 @@ class Toolbox:
             GlobFiles(self.workspace, settings),
             GrepFiles(self.workspace, settings),
             SearchFiles(self.workspace, settings),
-            RunCommand(self.workspace, settings, self._commands),
+            command,
             *planning_tools(),
             *extra,
         ]
         self._tools = {tool.name: tool for tool in tools if settings.enabled is None or tool.name in settings.enabled}
         self._schemas = [_offered(tool) for tool in self._tools.values()]
+        persons: list[Tool] = [command, RestoreFiles(self.workspace, self.undo)]
+        self._persons = {tool.name: tool for tool in persons}
 
     def schemas(self) -> list[dict[str, Any]]:
         """The tools as an OpenAI-compatible request carries them."""
@@ -148,6 +154,20 @@ class Toolbox:
         tool = self._tools.get(name)
         if tool is None:
             raise ToolError(f"There is no tool {storable(name)!r}.", todo=self._suggestion(name), kind="unknown_tool")
+        return await self._prepared(tool, arguments)
+
+    async def prepare_for_person(self, name: str, arguments: str) -> PreparedCall:
+        """A call the person makes, who need not be asked: a command of theirs, an undo.
+
+        Raises:
+            ToolError: As `prepare`.
+        """
+        prepared = await self._prepared(self._persons[name], arguments)
+        prepared.approval = None
+        return prepared
+
+    async def _prepared(self, tool: Tool, arguments: str) -> PreparedCall:
+        name = tool.name
         typed, unknown = parse(name, tool.arguments, arguments)
         try:
             plan = await tool.prepare(typed)

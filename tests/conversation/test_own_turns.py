@@ -1,0 +1,71 @@
+"""The person's own commands: run unasked, stored as turns without a reply, sent as the person's words."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ragforge_tui.config import Loaded
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.engine.turn_state import foreign_active_turn, interrupted_turn
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.events import ApprovalRequested, Event, ToolCallStarted, TurnCancelled, TurnCompleted
+from tests.support.openai_server import OpenAIServer
+
+KEY = "sk-" + "a1B2" * 8
+
+
+async def ended(events: asyncio.Queue[Event]) -> list[Event]:
+    seen = []
+    while not seen or not isinstance(seen[-1], TurnCompleted | TurnCancelled):
+        seen.append(await events.get())
+    return seen
+
+
+async def test_a_command_of_the_person(loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "hidden-value")
+    server.script([{"text": "I saw it."}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        with agent.subscribe() as events:
+            assert await conversation.run_command(f"echo out; echo {KEY}; echo $MY_TOKEN; exit 3", "m1") == 1
+            seen = await ended(events)
+            assert await conversation.run_command("echo again", "m1") == 0, "the same id is taken once"
+        assert not any(isinstance(event, ApprovalRequested) for event in seen)
+        (turn,) = await conversation.get_history()
+        assert [message.role for message in turn.messages] == ["user", "system"]
+        assert turn.messages[0].content.startswith("!echo out")
+        (call,) = turn.messages[1].tool_calls
+        assert call.tool_name == "run_command" and call.success is False and call.result is not None
+        assert "Exit status 3" in call.result.result
+        assert KEY not in call.result.result and KEY not in call.arguments
+        assert "hidden-value" not in call.result.result
+        assert interrupted_turn([turn]) is None and foreign_active_turn([turn]) is None
+        with pytest.raises(RagforgeError, match="your own doing"):
+            await conversation.retry()
+        await conversation.send_message("What did it say?")
+        assert conversation.record.title == "What did it say?"
+    (request,) = server.chats()
+    said = [m["content"] for m in request["messages"] if m["role"] == "user"]
+    assert said[0].startswith("!echo out")
+    assert "The person did this themselves, with run_command" in said[1] and "\nout\n" in said[1]
+    assert not any(m["role"] in ("assistant", "tool") for m in request["messages"])
+
+
+async def test_it_can_be_stopped_and_waits_its_turn(loaded: Loaded, server: OpenAIServer) -> None:
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        with agent.subscribe() as events:
+            await conversation.run_command("echo before; sleep 60")
+            assert await conversation.run_command("echo second") == 0
+            while not isinstance(await events.get(), ToolCallStarted):
+                pass
+            conversation.cancel()
+            assert isinstance((await ended(events))[-1], TurnCancelled)
+            assert isinstance((await ended(events))[-1], TurnCompleted)
+        first, second = await conversation.get_history()
+        assert first.messages[1].state == "interrupted"
+        assert first.messages[1].tool_calls[0].success is False
+        assert "second" in str(second.messages[1].tool_calls[0].result)
+    assert server.chats() == []

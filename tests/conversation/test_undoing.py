@@ -1,0 +1,82 @@
+"""What the agent changed, shown and taken back: real files, real graph, told to the agent, stored as a turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragforge_tui.config import Loaded
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.errors import NotFoundError
+from tests.support.openai_server import OpenAIServer
+
+READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
+EDIT = {"name": "edit_file", "arguments": {"path": "greeting.py", "old_string": '"hello"', "new_string": '"good day"'}}
+CREATE = {"name": "create_file", "arguments": {"path": "docs/new.md", "content": "# New\n"}}
+
+
+async def test_diff_undo_and_redo(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script(
+        [{"tool_calls": [READ, EDIT]}, {"text": "one"}, {"tool_calls": [CREATE]}, {"text": "two"}, {"text": "I see."}]
+    )
+    workspace = Path(loaded.workspace)
+    greeting, made = workspace / "greeting.py", workspace / "docs" / "new.md"
+    before = greeting.read_text(encoding="utf-8")
+    async with ConversationAgent(loaded, approve_all=True) as agent:
+        conversation = await agent.create_conversation()
+        with pytest.raises(NotFoundError):
+            await conversation.plan_undo()
+        await conversation.send_message("edit")
+        await conversation.send_message("create")
+        diffs = {one.path: one.diff for one in await conversation.diff()}
+        assert set(diffs) == {"greeting.py", "docs/new.md"}
+        assert '-    return "hello"\n+    return "good day"\n' in diffs["greeting.py"]
+        assert "--- /dev/null" in diffs["docs/new.md"]
+
+        plan = await conversation.plan_undo()
+        assert (plan.turn_index, [one.path for one in plan.restored], plan.refused) == (2, ["docs/new.md"], [])
+        assert "+++ /dev/null" in plan.restored[0].diff
+        assert await conversation.undo(1) == 3
+        await conversation.wait_idle()
+        assert greeting.read_text(encoding="utf-8") == before
+        assert not made.exists()
+        assert await conversation.diff() == []
+
+        redo = await conversation.plan_undo(redo=True)
+        assert (redo.turn_index, redo.redo, len(redo.restored)) == (3, True, 2)
+        await conversation.undo(redo.turn_index)
+        await conversation.wait_idle()
+        assert "good day" in greeting.read_text(encoding="utf-8")
+        assert made.exists()
+        await conversation.send_message("what happened?")
+        uuid = conversation.record.uuid
+    sent = [m["content"] for m in server.chats()[-1]["messages"] if m["role"] == "user"]
+    assert any("The person did this themselves" in text and "Restored as before turn 1" in text for text in sent)
+    assert not any(m.get("tool_calls") and "restore_files" in str(m) for m in server.chats()[-1]["messages"])
+    async with ConversationAgent(loaded) as again:
+        resumed = await again.load_conversation(uuid)
+        turn = (await resumed.get_history())[2]
+        assert [m.role for m in turn.messages] == ["user", "system"]
+        assert turn.messages[0].content == "/undo 1"
+        assert turn.messages[1].tool_calls[0].tool_name == "restore_files"
+        assert turn.messages[1].tool_calls[0].success
+
+
+async def test_what_somebody_else_changed_is_named_and_left(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"tool_calls": [READ, EDIT, CREATE]}, {"text": "done"}])
+    greeting = Path(loaded.workspace) / "greeting.py"
+    async with ConversationAgent(loaded, approve_all=True) as agent:
+        conversation = await agent.create_conversation()
+        await conversation.send_message("edit")
+        greeting.write_text("mine\n", encoding="utf-8")
+        (changed, _) = sorted(await conversation.diff(), key=lambda one: one.note, reverse=True)
+        assert (changed.path, bool(changed.note)) == ("greeting.py", True)
+        plan = await conversation.plan_undo(1)
+        assert [one.path for one in plan.restored] == ["docs/new.md"]
+        assert [(one.path, "since" in one.note) for one in plan.refused] == [("greeting.py", True)]
+        await conversation.undo(1)
+        await conversation.wait_idle()
+        assert greeting.read_text(encoding="utf-8") == "mine\n"
+        with pytest.raises(NotFoundError):
+            await conversation.undo(1)
