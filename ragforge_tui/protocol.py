@@ -15,6 +15,9 @@ from typing import Any, Protocol, get_args
 
 import msgspec
 
+from ragforge_tui.call_requests import CallRequest as CallRequest
+from ragforge_tui.call_requests import FetchCall as FetchCall
+from ragforge_tui.call_requests import ListCalls as ListCalls
 from ragforge_tui.errors import ErrorInfo
 from ragforge_tui.events import ApprovalDecision, Event, GraphChanged, ModelChanged
 from ragforge_tui.models import (
@@ -355,6 +358,7 @@ AnyRequest = (
     | ListModels
     | ListFiles
     | PersonaRequest
+    | CallRequest
     | MemoryRequest
     | SessionRequest
     | TurnRequest

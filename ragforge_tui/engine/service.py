@@ -16,7 +16,7 @@ import msgspec
 from ragforge_tui import __version__, models, protocol
 from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import Conversation, ConversationAgent
-from ragforge_tui.engine import memory_requests, persona_requests, turn_requests, work_requests
+from ragforge_tui.engine import call_requests, memory_requests, persona_requests, turn_requests, work_requests
 from ragforge_tui.engine.logs import log_file
 from ragforge_tui.engine.turn_state import current_todos, foreign_active_turn, interrupted_turn
 from ragforge_tui.errors import NotFoundError, RagforgeError
@@ -82,6 +82,8 @@ class EngineService:
                 return await match_files(Path(self._loaded.workspace), query, ignore, limit)
             case _ if isinstance(request, protocol.PersonaRequest):
                 return await persona_requests.answer(agent, request)
+            case _ if isinstance(request, protocol.CallRequest):
+                return await call_requests.answer(agent, request)
             case _ if isinstance(request, protocol.MemoryRequest):
                 return await memory_requests.answer(agent, request)
             case _ if isinstance(request, protocol.TurnRequest):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ragforge_tui.graph.accessed import AccessedFiles
 from ragforge_tui.graph.changes import FileChanges
+from ragforge_tui.graph.call_list import CallList
 from ragforge_tui.graph.connect import Graph
 from ragforge_tui.graph.contexts import Contexts
 from ragforge_tui.graph.elsewhere import Elsewhere
@@ -27,6 +28,7 @@ class Store(
     ToolCalls,
     Topics,
     AccessedFiles,
+    CallList,
     FileChanges,
     Contexts,
     Recalling,

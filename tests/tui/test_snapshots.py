@@ -31,7 +31,8 @@ class Scene:
             return self.engine
 
         options.setdefault("continue_last", True)
-        self.app: ChatApp = make_app(connect, folder, tui=TuiSettings(theme=theme, reduced_motion=True, sidebar=False), **options)
+        tui = TuiSettings(theme=theme, reduced_motion=True, sidebar=False)
+        self.app: ChatApp = make_app(connect, folder, tui=tui, **options)
 
     async def ready(self, pilot: Pilot[Any]) -> None:
         """Wait until the conversation is there."""

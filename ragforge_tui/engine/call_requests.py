@@ -1,0 +1,34 @@
+"""Requests about calls of tools: lists of them, and one of them whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragforge_tui import protocol
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.errors import NotFoundError
+from ragforge_tui.models import ToolCall
+
+
+async def answer(agent: ConversationAgent, request: protocol.CallRequest) -> Any:
+    """Answer one request about calls.
+
+    Raises:
+        RagforgeError: In words for the person.
+    """
+    match request:
+        case protocol.ListCalls(conversation_id=uuid, before=before, limit=limit):
+            return await (await agent.store()).list_calls(uuid, before=before, limit=limit)
+        case protocol.FetchCall():
+            return await _call(agent, request)
+
+
+async def _call(agent: ConversationAgent, request: protocol.FetchCall) -> ToolCall:
+    store = await agent.store()
+    index = request.turn_index
+    for turn in await store.turns(request.conversation_id, start=index, end=index + 1):
+        for message in turn.messages:
+            for call in message.tool_calls:
+                if call.uuid == request.call_id:
+                    return call
+    raise NotFoundError(f"Turn {index} has no such call.")
