@@ -14,6 +14,7 @@ from ragforge_tui.tui.completion_actions import CompletionActions
 from ragforge_tui.tui.memory_actions import MemoryActions
 from ragforge_tui.tui.persona_actions import PersonaActions
 from ragforge_tui.tui.picking import model_rows
+from ragforge_tui.tui.prompt_actions import PromptActions
 from ragforge_tui.tui.session_actions import SessionActions
 from ragforge_tui.tui.session_desk import SessionDesk
 from ragforge_tui.tui.sidebar_actions import SidebarActions
@@ -25,7 +26,14 @@ if TYPE_CHECKING:
 
 
 class ChatActions(
-    SessionActions, PersonaActions, MemoryActions, WorkActions, SidebarActions, CompletionActions, TurnActions
+    SessionActions,
+    PersonaActions,
+    MemoryActions,
+    WorkActions,
+    SidebarActions,
+    CompletionActions,
+    PromptActions,
+    TurnActions,
 ):
     """The commands of one chat screen. Pickers, help and exports are imported when first wanted."""
 

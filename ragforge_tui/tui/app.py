@@ -318,9 +318,10 @@ class ChatApp(App[str]):
         """Keep the draft, a little later; a question makes room for a prompt that grew."""
         self.call_after_refresh(self.questions.make_room)
         if self._draft_timer is None:
-            self._draft_timer = self.set_timer(DRAFT_SECONDS, self._save_draft)
+            self._draft_timer = self.set_timer(DRAFT_SECONDS, self.save_draft)
 
-    def _save_draft(self) -> None:
+    def save_draft(self) -> None:
+        """Keep what stands in the prompt, for after a crash."""
         self._draft_timer = None
         self._draft.save(self.prompt.entry)
 

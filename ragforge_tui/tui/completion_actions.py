@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from ragforge_tui.errors import RagforgeError
 from ragforge_tui.models import ConversationFilter
 from ragforge_tui.protocol import ListConversations, ListFiles, ListModels, ListPersonas, ListTopics
 from ragforge_tui.tui.completion import Suggestion, mention
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.app import ChatApp
+
+log = logging.getLogger(__name__)
 
 MOST_FILES = 40
 MOST_SESSIONS = 300
@@ -45,7 +49,10 @@ class CompletionActions:
 
     async def know_files(self) -> None:
         """Have the engine list the workspace's files, so that the first @ is answered at once."""
-        await self._app.controller.ask(ListFiles(query="", limit=0))
+        try:
+            await self._app.controller.ask(ListFiles(query="", limit=0))
+        except RagforgeError as error:
+            log.info("files not listed ahead: %s", error)
 
     async def _paths(self, query: str) -> list[str]:
         return await self._app.controller.ask(ListFiles(query=query, limit=MOST_FILES))

@@ -49,6 +49,8 @@ R = TypeVar("R")
 Level = Literal["info", "warning", "error"]
 
 POLL_SECONDS = 1.0
+KNOW_FILES_SECONDS = 2.0
+"""After the start, when it holds up nothing, the engine gets to know the workspace's files."""
 CLOSE_SECONDS = 10.0
 STEADY_SECONDS = 30.0
 """An engine that lived this long is not part of a row of crashes."""
@@ -132,6 +134,7 @@ class ChatController:
         self.graph_changed(said.graph)
         self.view.refresh_chrome()
         await self.view.actions.learn_personas()
+        self.view.set_timer(KNOW_FILES_SECONDS, lambda: self.spawn(self.view.actions.know_files(), group="files"))
 
     async def ask(self, request: Request[R]) -> R:
         """Ask the engine.

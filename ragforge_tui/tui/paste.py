@@ -41,6 +41,17 @@ class Pastes:
             pieces = [part for piece in pieces for part in _split(piece, label, whole)]
         return "".join(str(piece) for piece in pieces)
 
+    def shorten(self, text: str) -> str:
+        """`text` with every pasted text in it replaced by its label, the longest first."""
+        for label, whole in sorted(self._texts.items(), key=lambda item: -len(item[1])):
+            text = text.replace(whole, label)
+        return text
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """All labels and what they stand for."""
+        return dict(self._texts)
+
     def label_before(self, text: str) -> str:
         """The label `text` ends with, or an empty string."""
         if not text.endswith("]"):

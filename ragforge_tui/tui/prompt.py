@@ -25,6 +25,8 @@ from ragforge_tui.tui.paste import Pastes, is_large
 
 log = logging.getLogger(__name__)
 
+MAX_SHOWN = 20_000
+"""A text of more characters is shown as a label, wherever it comes from: the prompt wraps all of it on every key."""
 NEWLINE_KEYS = frozenset({"ctrl+j", "alt+enter", "shift+enter"})
 
 
@@ -89,6 +91,17 @@ class Prompt(TextArea):
         self.text = entry.text
         self.move_cursor(self.document.end)
 
+    @property
+    def whole(self) -> str:
+        """What stands here, pastes included."""
+        return self._pastes.expand(self.text)
+
+    def put_whole(self, text: str) -> None:
+        """Replace what stands here by a text in full; what was pasted and not touched is a label again."""
+        text = plain_text(storable(text))
+        short = self._pastes.shorten(text)
+        self.put(Entry(short if len(short) <= MAX_SHOWN else self._pastes.collapse(text), self._pastes.texts))
+
     def put_back(self, text: str) -> None:
         """Put a message that was not sent before what stands here now."""
         shown = self._pastes.collapse(text) if is_large(text) else text
@@ -125,7 +138,7 @@ class Prompt(TextArea):
 
     def _enter(self) -> None:
         if not self.completing.enter():
-            self.post_message(self.Submitted(self._pastes.expand(self.text)))
+            self.post_message(self.Submitted(self.whole))
 
     def action_tab(self) -> None:
         """Complete what is chosen, or go to the question that waits."""

@@ -40,6 +40,7 @@ from ragforge_tui.protocol import (
     FindText,
     Hello,
     ListConversations,
+    ListFiles,
     ListModels,
     MemoryRequest,
     Mode,
@@ -58,8 +59,7 @@ from ragforge_tui.protocol import (
     Unqueue,
     UpdateConversation,
 )
-from tests.support import session_answers
-from tests.support import call_shelf
+from tests.support import call_shelf, session_answers
 from tests.support.memory_shelf import MemoryShelf
 from tests.support.persona_shelf import PersonaShelf
 
@@ -128,6 +128,7 @@ class FakeEngine:
         self.models = ["openai/gpt-5", "anthropic/claude-sonnet-4-5", "offline"]
         self.model = ModelChanged(phase="ready", name="claude-sonnet", destination="api.anthropic.com")
         self.graph = GraphChanged(phase=cast(Any, phase), name="embedded")
+        self.files = ["README.md", "src/app.py", "src/store.py", "docs/a guide.md"]
         self.shelf = PersonaShelf()
         self.memory = MemoryShelf(self.conversations)
         self.modes: dict[str, Mode] = {}
@@ -251,6 +252,8 @@ class FakeEngine:
             case SetMode():
                 self.modes[request.conversation_id] = request.mode
                 return request.mode
+            case ListFiles(query=query, limit=limit):
+                return [path for path in self.files if query.lower() in path.lower()][:limit]
             case ListModels():
                 return self.models
             case FindText():

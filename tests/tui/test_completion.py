@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
+from textual import events
 
 from ragforge_tui.memory.files import mentions
 from ragforge_tui.protocol import ListFiles, SendMessage, SetModel
@@ -201,3 +203,35 @@ async def test_rows_that_come_late_belong_to_an_earlier_text(run_chat: ChatRunne
         gate.set()
         await chat.pilot.pause()
         assert menu_of(chat).chosen.text == "@src/store.py "  # type: ignore[union-attr]  # just waited for
+
+
+async def test_the_prompt_in_an_editor(run_chat: ChatRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text(f'#!/bin/sh\ncp "$1" {tmp_path}/seen\nprintf \'and more\\n\' >> "$1"\n')
+    editor.chmod(0o700)
+    monkeypatch.setenv("VISUAL", str(editor))
+    pasted = "\n".join(f"line {number}" for number in range(20))
+    async with run_chat() as chat:
+        await chat.ready()
+        prompt = chat.app.prompt
+        await chat.press(*"see ")
+        prompt.post_message(events.Paste(f"{pasted}\n"))
+        await chat.until(lambda: "[pasted 20 lines]" in prompt.text)
+        await chat.press("ctrl+j", "ctrl+g")
+        await chat.until(lambda: "and more" in prompt.text)
+        assert (tmp_path / "seen").read_text() == f"see {pasted}\n"
+        assert prompt.text == "see [pasted 20 lines]\nand more"
+        assert prompt.has_focus
+        await chat.press("enter")
+        await chat.until(lambda: chat.engine.asked(SendMessage))
+        assert chat.engine.asked(SendMessage)[0].text == f"see {pasted}\nand more"
+
+
+async def test_an_editor_that_fails_leaves_the_prompt(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", "false")
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.press(*"keep", "ctrl+g")
+        await chat.until(lambda: chat.said("ended with status 1"))
+        assert chat.app.prompt.text == "keep"
+        assert chat.app._draft._path.exists(), "it outlives a crash while the editor is open"
