@@ -161,6 +161,8 @@ class ChatApp(App[str]):
         if draft is not None and not self.prompt.text:
             self.prompt.put(draft)
         self.sidebar.begin()
+        if self.options.resume == "":
+            self.actions.pick_session_soon()
         gc.freeze()  # What is loaded by now stays; the collector need not look at it again.
         gc.enable()
 
@@ -193,6 +195,7 @@ class ChatApp(App[str]):
             state.editing,
             frozenset(state.summarising),
             conversation and (conversation.title, conversation.persona),
+            state.opening,
             state.persona,
             dict(state.looks),
             state.mode,

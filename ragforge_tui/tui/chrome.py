@@ -82,7 +82,8 @@ class Header(Chrome):
         parts.append((f" {dot[0]}", dot[1]))
         space = max(width - sum(cell_len(text) for text, _ in parts), 0)
         gap = min(space, 2)
-        shown = _cut(title or "New conversation", space - gap) + " " * gap
+        untitled = "opening …" if state.opening else "New conversation"
+        shown = _cut(title or untitled, space - gap) + " " * gap
         return Content.assemble((shown, "bold" if title else "dim"), *parts)
 
     def _speaker(self, name: str) -> tuple[str, str]:

@@ -71,6 +71,7 @@ class ChatController:
         self._begin_lock = asyncio.Lock()
         self._start_again = asyncio.Event()
         self._pending_open = _first_ref(options)
+        self.state.opening = self._pending_open is not None
         self._first_turn = 1
         self._was_lost = False
 
@@ -387,10 +388,7 @@ class ChatController:
     async def _begin(self) -> None:
         """Now that the graph answers: open what was asked for, send what waits."""
         async with self._begin_lock:
-            if (ref := self._pending_open) == PICK:
-                self._pending_open = None
-                self.view.actions.pick_session_soon()
-            elif ref is not None:
+            if (ref := self._pending_open) is not None:
                 await self._open_pending("" if ref == NEWEST else ref)
         await self.flush()
 
@@ -405,6 +403,8 @@ class ChatController:
                 "There is no conversation in this folder yet." if none_yet else error.info.sentence(), "warning"
             )
         self._pending_open = None
+        self.state.opening = False
+        self.view.refresh_chrome()
         if self._was_lost:
             self._was_lost = False
             self.notice("The engine had ended and was started again; what had come is kept.", "warning")
@@ -424,5 +424,5 @@ NEWEST = "\x00newest"
 def _first_ref(options: ChatOptions) -> str | None:
     """What is opened first, None for nothing."""
     if options.resume is not None:
-        return options.resume or PICK
+        return options.resume or None  # Without an id the person picks one.
     return NEWEST if options.continue_last else None

@@ -22,16 +22,19 @@ def session_row(
     *,
     current: str = "",
     glyphs: Mapping[str, str] | None = None,
+    narrow: bool = False,
 ) -> Choice:
     """A conversation as a row, with its times in the person's own time zone.
 
     Args:
         current: Id of the one that is open.
         glyphs: Signs of personas, by name.
+        narrow: There is little room beside the title.
     """
     count = conversation.message_count
     moment = conversation.updated_at.astimezone(now.tzinfo)
-    detail = f"{count} message{'' if count == 1 else 's'} · {said_when(moment, now.date())}"
+    messages = "" if narrow else f" message{'' if count == 1 else 's'}"
+    detail = f"{count}{messages} · {said_when(moment, now.date())}"
     badges = [badge for badge in _badges(conversation, now) if badge]
     if conversation.uuid == current:
         badges.insert(0, "open now")
@@ -41,7 +44,7 @@ def session_row(
         conversation.uuid,
         session_title(conversation),
         detail,
-        lead=f"{branch_sign(conversation)}{sign}",
+        lead=f"{branch_sign(conversation, narrow=narrow)}{sign}",
         badge=f"({', '.join(badges)})" if badges else "",
     )
 
@@ -61,9 +64,9 @@ def session_title(conversation: Conversation) -> str:
     return conversation.title.strip() or f"untitled {conversation.uuid[:8]}"
 
 
-def branch_sign(conversation: Conversation) -> str:
+def branch_sign(conversation: Conversation, *, narrow: bool = False) -> str:
     """Where it leaves its parent; nothing when it is no branch."""
-    return f"⎇ from turn {conversation.branch_turn or 0} · " if conversation.branch_of else ""
+    return f"⎇ {'' if narrow else 'from turn '}{conversation.branch_turn or 0} · " if conversation.branch_of else ""
 
 
 def date_group(day: date, today: date) -> str:

@@ -15,7 +15,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
@@ -23,6 +22,7 @@ from ragforge_tui.errors import RagforgeError
 from ragforge_tui.models import SearchHit
 from ragforge_tui.tui.choices import Choice
 from ragforge_tui.tui.hits import HIT_LINES, SCOPE_NAMES, SCOPES, Scope, hit_lines, parse_query, with_topic
+from ragforge_tui.tui.session_bars import clickable
 from ragforge_tui.tui.session_desk import MOST_HITS, SessionDesk
 
 SETTLE_SECONDS = 0.15
@@ -110,9 +110,9 @@ class SearchScreen(ModalScreen[SearchHit | None]):
     CSS = """
     SearchScreen { align: center middle; }
     SearchScreen > Vertical {
-        width: 130; max-width: 98%; height: 96%; background: $surface; border: round $border; padding: 0 1;
+        width: 100%; max-width: 140; height: 100%; background: $surface; border: round $border; padding: 0 1;
     }
-    SearchScreen Static { link-color: $text-muted; link-style: none; link-style-hover: bold; }
+    SearchScreen Static { link-color: $foreground; link-style: none; link-style-hover: bold; }
     SearchScreen Static { link-background-hover: $panel; link-color-hover: $foreground; }
     SearchScreen #search-title { height: auto; max-height: 2; }
     SearchScreen Input { margin-bottom: 1; background: $panel; }
@@ -155,8 +155,8 @@ class SearchScreen(ModalScreen[SearchHit | None]):
         topic = parse_query(self._input.value, self._scope).topic
         parts = [
             Content.styled("Search", "bold"),
-            _clickable(("^f ", SCOPE_NAMES[self._scope]), "screen.scope", set_apart=self._scope != "folder"),
-            _clickable(("^g ", f"topic {topic}" if topic else "all topics"), "screen.topic", set_apart=bool(topic)),
+            clickable(_set("^f ", SCOPE_NAMES[self._scope], self._scope != "folder"), "screen.scope"),
+            clickable(_set("^g ", f"topic {topic}" if topic else "all topics", bool(topic)), "screen.topic"),
         ]
         self._title.update(Content("  ").join(parts))
 
@@ -247,7 +247,5 @@ class SearchScreen(ModalScreen[SearchHit | None]):
         self.dismiss(None)
 
 
-def _clickable(said: tuple[str, str], action: str, *, set_apart: bool) -> Content:
-    key, value = said
-    text = Content.assemble((key, "dim"), (" ".join(value.split()), "$accent" if set_apart else ""))
-    return text.stylize(Style.from_meta({"@click": action}))
+def _set(key: str, value: str, changed: bool) -> Content:
+    return Content.assemble((key, "dim"), (" ".join(value.split()), "$accent" if changed else ""))

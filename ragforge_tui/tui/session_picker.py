@@ -7,7 +7,6 @@ opened. What is listed in which order is decided in `session_shelf.py`, what is 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, TypeVar
@@ -16,18 +15,18 @@ import msgspec
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal, Vertical, VerticalScroll
+from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.style import Style
 from textual.widgets import Input, Static
 
 from ragforge_tui.errors import RagforgeError
-from ragforge_tui.models import Conversation, ConversationPeek
+from ragforge_tui.models import Conversation
 from ragforge_tui.tui.choices import ChoiceList
 from ragforge_tui.tui.picking import session_title
+from ragforge_tui.tui.session_bars import ACTIONS, EDITING, FILTERS, filter_bar, key_bar
 from ragforge_tui.tui.session_desk import SessionDesk, parse_tags
-from ragforge_tui.tui.session_preview import preview
+from ragforge_tui.tui.session_pane import SessionPane
 from ragforge_tui.tui.session_shelf import ORDERS, STATUSES, Looks, Narrowed, SessionShelf
 
 T = TypeVar("T")
@@ -44,22 +43,6 @@ MOST = 10_000
 FOLLOW_SECONDS = 2.0
 OVERLAP = timedelta(minutes=1)
 """Changes are asked for from this long before the newest known one: clocks of other machines differ."""
-PEEK_SECONDS = 0.1
-"""The preview waits this long, so that walking through the list asks for nothing."""
-ORDER_NAMES = {"updated": "last changed first", "created": "newest first", "title": "by title"}
-
-ACTIONS: tuple[tuple[str, str, str], ...] = (
-    ("ctrl+r", "rename", "rename"),
-    ("ctrl+t", "tag", "tags"),
-    ("ctrl+a", "archive", "archive"),
-    ("ctrl+d", "delete", "delete"),
-    ("ctrl+z", "undo", "undo"),
-    ("ctrl+e", "export", "export"),
-    ("ctrl+l", "private", "private"),
-    ("tab", "preview", "preview"),
-)
-"""Key, what it does, and the word in the foot."""
-FILTERS = (("ctrl+f", "folder"), ("ctrl+s", "status"), ("ctrl+g", "tags"), ("ctrl+o", "order"))
 
 
 class SessionPicker(ModalScreen[str | None]):
@@ -68,24 +51,24 @@ class SessionPicker(ModalScreen[str | None]):
     CSS = """
     SessionPicker { align: center middle; }
     SessionPicker > Vertical {
-        width: 150; max-width: 98%; height: 96%; background: $surface; border: round $border; padding: 0 1;
+        width: 100%; max-width: 160; height: 100%; background: $surface; border: round $border; padding: 0 1;
     }
-    SessionPicker Static { link-color: $text-muted; link-style: none; link-style-hover: bold; }
+    SessionPicker Static { link-color: $foreground; link-style: none; link-style-hover: bold; }
     SessionPicker Static { link-background-hover: $panel; link-color-hover: $foreground; }
-    SessionPicker #session-filters { height: auto; max-height: 2; }
     SessionPicker Input { background: $panel; }
+    SessionPicker #session-filters { height: auto; max-height: 2; }
     SessionPicker #session-both { height: 1fr; layout: vertical; margin-top: 1; }
     SessionPicker #session-both.wide { layout: horizontal; }
     SessionPicker ChoiceList { height: 1fr; width: 1fr; }
-    SessionPicker VerticalScroll { height: 45%; width: 1fr; padding: 0 1; scrollbar-size-vertical: 1; display: none; }
-    SessionPicker .below VerticalScroll { border-top: solid $border; display: block; }
-    SessionPicker .wide VerticalScroll { border-left: solid $border; display: block; height: 1fr; width: 42%; }
+    SessionPicker .wide ChoiceList { padding-right: 1; }
+    SessionPicker SessionPane { height: 45%; padding: 0 1; scrollbar-size-vertical: 1; border-top: solid $border; }
+    SessionPicker .wide SessionPane { height: 1fr; width: 42%; border-top: none; border-left: solid $border; }
     SessionPicker #session-preview { height: auto; }
     SessionPicker #session-edit { height: 1; display: none; }
     SessionPicker #session-edit Static { width: auto; color: $accent; }
     SessionPicker #session-edit Input { width: 1fr; }
     SessionPicker #session-note { height: auto; max-height: 2; display: none; }
-    SessionPicker #session-keys { height: auto; max-height: 3; color: $text-muted; }
+    SessionPicker #session-keys { height: auto; max-height: 3; color: $text-muted; link-color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False),
@@ -105,14 +88,13 @@ class SessionPicker(ModalScreen[str | None]):
         self._shelf = SessionShelf()
         self._narrowed = Narrowed()
         self._everywhere = desk.folder is None
-        self._peeks: dict[str, ConversationPeek] = {}
         self._deleted: list[str] = []
         self._loaded = False
         self._following = False
         self._asked_preview: bool | None = None
         self._apply: Apply | None = None
         self._list = ChoiceList(detail_right=True)
-        self._preview = Static(id="session-preview", markup=False)
+        self._pane = SessionPane(desk, self._shelf)
         self._filters = Static(id="session-filters", markup=False)
         self._keys = Static("loading …", id="session-keys", markup=False)
         self._note = Static(id="session-note", markup=False)
@@ -127,7 +109,7 @@ class SessionPicker(ModalScreen[str | None]):
             yield self._input
             with Container(id="session-both"):
                 yield self._list
-                yield VerticalScroll(self._preview, can_focus=False)
+                yield self._pane
             yield Horizontal(self._edit_label, self._edit, id="session-edit")
             yield self._note
             yield self._keys
@@ -141,20 +123,17 @@ class SessionPicker(ModalScreen[str | None]):
         self.set_interval(FOLLOW_SECONDS, self._follow_soon)
 
     def on_resize(self, event: events.Resize) -> None:
-        """The preview stands where there is room."""
+        """The preview stands where there is room; rows say less where there is little."""
         self._arrange()
+        if len(self._shelf):
+            self._draw(keep=True)
 
     def _arrange(self) -> None:
         size = self.app.size
         roomy = size.width >= ROOMY[0] and size.height >= ROOMY[1]
         wanted = roomy if self._asked_preview is None else self._asked_preview
-        both = self.query_one("#session-both")
-        both.set_class(wanted and size.width >= WIDE, "wide")
-        both.set_class(wanted and size.width < WIDE, "below")
-
-    @property
-    def _previewing(self) -> bool:
-        return bool(self.query_one("#session-both").classes & {"wide", "below"})
+        self._pane.display = wanted
+        self.query_one("#session-both").set_class(size.width >= WIDE, "wide")
 
     # -- the sessions
 
@@ -193,52 +172,34 @@ class SessionPicker(ModalScreen[str | None]):
             self._following = False
 
     def _draw(self, *, keep: bool) -> None:
-        looks = Looks(now=self._desk.now, current=self._desk.current, glyphs=self._desk.glyphs)
+        looks = Looks(
+            now=self._desk.now,
+            current=self._desk.current,
+            glyphs=self._desk.glyphs,
+            narrow=self.app.size.width < ROOMY[0],
+        )
         rows = self._shelf.rows(self._narrowed, looks)
         if rows != self._list.rows or not keep:
             self._list.show(rows, headings=not self._narrowed.query.strip(), keep=keep)
         self._show_filters()
         self._show_keys()
-        self._look()
+        self._pane.show(self._chosen)
 
     # -- what is written around the list
 
     def _show_filters(self) -> None:
-        now = self._narrowed
-        values = {
-            "folder": "all folders" if self._everywhere else "this folder",
-            "status": "any status" if now.status == "any" else now.status,
-            "tags": f"#{now.tag}" if now.tag else "all tags",
-            "order": ORDER_NAMES[now.order],
-        }
-        parts: list[Content] = [Content.styled("Sessions", "bold")]
-        for key, name in FILTERS:
-            set_apart = values[name] not in ("this folder", "active", "all tags", ORDER_NAMES["updated"])
-            said = Content.assemble((f"{_key(key)} ", "dim"), (values[name], "$accent" if set_apart else ""))
-            parts.append(said.stylize(Style.from_meta({"@click": f"screen.filter('{name}')"})))
         count = f"{len(self._list.rows)} of {len(self._shelf)}" if self._loaded else ""
-        parts.append(Content.styled(count, "dim"))
-        self._filters.update(Content("  ").join(parts))
+        self._put(self._filters, filter_bar(self._narrowed, everywhere=self._everywhere, count=count))
 
     def _show_keys(self) -> None:
-        chosen = self._chosen
-        words = {name: word for _, name, word in ACTIONS}
-        if chosen is not None:
-            words["archive"] = "unarchive" if chosen.status == "archived" else "archive"
-            words["delete"] = "restore" if chosen.status == "deleted" else "delete"
-            words["private"] = "not private" if chosen.private else "private"
-        parts: list[Content] = []
-        if chosen is not None:
-            parts.append(_clickable("enter open", "screen.open"))
-        elif self._loaded:
-            parts.append(Content("nothing fits" if len(self._shelf) else "no conversation in this folder yet"))
-        else:
-            parts.append(Content("loading …"))
-        for key, name, _ in ACTIONS:
-            applies = bool(self._deleted) if name == "undo" else chosen is not None
-            if applies and not (name == "archive" and chosen is not None and chosen.status == "deleted"):
-                parts.append(_clickable(f"{_key(key)} {words[name]}", f"screen.do('{name}')"))
-        self._keys.update(Content(" · ").join([*parts, _clickable("esc back", "screen.leave")]))
+        nothing = "nothing fits" if len(self._shelf) else "no conversation in this folder yet"
+        nothing = nothing if self._loaded else "loading …"
+        self._put(self._keys, key_bar(self._chosen, nothing=nothing, undo=bool(self._deleted)))
+
+    def _put(self, line: Static, text: Content) -> None:
+        """Write a line anew, which may need more or fewer lines than before."""
+        line.update(text)
+        self.call_after_refresh(line.refresh, layout=True)
 
     def _say(self, text: str | Content) -> None:
         """A word on what was done; an empty one takes the last one away."""
@@ -255,51 +216,10 @@ class SessionPicker(ModalScreen[str | None]):
         except RagforgeError as error:
             self._say(Content.styled(error.info.sentence(), "$error"))
 
-    # -- the preview
-
     @property
     def _chosen(self) -> Conversation | None:
         row = self._list.chosen
         return self._shelf.get(row.key) if row is not None else None
-
-    def _look(self) -> None:
-        """Show the one under the cursor."""
-        chosen = self._chosen
-        if chosen is None or not self._previewing:
-            self._preview.update("")
-            return
-        peek = self._peeks.get(chosen.uuid)
-        self._draw_preview(chosen, peek)
-        if peek is None or peek.conversation.updated_at < chosen.updated_at:
-            self.run_worker(self._peek(chosen.uuid), group="peek", exclusive=True, exit_on_error=False)
-
-    async def _peek(self, uuid: str) -> None:
-        await asyncio.sleep(PEEK_SECONDS)
-        try:
-            self._peeks[uuid] = await self._desk.peek(uuid)
-        except RagforgeError as error:
-            self._preview.update(Content.styled(error.info.sentence(), "$error"))
-            return
-        chosen = self._chosen
-        if chosen is not None and chosen.uuid == uuid:
-            self._draw_preview(chosen, self._peeks[uuid])
-
-    def _draw_preview(self, chosen: Conversation, peek: ConversationPeek | None) -> None:
-        parent = self._shelf.get(chosen.branch_of) if chosen.branch_of else None
-        if peek is not None:
-            # A title given here is newer than the peek.
-            fresh = msgspec.structs.replace(chosen, summary=peek.conversation.summary or chosen.summary)
-            peek = msgspec.structs.replace(peek, conversation=fresh)
-        self._preview.update(
-            preview(
-                chosen,
-                peek,
-                self._desk.now,
-                glyphs=self._desk.glyphs,
-                parent=parent,
-                branches=self._shelf.branches(chosen.uuid),
-            )
-        )
 
     # -- keys
 
@@ -327,7 +247,7 @@ class SessionPicker(ModalScreen[str | None]):
             self.dismiss(event.choice.key)
         else:
             self._show_keys()
-            self._look()
+            self._pane.show(self._chosen)
 
     def _narrow(self, *, keep: bool = True, **changes: Any) -> None:
         self._narrowed = msgspec.structs.replace(self._narrowed, **changes)
@@ -355,8 +275,7 @@ class SessionPicker(ModalScreen[str | None]):
         self._end_edit()
         self._list.move(step)
         self._show_keys()
-        self._look()
-        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self._pane.show(self._chosen)
 
     def action_page(self, direction: int) -> None:
         """Move the cursor by a page."""
@@ -364,7 +283,7 @@ class SessionPicker(ModalScreen[str | None]):
 
     def action_read(self, lines: int) -> None:
         """Scroll the preview."""
-        self.query_one(VerticalScroll).scroll_relative(y=lines * 2, animate=False)
+        self._pane.scroll_relative(y=lines * 2, animate=False)
 
     def action_filter(self, name: str) -> None:
         """The next value of a filter."""
@@ -386,9 +305,9 @@ class SessionPicker(ModalScreen[str | None]):
         self._say("")
         chosen = self._chosen
         if name == "preview":
-            self._asked_preview = not self._previewing
+            self._asked_preview = not self._pane.display
             self._arrange()
-            self._look()
+            self._pane.show(self._chosen)
         elif name == "undo":
             if self._deleted:
                 self._run(self._restore(self._deleted[-1]), group="change")
@@ -422,7 +341,7 @@ class SessionPicker(ModalScreen[str | None]):
         self._edit.cursor_position = len(value)
         self.query_one("#session-edit").display = True
         self._edit.focus()
-        self._keys.update("enter takes it over · esc leaves it as it was")
+        self._put(self._keys, Content(EDITING))
 
     def _end_edit(self) -> None:
         if self._apply is not None:
@@ -474,13 +393,5 @@ def _named(conversation: Conversation) -> str:
     return " ".join(session_title(conversation).split())
 
 
-def _key(key: str) -> str:
-    return key.replace("ctrl+", "^")
-
-
 def _next(values: Sequence[T], now: T) -> T:
     return values[(values.index(now) + 1) % len(values)] if now in values else values[0]
-
-
-def _clickable(text: str, action: str) -> Content:
-    return Content(text).stylize(Style.from_meta({"@click": action}))

@@ -48,6 +48,7 @@ class Looks(msgspec.Struct, frozen=True):
     now: datetime
     current: str = ""
     glyphs: Mapping[str, str] = {}
+    narrow: bool = False
 
 
 class _Searched(msgspec.Struct, frozen=True):
@@ -124,7 +125,7 @@ class SessionShelf:
 
     def _row(self, record: Conversation, looks: Looks) -> Choice:
         if (made := self._rows.get(record.uuid)) is None:
-            made = session_row(record, looks.now, current=looks.current, glyphs=looks.glyphs)
+            made = session_row(record, looks.now, current=looks.current, glyphs=looks.glyphs, narrow=looks.narrow)
             self._rows[record.uuid] = made
         return made
 
@@ -181,7 +182,7 @@ class SessionShelf:
 
 def _kept(looks: Looks) -> tuple[Any, ...]:
     """What rows say changes with these only; the hour does not matter to them."""
-    return looks.now.date(), looks.current, dict(looks.glyphs)
+    return looks.now.date(), looks.current, dict(looks.glyphs), looks.narrow
 
 
 def _score_word(word: str, text: _Searched) -> float | None:

@@ -41,6 +41,7 @@ class ChatState(msgspec.Struct):
     """All of it; one per screen.
 
     Attributes:
+        opening: A conversation that was asked for at the start is not there yet.
         persona: Who speaks in a new conversation.
         looks: Glyph and colour of each persona, by name.
         running: Turns this engine is answering, by conversation.
@@ -54,6 +55,7 @@ class ChatState(msgspec.Struct):
 
     connection: Connection = "starting"
     conversation: Conversation | None = None
+    opening: bool = False
     persona: str = ""
     looks: dict[str, tuple[str, str]] = {}
     model: ModelChanged | None = None

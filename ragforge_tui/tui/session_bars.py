@@ -1,0 +1,98 @@
+"""The lines above and below the list of sessions: filters and keys, each of them also to be clicked.
+
+Pure; `session_picker.py` shows them and binds the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual.content import Content
+from textual.style import Style
+
+from ragforge_tui.models import Conversation
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.session_shelf import Narrowed
+
+FILTERS: tuple[tuple[str, str], ...] = (
+    ("ctrl+f", "folder"),
+    ("ctrl+s", "status"),
+    ("ctrl+g", "tags"),
+    ("ctrl+o", "order"),
+)
+ACTIONS: tuple[tuple[str, str, str], ...] = (
+    ("ctrl+r", "rename", "rename"),
+    ("ctrl+t", "tag", "tags"),
+    ("ctrl+a", "archive", "archive"),
+    ("ctrl+d", "delete", "delete"),
+    ("ctrl+z", "undo", "undo"),
+    ("ctrl+e", "export", "export"),
+    ("ctrl+l", "private", "private"),
+    ("tab", "preview", "preview"),
+)
+"""Key, what it does, and its word."""
+ORDER_NAMES = {"updated": "last changed", "created": "newest", "title": "by title"}
+EDITING = "enter takes it over · esc leaves it as it was"
+
+
+def filter_bar(narrowed: Narrowed, *, everywhere: bool, count: str) -> Content:
+    """What is listed, in which order; what differs from the start stands out."""
+    values = {
+        "folder": ("all folders" if everywhere else "this folder", everywhere),
+        "status": ("any status" if narrowed.status == "any" else narrowed.status, narrowed.status != "active"),
+        "tags": (f"#{_line(narrowed.tag)}" if narrowed.tag else "all tags", bool(narrowed.tag)),
+        "order": (ORDER_NAMES[narrowed.order], narrowed.order != "updated"),
+    }
+    parts = [Content.styled("Sessions", "bold")]
+    for key, name in FILTERS:
+        value, changed = values[name]
+        said = Content.assemble((f"{key_sign(key)} ", "dim"), (value, "$accent" if changed else ""))
+        parts.append(clickable(said, f"screen.filter('{name}')"))
+    parts.append(Content.styled(count, "dim"))
+    return Content("  ").join(parts)
+
+
+def key_bar(chosen: Conversation | None, *, nothing: str, undo: bool) -> Content:
+    """What can be done with the session under the cursor.
+
+    Args:
+        nothing: Said when there is none.
+        undo: Whether a delete can be undone.
+    """
+    parts = [clickable("enter open", "screen.open") if chosen is not None else Content(nothing)]
+    parts += [
+        clickable(f"{key_sign(key)} {word}", f"screen.do('{name}')") for key, name, word in _offered(chosen, undo)
+    ]
+    return Content(" · ").join([*parts, clickable("esc back", "screen.leave")])
+
+
+def _offered(chosen: Conversation | None, undo: bool) -> Iterator[tuple[str, str, str]]:
+    for key, name, word in ACTIONS:
+        if name == "undo":
+            if undo:
+                yield key, name, word
+        elif chosen is not None:
+            match name, chosen.status:
+                case "archive", "archived":
+                    yield key, name, "unarchive"
+                case "archive", "deleted":
+                    pass
+                case "delete", "deleted":
+                    yield key, name, "restore"
+                case _:
+                    yield key, name, "not private" if name == "private" and chosen.private else word
+
+
+def clickable(said: str | Content, action: str) -> Content:
+    """A text that does something when it is clicked."""
+    text = Content(said) if isinstance(said, str) else said
+    return text.stylize(Style.from_meta({"@click": action}))
+
+
+def key_sign(key: str) -> str:
+    """A key as people write it."""
+    return key.replace("ctrl+", "^")
+
+
+def _line(text: str) -> str:
+    return " ".join(plain_text(text).split())
