@@ -29,6 +29,7 @@ from ragforge_tui.protocol import (
     Hello,
     OpenConversation,
     Request,
+    RunShell,
     SendMessage,
     SetMode,
     Unqueue,
@@ -36,7 +37,7 @@ from ragforge_tui.protocol import (
 from ragforge_tui.tui import follow
 from ragforge_tui.tui.dispatch import dispatch
 from ragforge_tui.tui.options import ChatOptions
-from ragforge_tui.tui.outbox import Outbox
+from ragforge_tui.tui.outbox import Outbox, Outgoing
 from ragforge_tui.tui.state import ChatState
 from ragforge_tui.tui.transcript.widget import PAGE_TURNS
 
@@ -293,9 +294,7 @@ class ChatController:
                 try:
                     conversation_id = await self._conversation()
                     await self.send_mode()
-                    accepted = await self.ask(
-                        SendMessage(conversation_id=conversation_id, message_id=item.message_id, text=item.text)
-                    )
+                    queued = await self._give(conversation_id, item)
                 except EngineGoneError:
                     item.place = "waiting"
                     return
@@ -305,7 +304,7 @@ class ChatController:
                     raise
                 finally:
                     self.view.show_queue()
-                self.outbox.accepted(item.message_id, queued=accepted.queued)
+                self.outbox.accepted(item.message_id, queued=queued)
                 self.view.show_queue()
 
     async def _conversation(self) -> str:
@@ -317,6 +316,14 @@ class ChatController:
             self.view.sidebar.conversation_changed()
             self.view.refresh_chrome()
         return self.state.conversation_id
+
+    async def _give(self, conversation_id: str, item: Outgoing) -> bool:
+        """Give the engine a message, or the person's own command; whether it waits there."""
+        if command := item.command:
+            shell = RunShell(conversation_id=conversation_id, message_id=item.message_id, command=command)
+            return await self.ask(shell) == 0
+        message = SendMessage(conversation_id=conversation_id, message_id=item.message_id, text=item.text)
+        return (await self.ask(message)).queued
 
     async def send_mode(self) -> None:
         """Tell the engine of the mode chosen here; nothing it does for the person comes before."""

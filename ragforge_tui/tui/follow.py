@@ -25,14 +25,14 @@ def changes(conversation_id: str, before: Turn, after: Turn) -> Iterator[TurnEve
     """What happened between two readings of one turn."""
     known = {message.uuid: message for message in before.messages}
     for message in after.messages:
-        if message.role == "assistant" and message.state != "superseded":
+        if message.role != "user" and message.state != "superseded":
             yield from _message_changes(conversation_id, after.turn_index, known.get(message.uuid), message)
 
 
 def _message_changes(
     conversation_id: str, turn_index: int, before: Message | None, after: Message
 ) -> Iterator[TurnEvent]:
-    if before is None:
+    if before is None and after.role == "assistant":
         yield MessageStarted(
             conversation_id=conversation_id,
             turn_index=turn_index,
@@ -71,7 +71,7 @@ def _grown(before: str, after: str) -> str:
 
 def ending(conversation_id: str, turn: Turn) -> TurnEvent:
     """The event that ends a turn which nobody answers any more."""
-    replies = [message for message in turn.messages if message.role == "assistant" and message.state != "superseded"]
+    replies = [message for message in turn.messages if message.role != "user" and message.state != "superseded"]
     text = replies[-1].content if replies else ""
     if replies and replies[-1].state == "complete":
         return TurnCompleted(conversation_id=conversation_id, turn_index=turn.turn_index, text=text)

@@ -21,6 +21,11 @@ class Outgoing(msgspec.Struct):
     text: str
     place: Place = "waiting"
 
+    @property
+    def command(self) -> str:
+        """The shell command it is, without its exclamation mark; empty for a message to the model."""
+        return self.text[1:].strip() if self.text.startswith("!") else ""
+
 
 class Outbox:
     """Messages in the order they were typed."""

@@ -43,7 +43,6 @@ from ragforge_tui.protocol import (
     ListFiles,
     ListModels,
     MemoryRequest,
-    Mode,
     OpenConversation,
     PersonaRequest,
     Request,
@@ -53,15 +52,16 @@ from ragforge_tui.protocol import (
     SendAccepted,
     SendMessage,
     SessionRequest,
-    SetMode,
     SetModel,
     TurnPage,
     Unqueue,
     UpdateConversation,
+    WorkRequest,
 )
 from tests.support import call_shelf, session_answers
 from tests.support.memory_shelf import MemoryShelf
 from tests.support.persona_shelf import PersonaShelf
+from tests.support.work_shelf import WorkShelf
 
 R = TypeVar("R")
 CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
@@ -131,7 +131,7 @@ class FakeEngine:
         self.files = ["README.md", "src/app.py", "src/store.py", "docs/a guide.md"]
         self.shelf = PersonaShelf()
         self.memory = MemoryShelf(self.conversations)
-        self.modes: dict[str, Mode] = {}
+        self.work = WorkShelf()
         self.closed = False
         self._queue: list[tuple[str, str, str]] = []
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -249,9 +249,8 @@ class FakeEngine:
             case SetModel():
                 self.model = ModelChanged(phase="ready", name=request.name, destination="api.example.com")
                 return self.model
-            case SetMode():
-                self.modes[request.conversation_id] = request.mode
-                return request.mode
+            case _ if isinstance(request, WorkRequest):
+                return self.work.answer(self, request)
             case ListFiles(query=query, limit=limit):
                 return [path for path in self.files if query.lower() in path.lower()][:limit]
             case ListModels():
@@ -285,7 +284,7 @@ class FakeEngine:
             todos=[],
             active_turn=self.active.get(owner.uuid),
             interrupted_turn=self.interrupted.get(owner.uuid),
-            mode=self.modes.get(owner.uuid, "ask"),
+            mode=self.work.modes.get(owner.uuid, "ask"),
         )
 
     def _find_text(self, uuid: str, text: str) -> list[int]:

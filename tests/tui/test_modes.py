@@ -26,7 +26,9 @@ async def test_shift_tab_goes_round(run_chat: ChatRunner) -> None:
         assert " ask" in shown(chat)
         for mode, word in (("edits", " accept edits"), ("plan", " plan"), ("ask", " ask")):
             await chat.press("shift+tab")
-            await chat.until(lambda mode=mode: chat.engine.modes[chat.app.controller.state.conversation_id] == mode)
+            await chat.until(
+                lambda mode=mode: chat.engine.work.modes[chat.app.controller.state.conversation_id] == mode
+            )
             assert word in shown(chat)
             assert chat.app.prompt.has_focus
 
@@ -53,13 +55,13 @@ async def test_the_mode_outlives_the_engine(run_chat: ChatRunner) -> None:
         await chat.type("hello")
         await chat.until(lambda: chat.happened(TurnCompleted))
         await chat.type("/mode edits")
-        await chat.until(lambda: "edits" in first.modes.values())
+        await chat.until(lambda: "edits" in first.work.modes.values())
         first.crash()
         await chat.until(lambda: chat.said("was started again"))
         assert " accept edits" in shown(chat)
         await chat.type("more")
         await chat.until(lambda: heir.asked(SendMessage))
-        assert list(heir.modes.values()) == ["edits"]
+        assert list(heir.work.modes.values()) == ["edits"]
 
 
 async def test_a_mode_that_is_none(run_chat: ChatRunner) -> None:

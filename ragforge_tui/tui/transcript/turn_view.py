@@ -76,6 +76,7 @@ class TurnView:
         self.texts: dict[str, TextBlock] = {}
         self.tools: dict[str, ToolBlock] = {}
         self.replies: set[str] = set()
+        self.own: set[str] = set()
         self.approvals: dict[str, ToolBlock] = {}
         self.retry: NoteBlock | None = None
         self.ended = False
@@ -120,6 +121,11 @@ class TurnView:
             text.touch()
         return block
 
+    def own_doing(self, message_id: str) -> None:
+        """What follows under this id the person did: nobody is named as its speaker, and it is shown unfolded."""
+        self.replies.add(message_id)
+        self.own.add(message_id)
+
     def thinking(self, message_id: str) -> HeadBlock:
         """The block that holds what a reply thought."""
         self.reply(message_id, "")
@@ -145,6 +151,8 @@ class TurnView:
 
     def finish(self, message: Message) -> None:
         """A reply is stored: what the record says replaces what was streamed."""
+        if message.role == "system":
+            self.own_doing(message.uuid)
         self.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)
         if message.reasoning:
             self.thinking(message.uuid).thought(message.reasoning)
@@ -172,6 +180,8 @@ class TurnView:
         from ragforge_tui.tui.transcript.tool_block import ToolBlock  # not needed before the first call
 
         block = self.tools[call.uuid] = ToolBlock(self.turn_index, call, gap=gap)
+        if call.message_id in self.own:
+            block.folded = False
         self.blocks.append(block)
         return block
 

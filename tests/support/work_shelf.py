@@ -1,0 +1,80 @@
+"""What the fake engine knows of modes, changed files and the person's own commands."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from ragforge_tui.events import MessageFinished, ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
+from ragforge_tui.models import ToolCall, ToolResult, Turn
+from ragforge_tui.protocol import (
+    FileDiff,
+    Mode,
+    PlanUndo,
+    RunShell,
+    SessionDiff,
+    SetMode,
+    UndoPlan,
+    UndoTurn,
+    WorkRequest,
+)
+
+if TYPE_CHECKING:
+    from tests.support.fake_engine import FakeEngine
+
+
+class WorkShelf:
+    """Answers the requests about work; a test sets what it finds."""
+
+    def __init__(self) -> None:
+        self.modes: dict[str, Mode] = {}
+        self.diffs: list[FileDiff] = []
+        self.undo_plan = UndoPlan(turn_index=0)
+
+    def answer(self, engine: FakeEngine, request: WorkRequest) -> object:
+        """Answer one."""
+        match request:
+            case SetMode():
+                self.modes[request.conversation_id] = request.mode
+                return request.mode
+            case SessionDiff():
+                return self.diffs
+            case PlanUndo():
+                return self.undo_plan
+            case UndoTurn():
+                return engine.conversations[request.conversation_id].next_turn
+            case RunShell():
+                return _run(engine, request)
+
+
+def _run(engine: FakeEngine, request: RunShell) -> int:
+    """A turn of the person's own, as the engine stores and tells it."""
+    from tests.support.fake_engine import CLOCK, message
+
+    owner = engine.conversations[request.conversation_id]
+    index = owner.next_turn
+    owner.next_turn += 1
+    said = message(owner, index, "user", f"!{request.command}")
+    said.uuid = request.message_id
+    own = message(owner, index, "system", "", 1)
+    where: dict[str, Any] = {"conversation_id": owner.uuid, "turn_index": index}
+    engine.emit(TurnStarted(message=said, **where))
+    engine.emit(MessageFinished(message=structs.replace(own), **where))
+    call = ToolCall(
+        uuid=f"shell-{index}",
+        message_id=own.uuid,
+        tool_name="run_command",
+        arguments=json.dumps({"command": request.command}),
+        timestamp=CLOCK,
+    )
+    engine.emit(ToolCallStarted(call=structs.replace(call), **where))
+    text = json.dumps({"text": f"output of {request.command}\n[Exit status 0.]", "exit_status": 0})
+    call.result = ToolResult(uuid="r", tool_call_id=call.uuid, success=True, result=text, timestamp=CLOCK)
+    call.success, call.duration_ms = True, 12
+    own.tool_calls = [call]
+    engine.turns[owner.uuid].append(Turn(turn_index=index, messages=[said, own]))
+    engine.emit(ToolCallFinished(call=call, **where))
+    engine.emit(TurnCompleted(text="", **where))
+    return index

@@ -1,0 +1,101 @@
+"""What the agent changed, seen and taken back from the screen; commands of the person's own."""
+
+from __future__ import annotations
+
+from ragforge_tui.events import TurnCompleted
+from ragforge_tui.protocol import FileDiff, RunShell, SendMessage, UndoPlan, UndoTurn
+from ragforge_tui.tui.diff_screen import DiffLines, DiffScreen
+from tests.support.fake_engine import FakeEngine
+from tests.tui.conftest import Chat, ChatRunner
+
+DIFF = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,2 +1,2 @@\n def a():\n-    return 1\n+    return \x1b[31m2\n"
+MADE = "--- /dev/null\n+++ b/b.md\n@@ -0,0 +1 @@\n+# B\n"
+
+
+async def talked(chat: Chat) -> None:
+    await chat.ready()
+    await chat.type("hello")
+    await chat.until(lambda: chat.happened(TurnCompleted))
+
+
+def lines(chat: Chat) -> list[str]:
+    view = chat.app.screen.query_one(DiffLines)
+    return [view.render_line(y).text.rstrip() for y in range(view.size.height)]
+
+
+async def test_diff(run_chat: ChatRunner) -> None:
+    engine = FakeEngine()
+    engine.work.diffs = [FileDiff(path="src/a.py", diff=DIFF, note="somebody else changed it since")]
+    engine.work.diffs.append(FileDiff(path="b.md", diff=MADE))
+    async with run_chat(engine) as chat:
+        await talked(chat)
+        await chat.type("/diff")
+        await chat.until(lambda: isinstance(chat.app.screen, DiffScreen) and lines(chat)[0])
+        assert "src/a.py   +1 −1   somebody else changed it since" in lines(chat)[0]
+        assert "+    return 2" in "\n".join(lines(chat)), "no escape reaches the terminal"
+        await chat.press("c")
+        assert chat.app.clipboard.startswith("--- a/src/a.py")
+        await chat.press("escape")
+        assert chat.app.prompt.has_focus
+
+
+async def test_diff_of_nothing(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("/diff")
+        await chat.until(lambda: chat.said("Nothing was said here yet"))
+
+
+async def test_undo_asks_first(run_chat: ChatRunner) -> None:
+    engine = FakeEngine()
+    engine.work.undo_plan = UndoPlan(
+        turn_index=4,
+        restored=[FileDiff(path="b.md", diff=MADE)],
+        refused=[FileDiff(path="a.py", diff="", note="it was changed by someone else since")],
+    )
+    async with run_chat(engine) as chat:
+        await talked(chat)
+        await chat.type("/undo")
+        await chat.until(lambda: chat.app.questions.waiting)
+        question = chat.app.questions.waiting[0]
+        assert question.title.startswith("Take back turn 4? 1 file as before it; 1 left alone.")
+        assert question.detail.startswith("a.py is left alone: it was changed by someone else since.")
+        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.press("n")
+        await chat.until(lambda: not chat.app.questions.waiting)
+        assert not engine.asked(UndoTurn)
+        await chat.type("/undo t4")
+        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.press("y")
+        await chat.until(lambda: engine.asked(UndoTurn))
+        assert engine.asked(UndoTurn)[0].turn_index == 4
+
+
+async def test_an_undo_that_can_do_nothing_says_why(run_chat: ChatRunner) -> None:
+    engine = FakeEngine()
+    engine.work.undo_plan = UndoPlan(
+        turn_index=4, refused=[FileDiff(path="a.py", diff="", note="it was changed since")]
+    )
+    async with run_chat(engine) as chat:
+        await talked(chat)
+        await chat.type("/undo")
+        await chat.until(lambda: chat.said("a.py is left alone: it was changed since."))
+        await chat.type("/undo last")
+        await chat.until(lambda: chat.said("'last' is not the number of a turn"))
+
+
+async def test_a_command_of_the_person(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.type("!git status")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        assert [asked.command for asked in chat.engine.asked(RunShell)] == ["git status"]
+        assert not chat.engine.asked(SendMessage)
+        live = chat.app.transcript.document.blocks
+        assert [block.kind for block in live] == ["user", "tool"], "nobody is named as its speaker"
+        assert live[1].folded is False and "output of git status" in live[1].source
+        await chat.app.controller.open(chat.app.controller.state.conversation_id)
+        again = chat.app.transcript.document.blocks
+        assert [(b.kind, b.source, b.folded) for b in again] == [(b.kind, b.source, b.folded) for b in live]
+        await chat.type(" !not a command")
+        await chat.until(lambda: chat.engine.asked(SendMessage))
