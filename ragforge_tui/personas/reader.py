@@ -21,6 +21,8 @@ MAX_DIAGNOSTICS = 1_000
 # Nothing in them may be tried twice (possessive), so a match takes as long as what it matched.
 _TAG = re.compile(r"<(/?+)([^\W\d_][^\s<>/=\"']*+)\s*+(/?+)>")
 """A tag without attributes whose name begins with a letter: most of them, read in one step."""
+_NO_TAG = re.compile(r"<[\s\d]")
+"""A `<` as in arithmetic or at the end of a word: text, and nothing to say of it."""
 _NAME = re.compile(r"[^\s<>/=\"']++")
 _ATTRIBUTE = re.compile(r"([^\s<>/=\"']++)(\s*+=\s*+)?+")
 _SPACE = re.compile(r"\s*+")
@@ -48,14 +50,18 @@ class _Reader:
         self._text_start = 0
 
     def read(self) -> Luciform:
-        text = self._text
-        position = text.find("<")
+        text, find = self._text, self._text.find
+        tag, plain_tag, no_tag = _TAG.match, self._plain_tag, _NO_TAG.match
+        position = find("<")
         while position >= 0:
-            match = _TAG.match(text, position)
-            end = self._markup(position) if match is None else self._plain_tag(match, position)
-            if end == position:
-                end = self._stray(position)
-            position = text.find("<", end)
+            match = tag(text, position)
+            if match is not None:
+                position = find("<", plain_tag(match, position))
+            elif no_tag(text, position):
+                position = find("<", position + 1)
+            else:
+                end = self._markup(position)
+                position = find("<", self._stray(position) if end == position else end)
         self._flush_text(len(text))
         self._close_above(0)
         self._check_roots()
@@ -106,7 +112,7 @@ class _Reader:
         return end
 
     def _open_element(self, node: Node) -> None:
-        name = self._bare(node.name)
+        name = self._bares.get(node.name) or self._bare(node.name)
         levels = self._open.get(name)
         if levels is None:
             self._open[name] = [len(self._stack)]
@@ -126,16 +132,24 @@ class _Reader:
         kept_here = list(self._stack[level].children)
         if level == 0:
             self._open.clear()
-        for node in unclosed:
+        listed = MAX_DIAGNOSTICS - len(self._found)
+        self._unlisted += max(0, len(unclosed) - max(0, listed))
+        for number, node in enumerate(unclosed):
             if level:
                 self._open[self._bare(node.name)].pop()
-            self._note(node.start, "<{}> is never closed", node.name)
-            children, kept = node.children, 0
+            if number < listed:
+                self._note(node.start, "<{}> is never closed", node.name)
+            children = node.children
+            if len(children) == 1 and children[0].kind not in _LEAVES:
+                # The next unclosed one, which is emptied in its own turn.
+                kept_here.append(children[0])
+                node.children = NO_CHILDREN
+                continue
+            kept = 0
             while kept < len(children) and children[kept].kind in _LEAVES:
                 kept += 1
-            # The next unclosed one, the last of these, is emptied in its own turn.
-            kept_here.extend(children[kept:] if kept else children)
-            node.children = children[:kept] if kept else NO_CHILDREN
+            kept_here.extend(children[kept:])
+            node.children = children[:kept]
         self._stack[level].children = kept_here
 
     # -- tokens
@@ -145,7 +159,17 @@ class _Reader:
         closing, name, empty = match.groups()
         if closing:
             return self._closed(name, start, match.end()) if not empty else self._end_tag(start)
-        return self._started(Node("element", start, start, name), match.end(), empty=bool(empty))
+        # As `_started` does it, without a call for each step: most of what there is to read is this.
+        end = match.end()
+        stack = self._stack
+        if start > self._text_start:
+            stack[-1].add(Node("text", self._text_start, start))
+        self._text_start = end
+        node = Node("element", start, end, name)
+        stack[-1].add(node)
+        if not empty:
+            self._open_element(node)
+        return end
 
     def _markup(self, start: int) -> int:
         """The offset after the token that begins with the `<` at `start`; `start` itself when it is text."""
@@ -200,7 +224,8 @@ class _Reader:
 
     def _closed(self, name: str, start: int, end: int) -> int:
         """An end tag from `start` to `end`; gives `end`."""
-        self._flush_text(start)
+        if start > self._text_start:
+            self._flush_text(start)
         self._text_start = end
         level = self._level(name, start)
         if level is None:
