@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -80,7 +81,7 @@ class ConversationMemory:
         self.given_title = ""
         """The title made of the first line: replaced by a better one as long as the person gave no other."""
         self.failure = ""
-        """Why the memory is behind, for the status line; empty while it is not."""
+        """Why the memory is behind, for who looks at it; empty while it is not."""
 
     # --- before a turn -----------------------------------------------------------------------------------------------
 
@@ -174,18 +175,15 @@ class ConversationMemory:
             if not self._caught_up:
                 await self._safely(self._catch_up)
             if turn.turn_index:
-                await self._safely(lambda turn=turn: self._remember(turn))  # type: ignore[misc]
+                await self._safely(partial(self._remember, turn))
 
     async def _safely(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do a piece of work; a failure is kept for the status line and caught up with later."""
+        """Do a piece of work; a failure is kept for who looks at the memory, and caught up with later."""
         try:
             await work()
             self.failure = ""
-        except GraphError as error:
-            log.warning("memory of %s is behind: %s", self._record.uuid, error)
-            self._behind(str(error))
         except RagforgeError as error:
-            log.warning("memory of %s: %s", self._record.uuid, error)
+            log.warning("memory of %s is behind: %s", self._record.uuid, error)
             self._behind(str(error))
         except Exception as error:
             log.exception("memory of %s failed", self._record.uuid)
@@ -193,8 +191,7 @@ class ConversationMemory:
 
     def _behind(self, why: str) -> None:
         self._caught_up = False
-        if why != self.failure:
-            self.failure = why
+        self.failure = why
 
     async def _catch_up(self) -> None:
         """Load what is known of the conversation and make what is missing."""
