@@ -21,18 +21,9 @@ from pathlib import Path
 
 from ragforge_tui.config import GraphSettings, Loaded, ModelSettings, Paths, Settings
 from ragforge_tui.engine import connect_in_process
+from ragforge_tui.export_records import ConversationExport
 from ragforge_tui.graph import Graph, Store, resolve_target, stop_server
-from ragforge_tui.models import (
-    Conversation,
-    ConversationExport,
-    FileAccess,
-    Message,
-    Role,
-    ToolCall,
-    ToolResult,
-    Turn,
-    now,
-)
+from ragforge_tui.models import Conversation, FileAccess, Message, Role, ToolCall, ToolResult, Turn, now
 from ragforge_tui.protocol import OpenConversation
 
 SIZES = (10, 1_000, 10_000)

@@ -20,11 +20,11 @@ from ragforge_tui.call_requests import FetchCall as FetchCall
 from ragforge_tui.call_requests import ListCalls as ListCalls
 from ragforge_tui.errors import ErrorInfo
 from ragforge_tui.events import ApprovalDecision, Event, GraphChanged, ModelChanged
+from ragforge_tui.export_records import ConversationExport
 from ragforge_tui.models import (
     AccessedFile,
     ContextRecord,
     Conversation,
-    ConversationExport,
     ConversationFilter,
     SearchHit,
     SimilarConversation,

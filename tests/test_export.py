@@ -10,7 +10,8 @@ import pytest
 from ragforge_tui.cli.output import width
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.export import file_name, from_json, main_argument, safe_json, to_json, to_markdown
-from ragforge_tui.models import Conversation, ConversationExport, Message, ToolCall, ToolResult, Turn
+from ragforge_tui.export_records import ConversationExport
+from ragforge_tui.models import Conversation, Message, ToolCall, ToolResult, Turn
 
 MOMENT = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 

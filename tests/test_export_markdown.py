@@ -12,19 +12,8 @@ from markdown_it import MarkdownIt
 
 from ragforge_tui.export import document, to_json, to_markdown
 from ragforge_tui.export.contained import contained, fenced, inline
-from ragforge_tui.models import (
-    Conversation,
-    ConversationExport,
-    FileAccess,
-    Finding,
-    MemoryExport,
-    Message,
-    Summary,
-    ToolCall,
-    ToolResult,
-    Topic,
-    Turn,
-)
+from ragforge_tui.export_records import ConversationExport, MemoryExport
+from ragforge_tui.models import Conversation, FileAccess, Finding, Message, Summary, ToolCall, ToolResult, Topic, Turn
 
 MOMENT = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 MEAN = [

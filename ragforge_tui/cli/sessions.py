@@ -13,7 +13,8 @@ from ragforge_tui.cli.output import bold, local_time, say, say_json, say_styled,
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.export import to_markdown
 from ragforge_tui.export.context import context_text
-from ragforge_tui.models import Conversation, ConversationExport, ConversationFilter, SearchHit
+from ragforge_tui.export_records import ConversationExport
+from ragforge_tui.models import Conversation, ConversationFilter, SearchHit
 from ragforge_tui.protocol import (
     ArchiveConversation,
     DeleteConversation,

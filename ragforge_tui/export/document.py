@@ -13,7 +13,8 @@ from typing import Any, Literal
 import msgspec
 
 from ragforge_tui.errors import RagforgeError
-from ragforge_tui.models import Conversation, ConversationExport, MemoryExport
+from ragforge_tui.export_records import ConversationExport, MemoryExport
+from ragforge_tui.models import Conversation
 
 EXPORT_VERSION = 2
 """The newest form this program reads, and the one it writes."""

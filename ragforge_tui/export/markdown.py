@@ -11,16 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from ragforge_tui.export.calls import main_argument, result_text
 from ragforge_tui.export.contained import contained, fenced, inline
-from ragforge_tui.models import (
-    AccessedFile,
-    Conversation,
-    ConversationExport,
-    MemoryExport,
-    Message,
-    Summary,
-    ToolCall,
-    Turn,
-)
+from ragforge_tui.export_records import ConversationExport, MemoryExport
+from ragforge_tui.models import AccessedFile, Conversation, Message, Summary, ToolCall, Turn
 from ragforge_tui.text import cut_middle, plain_text
 from ragforge_tui.touched import joined, most_telling, touched_by
 

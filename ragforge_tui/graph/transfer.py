@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ragforge_tui.errors import GraphError
+from ragforge_tui.export_records import ConversationExport
 from ragforge_tui.graph.conversations import Conversations
 from ragforge_tui.graph.locks import hold
 from ragforge_tui.graph.messages import INDEXED_CHARS, LARGE
@@ -28,7 +29,7 @@ from ragforge_tui.graph.tool_calls import CALL_LARGE, RESULT_LARGE, cut_result
 from ragforge_tui.graph.transfer_memory import MemoryExporting
 from ragforge_tui.graph.transfer_memory_in import import_memory
 from ragforge_tui.graph.turns import Turns
-from ragforge_tui.models import Conversation, ConversationExport, Message, Turn
+from ragforge_tui.models import Conversation, Message, Turn
 from ragforge_tui.text import storable
 
 if TYPE_CHECKING:

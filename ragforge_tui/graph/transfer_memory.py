@@ -8,19 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ragforge_tui.export_records import MemoryExport, PersonaText, Spoken, StoredContext, SystemText, TopicEdge
 from ragforge_tui.graph.records import given, native
 from ragforge_tui.graph.summaries import Summaries
 from ragforge_tui.graph.turns import segments_of
-from ragforge_tui.models import (
-    MemoryExport,
-    PersonaText,
-    Spoken,
-    StoredContext,
-    Summary,
-    SystemText,
-    Topic,
-    TopicEdge,
-)
+from ragforge_tui.models import Summary, Topic
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

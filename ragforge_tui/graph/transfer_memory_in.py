@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ragforge_tui.export_records import ConversationExport, TopicEdge
 from ragforge_tui.graph.locks import hold
 from ragforge_tui.graph.parts import batches, row_size
 from ragforge_tui.graph.records import graph_value, properties_of
 from ragforge_tui.graph.summary_tree import finding_text
 from ragforge_tui.graph.transfer_memory import TOPIC_FIELDS
-from ragforge_tui.models import ConversationExport, Summary, TopicEdge
+from ragforge_tui.models import Summary
 from ragforge_tui.text import storable, storable_value
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from typing import Protocol
 import msgspec
 
 from ragforge_tui.export import document, markdown
+from ragforge_tui.export_records import MemoryExport, Spoken, StoredContext
 from ragforge_tui.memory.export_files import Region
-from ragforge_tui.models import AccessedFile, Conversation, MemoryExport, Spoken, StoredContext, Turn
+from ragforge_tui.models import AccessedFile, Conversation, Turn
 from ragforge_tui.touched import joined, touched_by
 
 OPEN_TURNS = 2

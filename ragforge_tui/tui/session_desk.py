@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.export_records import ConversationExport
 from ragforge_tui.models import (
     Conversation,
     ConversationChanges,
-    ConversationExport,
     ConversationFilter,
     ConversationPeek,
     SearchHit,

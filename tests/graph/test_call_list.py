@@ -10,9 +10,10 @@ import pytest
 
 from ragforge_tui.call_requests import CallPage
 from ragforge_tui.errors import NotFoundError
+from ragforge_tui.export_records import ConversationExport
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.call_list import SHOWN_CHARS
-from ragforge_tui.models import ConversationExport, ToolCall, ToolResult, Turn, now
+from ragforge_tui.models import ToolCall, ToolResult, Turn, now
 from tests.support.records import call_of, conversation, message
 from tests.support.turns import turn_of
 

@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from ragforge_tui.errors import GraphError, GraphUnavailableError, NotFoundError
+from ragforge_tui.export_records import ConversationExport
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.models import ConversationExport, FileAccess, ToolCall, ToolResult, Turn, Usage, now
+from ragforge_tui.models import FileAccess, ToolCall, ToolResult, Turn, Usage, now
 from tests.support.records import call_of, conversation, message, one_turn, rows_of
 
 _NODES = "MATCH (n) WHERE NOT n:RagforgeSchema AND NOT n:RagforgeMigration RETURN n.uuid"

@@ -23,7 +23,8 @@ from ragforge_tui.events import (
     TurnCompleted,
     TurnStarted,
 )
-from ragforge_tui.models import Conversation, ConversationExport, Message, Turn, Usage
+from ragforge_tui.export_records import ConversationExport
+from ragforge_tui.models import Conversation, Message, Turn, Usage
 from ragforge_tui.protocol import (
     PROTOCOL_VERSION,
     ArchiveConversation,
