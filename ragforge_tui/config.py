@@ -78,6 +78,13 @@ class ToolSettings(_Section, frozen=True):
 
     enabled: Annotated[list[str] | None, Meta(description="Names of the tools offered to the model; null: all.")] = None
     command_timeout: Annotated[float, Meta(gt=0, description="Seconds a command may run.")] = 120.0
+    allow_commands: Annotated[
+        list[str],
+        Meta(
+            description="Commands that run without asking, such as 'git status' or 'pytest *' (any further words). "
+            "Each command of a chain has to match; what holds $, a redirection or a group is asked about."
+        ),
+    ] = []
     max_output_chars: Annotated[
         PositiveInt, Meta(description="Characters of a tool's output the model is shown; the rest is cut.")
     ] = 30_000
@@ -250,9 +257,11 @@ class Loaded(msgspec.Struct, kw_only=True, frozen=True):
     Attributes:
         origins: Dotted key path to what set it ("--model", "RAGFORGE_MODEL", a file's path); absent: default.
         workspace: The folder the agent works in, absolute, symlinks resolved.
+        config_file: The user's own settings file, whether it is there or not; empty: none was looked for.
     """
 
     settings: Settings
     paths: Paths
     workspace: str
     origins: dict[str, str] = {}
+    config_file: str = ""

@@ -89,7 +89,7 @@ def load(
     for values, sources in layers:
         merged.update(values)
         origins.update(sources)
-    return Loaded(settings=_assemble(merged), paths=paths, workspace=folder, origins=origins)
+    return Loaded(settings=_assemble(merged), paths=paths, workspace=folder, origins=origins, config_file=str(file))
 
 
 def find_paths(env: Mapping[str, str]) -> Paths:

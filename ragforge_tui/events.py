@@ -71,7 +71,7 @@ class ToolCallFinished(_TurnEvent):
 
 
 ApprovalScope = Literal["once", "session"]
-ApprovalDecision = Literal["once", "session", "no"]
+ApprovalDecision = Literal["once", "session", "always", "no"]
 
 
 class ApprovalRequested(_TurnEvent):
@@ -81,6 +81,7 @@ class ApprovalRequested(_TurnEvent):
         question: One plain line, such as ``Edit src/app.py?``.
         detail: A unified diff (kind ``write``), the command (kind ``command``), or the path (kind ``secret``).
         session_scope: What "this session" would cover, in words; empty when it is not offered.
+        always: The pattern of commands that "always" would allow for good; empty when it is not offered.
     """
 
     approval_id: str
@@ -89,6 +90,7 @@ class ApprovalRequested(_TurnEvent):
     question: str
     detail: str = ""
     session_scope: str = ""
+    always: str = ""
 
 
 class ApprovalResolved(_TurnEvent):

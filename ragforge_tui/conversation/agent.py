@@ -20,6 +20,7 @@ from types import TracebackType
 
 from ragforge_tui import models
 from ragforge_tui.config import Loaded
+from ragforge_tui.conversation.allowing import AllowedCommands
 from ragforge_tui.conversation.approvals import Approvals
 from ragforge_tui.conversation.conversation import OPENING_TURNS, Conversation
 from ragforge_tui.conversation.graph_link import GraphLink
@@ -74,7 +75,8 @@ class ConversationAgent:
         self._graph = GraphLink(loaded, self.emit, self._graph_came)
         self.recorder.attach(self._graph)
         self._model = ModelLink(loaded.settings.model, self.emit)
-        self.approvals = Approvals(approve_all=approve_all, interactive=interactive)
+        self.allowed = AllowedCommands(loaded.settings.tools.allow_commands, loaded.config_file)
+        self.approvals = Approvals(approve_all=approve_all, interactive=interactive, allowed=self.allowed)
         self.trust = Trust(self.workspace, state / "trust.json", self.emit, interactive=interactive)
         self.memory = SharedMemory(loaded, self.store, self.model)
         self.exports = ExportWriter(
@@ -118,6 +120,8 @@ class ConversationAgent:
         self._model.start()
         self._leftovers = asyncio.create_task(self.toolbox.end_leftovers())
         for sentence in differences(self.settings.agent.memory):
+            self.emit(Notice(text=sentence, level="warning"))
+        for sentence in self.allowed.problems():
             self.emit(Notice(text=sentence, level="warning"))
 
     async def close(self, *, settle_seconds: float = SETTLE_SECONDS) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Callable
 
+from ragforge_tui.conversation.allowing import AllowedCommands
 from ragforge_tui.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, Event
 from ragforge_tui.models import ToolCall
 from ragforge_tui.tools import ApprovalNeed, ApprovalPolicy
@@ -21,13 +22,17 @@ class Approvals:
     Args:
         approve_all: Every call runs without asking (`ask --yes`).
         interactive: Somebody answers; otherwise what would be asked is shown and refused at once.
+        allowed: Commands the person allows for good.
     """
 
-    def __init__(self, *, approve_all: bool = False, interactive: bool = True) -> None:
+    def __init__(
+        self, *, approve_all: bool = False, interactive: bool = True, allowed: AllowedCommands | None = None
+    ) -> None:
         self._policy = ApprovalPolicy()
         self._interactive = interactive
         self._approve_all = approve_all
         self._granted: set[str] = set()
+        self._allowed = allowed or AllowedCommands()
         self._waiting: dict[str, asyncio.Future[tuple[ApprovalDecision, str]]] = {}
         self._closed = False
 
@@ -39,11 +44,13 @@ class Approvals:
         Args:
             mode: What the agent may do unasked in that conversation, as it is now.
         """
-        if self._policy.decide(need, self._granted, self._effective(mode)) == "run":
+        patterns = self._allowed.patterns
+        if self._policy.decide(need, self._granted, self._effective(mode), patterns) == "run":
             return True, ""
         if self._closed:
             return False, ""
         approval_id = uuid.uuid4().hex
+        always = self._allowed.offer(need.command)
         answer: asyncio.Future[tuple[ApprovalDecision, str]] = asyncio.get_running_loop().create_future()
         self._waiting[approval_id] = answer
         if not self._interactive:
@@ -58,6 +65,7 @@ class Approvals:
                 question=need.question,
                 detail=need.detail,
                 session_scope=need.session_scope,
+                always=always,
             )
         )
         decision: ApprovalDecision = "no"
@@ -73,6 +81,8 @@ class Approvals:
             )
         if decision == "session":
             self._granted.add(need.session_key)
+        if decision == "always" and always:
+            emit(await self._allowed.add(always))
         return decision != "no", feedback
 
     def _effective(self, mode: Mode) -> ApprovalMode:

@@ -6,9 +6,11 @@ whole policy is one table that can be read and tested as one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
+from ragforge_tui.tools.allowed import covers
 from ragforge_tui.tools.base import ApprovalNeed
 
 ApprovalMode = Literal["ask", "edits", "yes"]
@@ -20,6 +22,7 @@ class ApprovalPolicy:
 
     | need                              | mode  | granted    | verdict |
     |-----------------------------------|-------|------------|---------|
+    | a command the person always allows| any   | any        | run     |
     | none                              | any   | any        | run     |
     | any                               | yes   | any        | run     |
     | a write, offered for the session  | edits | any        | run     |
@@ -31,9 +34,13 @@ class ApprovalPolicy:
     """
 
     @staticmethod
-    def decide(need: ApprovalNeed | None, granted: AbstractSet[str], mode: ApprovalMode) -> Verdict:
-        """Decide on one call."""
+    def decide(
+        need: ApprovalNeed | None, granted: AbstractSet[str], mode: ApprovalMode, always: Sequence[str] = ()
+    ) -> Verdict:
+        """Decide on one call; `always` are the person's patterns of commands."""
         if need is None or mode == "yes":
+            return "run"
+        if need.kind == "command" and need.command and covers(always, need.command):
             return "run"
         offered = bool(need.session_scope and need.session_key)
         if offered and need.kind == "write" and mode == "edits":

@@ -44,6 +44,7 @@ class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):
     Attributes:
         session_scope: What "this session" would cover, in words; empty when it is not offered.
         session_key: Key under which such a grant is remembered.
+        command: The shell command it is about, as it would be run; empty when it is about none.
     """
 
     kind: ApprovalKind
@@ -51,6 +52,7 @@ class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):
     detail: str
     session_scope: str = ""
     session_key: str = ""
+    command: str = ""
 
 
 class ToolArguments(msgspec.Struct, kw_only=True):

@@ -115,6 +115,7 @@ class RunCommand:
                 detail=visible(command).replace("\u240a", "\n"),
                 session_scope="exactly this command in this workspace",
                 session_key=f"run_command:{self._workspace.root}:{command}",
+                command=command,
             ),
         )
 

@@ -56,6 +56,8 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
     answers = [Choice("once", "once", mark="y")]
     if event.session_scope:
         answers.append(Choice("session", f"this session: {event.session_scope}", mark="s"))
+    if event.always:
+        answers.append(Choice("always", f"always `{event.always}`, saved in your settings", mark="a"))
     answers += [Choice("because", "no, and say why", mark="w"), Choice("no", "no", mark="n")]
     return Question(
         event.approval_id, DETAIL_KINDS[event.kind], event.question, event.detail, answers, answer, feedback="no"

@@ -5,7 +5,7 @@ Called by `dispatch.py`; how a question looks is in `panel.py`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from ragforge_tui.events import ApprovalDecision, ApprovalRequested, TrustRequested
 from ragforge_tui.protocol import AnswerApproval, AnswerTrust, Request
@@ -14,12 +14,14 @@ from ragforge_tui.tui.panel import approval_question, trust_question
 if TYPE_CHECKING:
     from ragforge_tui.tui.controller import ChatController
 
+DECISIONS: tuple[ApprovalDecision, ...] = get_args(ApprovalDecision)
+
 
 def ask_approval(chat: ChatController, event: ApprovalRequested) -> None:
     """A tool waits for the person; asked also for a conversation that is not on the screen."""
 
     def answer(decision: str, feedback: str) -> None:
-        choice: ApprovalDecision = "once" if decision == "once" else "session" if decision == "session" else "no"
+        choice: ApprovalDecision = next((known for known in DECISIONS if known == decision), "no")
         _tell(chat, AnswerApproval(approval_id=event.approval_id, decision=choice, feedback=feedback))
 
     chat.show(event)

@@ -124,3 +124,16 @@ async def test_trust(run_chat: ChatRunner, key: str, allow: bool) -> None:
         await chat.press(key)
         await chat.until(lambda: chat.engine.asked(AnswerTrust))
         assert chat.engine.asked(AnswerTrust)[0].allow is allow
+
+
+async def test_always_shows_the_pattern_that_is_saved(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        request = approval("a1", "command")
+        request.always = "pytest *"
+        chat.engine.emit(request)
+        await chat.until(lambda: chat.app.questions.has_focus)
+        labels = [choice.label for choice in chat.app.questions.waiting[0].answers]
+        assert "always `pytest *`, saved in your settings" in labels
+        await chat.press("a")
+        assert await answers(chat) == [("a1", "always", "")]

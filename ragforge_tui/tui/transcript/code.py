@@ -177,8 +177,10 @@ def _by_line(runs: Iterable[Run]) -> list[list[Run]]:
 
 
 def diff_lines(diff: str, width: int, palette: Palette, *, prefix: Sequence[Run]) -> list[Line]:
-    """A unified diff in colour, its two file lines left out: the tool's line names the file."""
-    kept = "\n".join(line for line in clean(diff).split("\n") if not line.startswith(("--- ", "+++ ")))
+    """A unified diff in colour; of a single file without its two file lines, since the tool's line names it."""
+    lines = clean(diff).split("\n")
+    several = sum(line.startswith("+++ ") for line in lines) > 1
+    kept = "\n".join(line for line in lines if several or not line.startswith(("--- ", "+++ ")))
     return code_lines(kept, "diff", width, palette, prefix=prefix)
 
 

@@ -135,7 +135,7 @@ class ToolBlock(Block):
             text = one_line(self.call.reasoning)
             lines += wrap([(text, palette.muted)], width, first=prefix, rest=prefix)
         for key, value in decoded(self.call.arguments).items() or [("", self.call.arguments)]:
-            if key == "reason" or (result.get("diff") and key in ("content", "old_string", "new_string")):
+            if key == "reason" or (result.get("diff") and key in ("content", "old_string", "new_string", "files")):
                 continue
             shown = clean(value if isinstance(value, str) else str(value))
             label = [(f"{one_line(str(key))}: ", palette.muted)] if key else []

@@ -67,6 +67,8 @@ def arguments_of(call: ToolCall) -> list[Argument]:
             return [Argument(text("path")), Argument(span, quiet=True)]
         case "update_todos":
             return []
+        case "restore_files":
+            return [Argument("as before turn ", quiet=True), Argument(text("turn"))]
         case _:
             for key in ("path", "query", "message", "pattern", "command"):
                 if text(key):

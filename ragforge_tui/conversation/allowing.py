@@ -1,0 +1,67 @@
+"""The commands a person allows for good: kept here while the engine runs, written to their own settings file.
+
+Used by the approvals. A project's file can never add to them: `config_files` refuses the key there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+from ragforge_tui.errors import ConfigError
+from ragforge_tui.events import Notice
+from ragforge_tui.tools.allowed import offer, problem_of
+
+KEY = "tools.allow_commands"
+
+
+class AllowedCommands:
+    """Patterns of commands, and where a further one is written.
+
+    Args:
+        patterns: As the settings have them.
+        config_file: The user's settings file; empty: nothing is written, a pattern holds as long as the engine.
+    """
+
+    def __init__(self, patterns: Iterable[str] = (), config_file: str = "") -> None:
+        self.patterns = list(patterns)
+        self._file = config_file
+
+    def problems(self) -> list[str]:
+        """A sentence for each pattern that is none and so allows nothing."""
+        wrong = ((pattern, problem_of(pattern)) for pattern in self.patterns)
+        return [f"{KEY}: {pattern!r} allows nothing, {problem}." for pattern, problem in wrong if problem]
+
+    def offer(self, command: str) -> str:
+        """The pattern that may be allowed after this command; empty for none."""
+        return offer(command) if command else ""
+
+    async def add(self, pattern: str) -> Notice:
+        """Allow commands of this pattern from now on; says where that was written, or why not."""
+        if pattern not in self.patterns:
+            self.patterns.append(pattern)
+        if not self._file:
+            return Notice(text=f"`{pattern}` runs without asking until the chat ends.")
+        try:
+            await asyncio.to_thread(_save, Path(self._file), pattern)
+        except ConfigError as error:
+            return Notice(text=f"`{pattern}` runs without asking, but only in this chat: {error}", level="warning")
+        return Notice(text=f"`{pattern}` runs without asking from now on: {KEY} in {self._file}.")
+
+
+def _save(file: Path, pattern: str) -> None:
+    from ragforge_tui.config_edit import set_value
+    from ragforge_tui.config_yaml import parse_yaml
+
+    try:
+        values = parse_yaml(file, file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        values = None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}.") from error
+    section = values.get("tools") if isinstance(values, dict) else None
+    saved = section.get("allow_commands") if isinstance(section, dict) else None
+    known = list(saved) if isinstance(saved, list) else []
+    if pattern not in known:
+        set_value(file, KEY, [*known, pattern])
