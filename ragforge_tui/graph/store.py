@@ -7,8 +7,8 @@ their sum. Every write is idempotent: repeated by a retry or from the journal, i
 from __future__ import annotations
 
 from ragforge_tui.graph.accessed import AccessedFiles
-from ragforge_tui.graph.changes import FileChanges
 from ragforge_tui.graph.call_list import CallList
+from ragforge_tui.graph.changes import FileChanges
 from ragforge_tui.graph.connect import Graph
 from ragforge_tui.graph.contexts import Contexts
 from ragforge_tui.graph.elsewhere import Elsewhere

@@ -224,6 +224,13 @@ class Sidebar(Container):
         else:
             self.show(pane)
 
+    def show_turn(self, turn_index: int) -> None:
+        """Bring a turn into view in the chat; what stands over it is put away."""
+        chat = cast("ChatApp", self.app)
+        if self._over:
+            self.fold()
+        chat.controller.spawn(chat.controller.show_turn(turn_index), group="turns", exclusive=True)
+
     def pane(self, name: str) -> Pane | None:
         """A pane that is mounted."""
         try:

@@ -1,14 +1,347 @@
-"""The pane of tool calls."""
+"""The trace: every call of a tool, a row each, live; opened for arguments, reasons, result and diff.
+
+What is listed is decided in `trace.py`. Earlier calls are fetched as one scrolls up, or as a filter asks for them.
+"""
 
 from __future__ import annotations
 
+import logging
+import time
+from collections.abc import Callable
 from typing import ClassVar
 
+import msgspec
+from rich.cells import cell_len
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Input
+
+from ragforge_tui.call_requests import FetchCall, ListCalls
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.events import Event
+from ragforge_tui.models import ToolCall
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.detail import Section, call_sections, call_title
+from ragforge_tui.tui.rows import Rows
 from ragforge_tui.tui.sidebar import Pane
+from ragforge_tui.tui.touched_files import short_path
+from ragforge_tui.tui.trace import Filter, Trace, TraceLine, TraceRow, lines_of, size_text
+from ragforge_tui.tui.transcript.lines import Run, clip
+from ragforge_tui.tui.transcript.palette import Palette
+from ragforge_tui.tui.transcript.tool_block import ToolBlock
+from ragforge_tui.tui.transcript.tool_text import duration_text
+
+log = logging.getLogger(__name__)
+
+PAGE_CALLS = 200
+MOST_CALLS = 2000
+"""Pages grow with what is known: the first call of ten thousand is a dozen pages away."""
+REDRAW_SECONDS = 0.1
+"""Calls that come in a burst are drawn together."""
+_NAME_CELLS = 12
+_WITHOUT_SIZE = 36
+"""In less than this a row does not say its size."""
 
 
-class TracePane(Pane, can_focus=True):
-    """Every call of a tool, a row each."""
+class TraceRows(Rows[TraceLine]):
+    """The list."""
+
+    def key_of(self, line: TraceLine) -> str:
+        """The call's id."""
+        return line.row.key if line.row is not None else ""
+
+    def draw(self, line: TraceLine, width: int, palette: Palette) -> list[Run]:
+        """A heading, a call, or why it failed."""
+        if line.row is None:
+            return [(f"turn {line.turn}", palette.muted)]
+        if line.why:
+            return [("  ", palette.text), (clip(line.row.reason, width - 2), palette.muted)]
+        return _row(line.row, width, palette)
+
+
+def _row(row: TraceRow, width: int, palette: Palette) -> list[Run]:
+    """Glyph, name, argument; at the right what came of it."""
+    glyph, style = {
+        "running": ("◐", palette.running),
+        "waiting": ("◐", palette.running),
+        "ok": ("●", palette.ok),
+        "failed": ("●", palette.failed),
+        "unknown": ("○", palette.muted),
+    }[row.state]
+    right = _right(row, width, palette)
+    cells = sum(cell_len(text) for text, _ in right)
+    name = clip(row.name, max(4, min(width - cells - 4, _NAME_CELLS)))
+    name += " " * max(0, _NAME_CELLS - cell_len(name)) if width >= _WITHOUT_SIZE else " "
+    room = max(0, width - 2 - cell_len(name) - cells - 2)
+    path = "/" in row.argument and " " not in row.argument
+    argument = short_path(row.argument, room) if path else clip(row.argument, room)
+    gap = max(1, width - 2 - cell_len(name) - 1 - cell_len(argument) - cells)
+    left: list[Run] = [(f"{glyph} ", style), (f"{name} ", palette.text), (argument, palette.muted)]
+    return [*left, (" " * gap, palette.text), *right]
+
+
+def _right(row: TraceRow, width: int, palette: Palette) -> list[Run]:
+    time = duration_text(row.duration_ms) if row.duration_ms is not None else ""
+    match row.state:
+        case "running":
+            return [("…", palette.muted)]
+        case "waiting":
+            return [("waits for you", palette.running)]
+        case "unknown":
+            return [("unknown", palette.muted)]
+        case "failed":
+            return [("failed", palette.failed)]
+        case "ok":
+            size = f" {size_text(row.size):>5}" if width >= _WITHOUT_SIZE else ""
+            return [(f"{time}{size}", palette.muted)]
+
+
+class FilterBar(Widget):
+    """Which filters there are, by their keys; those that are on stand out. A click switches one."""
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = "FilterBar { height: 1; padding: 0 1; }"
+
+    def __init__(self, switch: Callable[[str], None]) -> None:
+        super().__init__()
+        self._switch = switch
+        self._filter = Filter()
+        self._spans: list[tuple[int, int, str]] = []
+
+    def say(self, wanted: Filter) -> None:
+        """These filters are on."""
+        self._filter = wanted
+        self.refresh()
+
+    def render(self) -> Content:
+        """One line."""
+        wanted = self._filter
+        parts = [
+            ("failed", "x", "failed", wanted.failed),
+            ("turn", "t", "this turn", wanted.turn),
+            ("tool", "o", clip(wanted.tool, 12) or "tool", bool(wanted.tool)),
+            ("text", "/", clip(wanted.text, 12) or "text", bool(wanted.text)),
+        ]
+        if wanted:
+            parts.append(("all", "a", "all", False))
+        shown: list[tuple[str, str]] = []
+        self._spans = []
+        at = 0
+        for name, key, word, on in parts:
+            if shown:
+                shown.append((" · ", "dim"))
+                at += 3
+            text = f"{key} {word}"
+            self._spans.append((at, at + cell_len(text), name))
+            at += cell_len(text)
+            shown += [(f"{key} ", "$primary"), (word, "$accent bold" if on else "dim")]
+        return Content.assemble(*shown)
+
+    def on_click(self, event: events.Click) -> None:
+        """Switch the filter under the mouse."""
+        for start, end, name in self._spans:
+            if start <= event.x - 1 < end:
+                self._switch(name)
+
+
+class TextFilter(Input):
+    """The words looked for. Enter goes back to the rows, Escape forgets the words."""
+
+    DEFAULT_CSS = "TextFilter { display: none; background: $panel; margin: 0 1; }"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "forget", show=False)]
+
+    def __init__(self) -> None:
+        super().__init__(placeholder="name, argument, failure", compact=True)
+
+    async def action_submit(self) -> None:
+        """Back to the rows."""
+        if isinstance(pane := self.parent, TracePane):
+            pane.text_done()
+
+    def action_forget(self) -> None:
+        """No words."""
+        self.value = ""
+        if isinstance(pane := self.parent, TracePane):
+            pane.text_done()
+
+
+class TracePane(Pane):
+    """The pane: rows, filters, and what is asked of the engine."""
 
     name_: ClassVar[str] = "trace"
     label: ClassVar[str] = "Trace"
+    DEFAULT_CSS = "TracePane { layout: vertical; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("x", "switch('failed')", show=False),
+        Binding("t", "switch('turn')", show=False),
+        Binding("o", "switch('tool')", show=False),
+        Binding("slash", "switch('text')", show=False),
+        Binding("a", "switch('all')", show=False),
+        Binding("g", "show_turn", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trace = Trace()
+        self._filter = Filter()
+        self._rows = TraceRows(empty="loading …", follow=True)
+        self._bar = FilterBar(self.action_switch)
+        self._text = TextFilter()
+        self._fetching = False
+        self._due = False
+
+    def compose(self) -> ComposeResult:
+        """Rows above, filters below."""
+        yield self._rows
+        yield self._text
+        yield self._bar
+
+    # -- what the sidebar says
+
+    def opened(self) -> None:
+        """Fetch the newest calls."""
+        self._show()
+        if self.trace.first_turn == 0:
+            self._fetch()
+
+    def conversation_changed(self) -> None:
+        """Forget what was listed."""
+        self.trace = Trace()
+        self._fetching = False
+        self._show()
+
+    def event(self, event: Event) -> None:
+        """Take in what concerns calls."""
+        if self.trace.apply(event) and self.display and not self._due:
+            self._due = True
+            self.set_timer(REDRAW_SECONDS, self._show)
+
+    def take_focus(self) -> None:
+        """Coming from a call in the chat, go to its row."""
+        block = self.chat.transcript.cursor_block
+        if self.chat.transcript.has_focus and isinstance(block, ToolBlock):
+            self._rows.choose(block.call.uuid)
+        self._rows.focus()
+
+    # -- rows
+
+    def _show(self, *, empty: str = "") -> None:
+        self._due = False
+        trace = self.trace
+        rows = trace.matching(self._filter)
+        here, known = trace.count()
+        missing = trace.first_turn > 1
+        every = f"{known}{'+' if missing else ''}"
+        self.note = f"{len(rows)} of {every}" if self._filter else f"this turn {here} · all {every}" if known else ""
+        if not empty:
+            empty = "loading …" if self._fetching else "no such call" if self._filter else "no tool was called yet"
+        self._rows.show(lines_of(rows), empty=empty)
+        self._bar.say(self._filter)
+
+    def _fetch(self) -> None:
+        if self.chat.controller.state.conversation_id and not self._fetching:
+            self._fetching = True
+            self.chat.controller.spawn(self._fetch_page(), group="trace", exclusive=True)
+
+    async def _fetch_page(self) -> None:
+        controller, trace = self.chat.controller, self.trace
+        uuid = controller.state.conversation_id
+        request = ListCalls(
+            conversation_id=uuid, before=trace.first_turn, limit=min(max(PAGE_CALLS, len(trace.rows)), MOST_CALLS)
+        )
+        try:
+            page = await controller.ask(request)
+        except RagforgeError as error:
+            # Nobody asked for it: said where the calls would be. It is tried again when the pane is next opened.
+            log.info("calls not fetched: %s", error)
+            if trace is self.trace:
+                self._fetching = False
+                self._show(empty=plain_text(error.info.what))
+            return
+        if trace is self.trace:
+            self._fetching = False
+            running = controller.state.running.get(uuid, controller.state.followed)
+            trace.add_page(page.calls, page.first_turn, running_turn=running)
+            self._show()
+
+    def on_rows_top_seen(self, event: Rows.TopSeen) -> None:
+        """Earlier calls are wanted."""
+        event.stop()
+        if self.trace.first_turn > 1:
+            self._fetch()
+
+    # -- filters
+
+    def action_switch(self, name: str) -> None:
+        """Switch a filter on or off."""
+        wanted = self._filter
+        match name:
+            case "failed":
+                wanted = msgspec.structs.replace(wanted, failed=not wanted.failed)
+            case "turn":
+                wanted = msgspec.structs.replace(wanted, turn=not wanted.turn)
+            case "tool":
+                row = self.trace.row(self._rows.chosen)
+                tool = "" if wanted.tool or row is None else row.name
+                wanted = msgspec.structs.replace(wanted, tool=tool)
+            case "text":
+                self._text.display = True
+                self._text.focus()
+                return
+            case _:
+                wanted = Filter()
+                self._text.value = ""
+                self._text.display = False
+        self._filter = wanted
+        self._show()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Narrow as letters come."""
+        event.stop()
+        # A question must not take the focus from somebody who types here.
+        self.chat.prompt.last_key = time.monotonic()
+        self._filter = msgspec.structs.replace(self._filter, text=event.value.strip())
+        self._show()
+
+    def text_done(self) -> None:
+        """Back from the words to the rows."""
+        self._text.display = bool(self._text.value.strip())
+        self._rows.focus()
+
+    # -- one call
+
+    def action_show_turn(self) -> None:
+        """Bring the turn of the chosen call into view in the chat."""
+        row = self.trace.row(self._rows.chosen)
+        if row is not None:
+            self.chat.sidebar.show_turn(row.turn)
+
+    def on_rows_opened(self, event: Rows.Opened) -> None:
+        """Show a call whole."""
+        event.stop()
+        row = self.trace.row(event.key)
+        if row is None:
+            return
+        from ragforge_tui.tui.viewer import DetailScreen
+
+        async def load() -> tuple[str, list[Section]]:
+            call = await self._whole(row)
+            return call_title(call, row.turn), call_sections(call)
+
+        def closed(action: str | None) -> None:
+            if action == "turn":
+                self.chat.sidebar.show_turn(row.turn)
+
+        screen = DetailScreen(f"{row.name} · turn {row.turn}", load, actions={"g": ("turn", "go to its turn")})
+        self.app.push_screen(screen, closed)
+
+    async def _whole(self, row: TraceRow) -> ToolCall:
+        """The call with its result: as the chat has it, else from the engine."""
+        for block in reversed(self.chat.transcript.document.blocks):
+            if isinstance(block, ToolBlock) and block.call.uuid == row.key:
+                return block.call
+        uuid = self.chat.controller.state.conversation_id
+        return await self.chat.controller.ask(FetchCall(conversation_id=uuid, turn_index=row.turn, call_id=row.key))
