@@ -103,6 +103,11 @@ class ChoiceList(Widget):
         self._cursor = target % len(self._rows) if wrap else max(0, min(target, len(self._rows) - 1))
         self.refresh()
 
+    def go_to(self, key: str) -> None:
+        """Move the cursor to the row of that key, when there is one."""
+        self._cursor = next((index for index, row in enumerate(self._rows) if row.key == key), self._cursor)
+        self.refresh()
+
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """As many lines as there are, at most `max_rows`."""
         return min(len(self._lines), self._max_rows) if self._max_rows else len(self._lines)

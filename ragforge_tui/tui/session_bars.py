@@ -46,7 +46,7 @@ def filter_bar(narrowed: Narrowed, *, everywhere: bool, count: str) -> Content:
     parts = [Content.styled("Sessions", "bold")]
     for key, name in FILTERS:
         value, changed = values[name]
-        said = Content.assemble((f"{key_sign(key)} ", "dim"), (value, "$accent" if changed else ""))
+        said = Content.assemble((f"{key_sign(key)}\u00a0", "dim"), (_whole(value), "$accent" if changed else ""))
         parts.append(clickable(said, f"screen.filter('{name}')"))
     parts.append(Content.styled(count, "dim"))
     return Content("  ").join(parts)
@@ -85,13 +85,18 @@ def _offered(chosen: Conversation | None, undo: bool) -> Iterator[tuple[str, str
 
 def clickable(said: str | Content, action: str) -> Content:
     """A text that does something when it is clicked."""
-    text = Content(said) if isinstance(said, str) else said
+    text = Content(_whole(said)) if isinstance(said, str) else said
     return text.stylize(Style.from_meta({"@click": action}))
 
 
 def key_sign(key: str) -> str:
     """A key as people write it."""
     return key.replace("ctrl+", "^")
+
+
+def _whole(text: str) -> str:
+    """Not to be broken in the middle."""
+    return text.replace(" ", "\u00a0")
 
 
 def _line(text: str) -> str:

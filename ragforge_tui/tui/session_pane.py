@@ -32,6 +32,7 @@ class SessionPane(VerticalScroll, can_focus=False):
         self._shelf = shelf
         self._peeks: dict[str, ConversationPeek] = {}
         self._chosen: Conversation | None = None
+        self._asking: Conversation | None = None
         self._text = Static(id="session-preview", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -48,14 +49,17 @@ class SessionPane(VerticalScroll, can_focus=False):
             return
         peek = self._peeks.get(chosen.uuid)
         self._draw(chosen, peek)
-        if peek is None or peek.conversation.updated_at < chosen.updated_at:
+        if self._asking != chosen and (peek is None or peek.conversation.updated_at < chosen.updated_at):
+            self._asking = chosen
             self.run_worker(self._fetch(chosen.uuid), name="peek", group="peek", exclusive=True, exit_on_error=False)
 
     async def _fetch(self, uuid: str) -> None:
         await asyncio.sleep(PEEK_SECONDS)
         try:
             peek = await self._desk.peek(uuid)
+            self._asking = None
         except RagforgeError as error:
+            self._asking = None
             self._text.update(Content.styled(error.info.sentence(), "$error"))
             return
         self._peeks[uuid] = peek

@@ -98,9 +98,9 @@ class SessionPicker(ModalScreen[str | None]):
         self._filters = Static(id="session-filters", markup=False)
         self._keys = Static("loading …", id="session-keys", markup=False)
         self._note = Static(id="session-note", markup=False)
-        self._input = Input(placeholder="type to narrow; #tag", compact=True, id="session-query")
+        self._input = Input(placeholder="type to narrow; #tag", compact=True, select_on_focus=False, id="session-query")
         self._edit_label = Static(markup=False)
-        self._edit = Input(compact=True, id="session-line")
+        self._edit = Input(compact=True, select_on_focus=False, id="session-line")
 
     def compose(self) -> ComposeResult:
         """Filters, search, list and preview, a line to edit in, what was done, keys."""
@@ -188,7 +188,7 @@ class SessionPicker(ModalScreen[str | None]):
     # -- what is written around the list
 
     def _show_filters(self) -> None:
-        count = f"{len(self._list.rows)} of {len(self._shelf)}" if self._loaded else ""
+        count = f"{len(self._list.rows)}/{len(self._shelf)}" if self._loaded else ""
         self._put(self._filters, filter_bar(self._narrowed, everywhere=self._everywhere, count=count))
 
     def _show_keys(self) -> None:
@@ -256,11 +256,9 @@ class SessionPicker(ModalScreen[str | None]):
     def action_open(self) -> None:
         """Leave with the one under the cursor; a deleted one is brought back first."""
         chosen = self._chosen
-        if chosen is None:
-            return
-        if chosen.status == "deleted":
+        if chosen is not None and chosen.status == "deleted":
             self._say(f"{_named(chosen)} is deleted; ^d restores it.")
-        else:
+        elif chosen is not None:
             self.dismiss(chosen.uuid)
 
     def action_leave(self) -> None:
@@ -350,9 +348,13 @@ class SessionPicker(ModalScreen[str | None]):
             self._input.focus()
             self._show_keys()
 
-    def _took(self, changed: Conversation, said: str) -> None:
+    def _took(self, changed: Conversation, said: str, *, go_to: bool = False) -> None:
         self._shelf.put([changed])
         self._draw(keep=True)
+        if go_to:
+            self._list.go_to(changed.uuid)
+            self._show_keys()
+            self._pane.show(self._chosen)
         self._say(said)
 
     async def _rename(self, uuid: str, title: str) -> None:
@@ -382,7 +384,7 @@ class SessionPicker(ModalScreen[str | None]):
     async def _restore(self, uuid: str) -> None:
         back = await self._desk.restore(uuid)
         self._deleted = [one for one in self._deleted if one != uuid]
-        self._took(back, f"It is back: {_named(back)}")
+        self._took(back, f"It is back: {_named(back)}", go_to=True)
 
     async def _export(self, uuid: str, target: str) -> None:
         if target:

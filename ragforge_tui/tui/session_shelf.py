@@ -24,6 +24,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 ORDERS: tuple[Order, ...] = get_args(Order)
 ID_LETTERS = 4
 """So many letters at least are taken for the beginning of an id."""
+_HEXADECIMAL = frozenset("0123456789abcdef-")
 _IN_SUMMARY = 2.0
 _IN_ID = 60.0
 
@@ -52,7 +53,9 @@ class Looks(msgspec.Struct, frozen=True):
 
 
 class _Searched(msgspec.Struct, frozen=True):
-    title: str
+    """What is compared with words: `text` is title and tags, where letters may have gaps between them."""
+
+    text: str
     tags: tuple[str, ...]
     uuid: str
     summary: str
@@ -66,6 +69,8 @@ class SessionShelf:
         self._searched: dict[str, _Searched] = {}
         self._rows: dict[str, Choice] = {}
         self._looks: Looks | None = None
+        self._ordered: dict[Order, list[Conversation]] = {}
+        self._matched: tuple[Narrowed, list[Conversation]] | None = None
 
     def __len__(self) -> int:
         return len(self._records)
@@ -87,6 +92,7 @@ class SessionShelf:
         for uuid in [uuid for uuid, record in self._records.items() if fresh.get(uuid) != record]:
             self._forget(uuid)
         self._records = fresh
+        self._news()
         return True
 
     def put(self, records: Iterable[Conversation]) -> bool:
@@ -95,11 +101,17 @@ class SessionShelf:
         for record in news:
             self._forget(record.uuid)
             self._records[record.uuid] = record
+        if news:
+            self._news()
         return bool(news)
 
     def _forget(self, uuid: str) -> None:
         self._searched.pop(uuid, None)
         self._rows.pop(uuid, None)
+
+    def _news(self) -> None:
+        self._ordered.clear()
+        self._matched = None
 
     def tags(self, status: Status) -> list[str]:
         """Tags of the sessions of that status, the most used first."""
@@ -115,10 +127,16 @@ class SessionShelf:
         if self._looks is None or _kept(self._looks) != _kept(looks):
             self._rows.clear()
         self._looks = looks
-        wanted = [r for r in self._of(narrowed.status) if not narrowed.tag or narrowed.tag in r.tags]
-        if words := narrowed.query.casefold().split():
-            return [self._row(record, looks) for record in self._matching(words, wanted, narrowed.order)]
-        return self._tree(wanted, narrowed.order, looks)
+        if narrowed.query.strip():
+            return [self._row(record, looks) for record in self._matching(narrowed)]
+        return self._tree(self._wanted(narrowed), narrowed.order, looks)
+
+    def _wanted(self, narrowed: Narrowed) -> list[Conversation]:
+        """Those that pass the filters, in order."""
+        if (ordered := self._ordered.get(narrowed.order)) is None:
+            ordered = self._ordered[narrowed.order] = sorted(self._records.values(), key=_key(narrowed.order))
+        status, tag = narrowed.status, narrowed.tag
+        return [r for r in ordered if status in ("any", r.status) and (not tag or tag in r.tags)]
 
     def _of(self, status: Status) -> Iterable[Conversation]:
         return (record for record in self._records.values() if status in ("any", record.status))
@@ -131,18 +149,24 @@ class SessionShelf:
 
     # -- search
 
-    def _matching(self, words: list[str], records: Iterable[Conversation], order: Order) -> list[Conversation]:
-        scored = [
-            (score, record) for record in _ordered(records, order) if (score := self._score(words, record)) is not None
-        ]
+    def _matching(self, narrowed: Narrowed) -> list[Conversation]:
+        words = narrowed.query.casefold().split()
+        records = self._wanted(narrowed)
+        if self._matched is not None and _narrower(narrowed, self._matched[0]):
+            # Each letter more can only leave sessions out.
+            known = {record.uuid for record in self._matched[1]}
+            records = [record for record in records if record.uuid in known]
+        scored = [(score, record) for record in records if (score := self._score(words, record)) is not None]
         scored.sort(key=lambda pair: -pair[0])
-        return [record for _, record in scored]
+        found = [record for _, record in scored]
+        self._matched = (narrowed, found)
+        return found
 
     def _score(self, words: list[str], record: Conversation) -> float | None:
         text = self._searched.get(record.uuid)
         if text is None:
             text = _Searched(
-                session_title(record).casefold(),
+                " ".join((session_title(record), *record.tags)).casefold(),
                 tuple(tag.casefold() for tag in record.tags),
                 record.uuid,
                 record.summary.casefold(),
@@ -167,16 +191,16 @@ class SessionShelf:
             else:
                 roots.append(record)
         zone, today = looks.now.tzinfo, looks.now.date()
-        moments = {record.uuid: _moment(record, order, children) for record in roots}
+        families = [(root, _family(root, children)) for root in roots]
+        moments = {root.uuid: _moment(family, order) for root, family in families}
+        if order == "updated":
+            families.sort(key=lambda pair: moments[pair[0].uuid], reverse=True)
         rows: list[Choice] = []
-        for root in sorted(roots, key=_key(order, moments)):
-            heading = ""
-            if order != "title":
-                heading = date_group(moments[root.uuid].astimezone(zone).date(), today)
-            for record, stem in _family(root, children):
+        for root, family in families:
+            heading = date_group(moments[root.uuid].astimezone(zone).date(), today) if order != "title" else ""
+            for record, stem in family:
                 row = self._row(record, looks)
-                lead = f"{stem}{row.lead}"
-                rows.append(msgspec.structs.replace(row, lead=lead, heading=heading))
+                rows.append(msgspec.structs.replace(row, lead=f"{stem}{row.lead}", heading=heading))
         return rows
 
 
@@ -192,15 +216,27 @@ def _score_word(word: str, text: _Searched) -> float | None:
     if len(word) >= ID_LETTERS and text.uuid.startswith(word):
         return _IN_ID
     # Letters with gaps between them are found in any long text; a summary must have the word itself.
-    fields = (text.title, *text.tags)
-    scores = [score for field in fields if (score := fuzzy.score(word, field)) is not None]
-    if word in text.summary:
-        scores.append(_IN_SUMMARY * len(word))
-    return max(scores, default=None)
+    found = fuzzy.score(word, text.text)
+    if found is None and word in text.summary:
+        return _IN_SUMMARY * len(word)
+    return found
+
+
+def _narrower(now: Narrowed, before: Narrowed) -> bool:
+    """Whether all that matches is among what matched before.
+
+    Letters added to a word that may be the beginning of an id make it match otherwise than before.
+    """
+    same = msgspec.structs.replace(now, query=before.query) == before
+    last = before.query.split()[-1:]
+    known = bool(last) and (len(last[0]) >= ID_LETTERS or not _HEXADECIMAL.issuperset(last[0].casefold()))
+    return same and known and now.query.startswith(before.query)
 
 
 def _family(root: Conversation, children: Mapping[str, list[Conversation]]) -> list[tuple[Conversation, str]]:
     """A session and all that branch off it, each after its parent, with the lines that lead to it."""
+    if root.uuid not in children:
+        return [(root, "")]
     found: list[tuple[Conversation, str]] = []
     left = [(root, "", "")]
     while left:
@@ -212,19 +248,18 @@ def _family(root: Conversation, children: Mapping[str, list[Conversation]]) -> l
     return found
 
 
-def _moment(root: Conversation, order: Order, children: Mapping[str, list[Conversation]]) -> datetime:
+def _moment(family: list[tuple[Conversation, str]], order: Order) -> datetime:
     """The moment a family is ordered by: when it began, or when any of it changed last."""
-    if order == "created" or root.uuid not in children:
-        return root.created_at if order == "created" else root.updated_at
-    return max(record.updated_at for record, _ in _family(root, children))
+    if order == "created":
+        return family[0][0].created_at
+    return max(record.updated_at for record, _ in family) if len(family) > 1 else family[0][0].updated_at
 
 
-def _key(order: Order, moments: Mapping[str, datetime]) -> Callable[[Conversation], Any]:
-    if order == "title":
-        return lambda record: (session_title(record).casefold(), record.uuid)
-    return lambda record: (-moments[record.uuid].timestamp(), record.uuid)
-
-
-def _ordered(records: Iterable[Conversation], order: Order) -> list[Conversation]:
-    found = list(records)
-    return sorted(found, key=_key(order, {r.uuid: r.created_at if order == "created" else r.updated_at for r in found}))
+def _key(order: Order) -> Callable[[Conversation], Any]:
+    match order:
+        case "title":
+            return lambda record: (session_title(record).casefold(), record.uuid)
+        case "created":
+            return lambda record: (-record.created_at.timestamp(), record.uuid)
+        case "updated":
+            return lambda record: (-record.updated_at.timestamp(), record.uuid)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.models import (
     Conversation,
@@ -19,9 +21,9 @@ from ragforge_tui.protocol import FollowConversations, PeekConversation, Search,
 
 
 def listed(conversations: dict[str, Conversation], wanted: ConversationFilter) -> list[Conversation]:
-    """Those that pass the filter, newest first."""
+    """Those that pass the filter, newest first; copies, as what comes through a pipe."""
     found = [
-        one
+        msgspec.structs.replace(one)
         for one in conversations.values()
         if wanted.status in ("any", one.status) and wanted.workspace in (None, one.workspace)
     ]

@@ -1,0 +1,134 @@
+"""Search over all sessions: hits as one types, where is searched, opening at the turn."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ragforge_tui.errors import GraphUnavailableError
+from ragforge_tui.protocol import Search
+from ragforge_tui.tui import search_screen
+from ragforge_tui.tui.picker import Picker
+from ragforge_tui.tui.search_screen import HitList, SearchScreen
+from tests.support.fake_engine import FakeEngine, conversation, turn
+from tests.tui.conftest import Chat, ChatRunner
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    """A long session, a short one, one of another folder."""
+    fake = FakeEngine()
+    long = conversation(1, "Zoo")
+    fake.store(long, *[turn(long, n, f"question {n}", "an okapi" if n in (3, 90) else "-") for n in range(1, 101)])
+    for number, title, folder in ((2, "Café", "/w"), (3, "Farm", "/else")):
+        owner = conversation(number, title, workspace=folder)
+        fake.store(owner, turn(owner, 1, "okapi?", "No."))
+    return fake
+
+
+def where(chat: Chat) -> list[tuple[str, int]]:
+    """Titles and turns of the hits."""
+    return [(hit.title, hit.turn_index) for hit in chat.app.screen.query_one(HitList).hits]
+
+
+def said(chat: Chat, line: str = "keys") -> str:
+    return str(chat.app.screen.query_one(f"#search-{line}").render()).replace("\u00a0", " ")
+
+
+async def opened(chat: Chat) -> None:
+    await chat.ready()
+    await chat.press("ctrl+t")
+    await chat.until(lambda: isinstance(chat.app.screen, SearchScreen))
+
+
+async def test_a_hit_is_opened_at_its_turn(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine) as chat:
+        await opened(chat)
+        await chat.press(*"okapi")
+        await chat.until(lambda: where(chat) == [("Zoo", 3), ("Zoo", 90), ("Café", 1)])
+        assert "3 hits in this folder" in said(chat)
+        await chat.press("enter")
+        await chat.until(lambda: chat.app.transcript.turn_in_view == 3)
+        assert chat.app.controller.state.conversation_id == conversation(1).uuid
+        assert chat.app.prompt.has_focus
+
+
+async def test_where_is_searched(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000002") as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation_id)
+        await chat.type("/search okapi")
+        await chat.until(lambda: isinstance(chat.app.screen, SearchScreen) and len(where(chat)) == 3)
+        await chat.press("ctrl+f")
+        await chat.until(lambda: ("Farm", 1) in where(chat))
+        assert "all folders" in said(chat, "title")
+        await chat.press("ctrl+f")
+        await chat.until(lambda: where(chat) == [("Café", 1)])
+        assert "this conversation" in said(chat, "title")
+        await chat.press("ctrl+f", "down", "down", "down", "up", "pagedown")
+        await chat.until(lambda: len(where(chat)) == 3)
+        await chat.press("escape")
+        assert not isinstance(chat.app.screen, SearchScreen)
+        assert chat.app.prompt.has_focus
+
+
+async def test_topics(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine) as chat:
+        await opened(chat)
+        await chat.press("ctrl+g")
+        await chat.until(lambda: isinstance(chat.app.screen, Picker) and chat.app.screen._list.rows)
+        await chat.press("down", "enter")
+        await chat.until(lambda: "topic retries" in said(chat, "title"))
+        assert "add words" in said(chat)
+        await chat.press(*"okapi")
+        await chat.until(lambda: len(where(chat)) == 3)
+        asked = engine.asked(Search)[-1]
+        assert (asked.query, asked.topic, asked.workspace) == ("okapi", "retries", "/w")
+        chat.app.screen.query_one("Input").value = "topic:nonsense okapi"  # type: ignore[attr-defined]  # an Input
+        await chat.until(lambda: "There is no topic 'nonsense'" in said(chat))
+        assert not where(chat)
+
+
+async def test_nothing_found_and_errors(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine) as chat:
+        await opened(chat)
+        await chat.press(*"zebra")
+        await chat.until(lambda: "nothing found in this folder" in said(chat))
+        engine.failures[Search] = GraphUnavailableError("The [graph] is away.")
+        await chat.press("s")
+        await chat.until(lambda: "The [graph] is away." in said(chat))
+        await chat.press("enter")
+        assert isinstance(chat.app.screen, SearchScreen)
+
+
+async def test_only_the_last_words_are_waited_for(
+    run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_screen, "SETTLE_SECONDS", 0.0)
+    answer: Any = engine.request
+    first = asyncio.Event()
+
+    async def slow(request: Any) -> Any:
+        if isinstance(request, Search) and request.query == "o":
+            first.set()
+            await asyncio.Event().wait()
+        return await answer(request)
+
+    monkeypatch.setattr(engine, "request", slow)
+    async with run_chat(engine) as chat:
+        await opened(chat)
+        await chat.press("o")
+        await chat.until(first.is_set)
+        assert "searching" in said(chat)
+        await chat.press(*"kapi")
+        await chat.until(lambda: len(where(chat)) == 3)
+
+
+async def test_a_click_opens(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine) as chat:
+        await opened(chat)
+        await chat.press(*"okapi")
+        await chat.until(lambda: len(where(chat)) == 3)
+        await chat.pilot.click(HitList, offset=(5, 4))
+        await chat.until(lambda: chat.app.transcript.turn_in_view == 90)

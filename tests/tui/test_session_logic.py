@@ -1,0 +1,274 @@
+"""Sessions as a list, without a screen: what is listed in which order, how rows, previews and hits read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ragforge_tui.models import Conversation, ConversationPeek, SearchHit
+from ragforge_tui.tui.choices import Choice, ChoiceList, _labelled
+from ragforge_tui.tui.hits import HIT_LINES, hit_lines, parse_query, snippet, with_topic
+from ragforge_tui.tui.picking import session_row
+from ragforge_tui.tui.session_bars import filter_bar, key_bar
+from ragforge_tui.tui.session_desk import parse_tags
+from ragforge_tui.tui.session_preview import preview
+from ragforge_tui.tui.session_shelf import Looks, Narrowed, SessionShelf
+from tests.support.fake_engine import CLOCK, conversation
+
+LOOKS = Looks(now=CLOCK, glyphs={"Ragnarök": "☾"})
+HOSTILE = "[b]x[/y]\x1b[31m\x1b]0;owned\x07\nnext"
+
+
+def shelf(*records: Conversation) -> SessionShelf:
+    made = SessionShelf()
+    made.replace(records)
+    return made
+
+
+def aged(number: int, title: str, days: float, **more: Any) -> Conversation:
+    return conversation(number, title, updated_at=CLOCK - timedelta(days=days), **more)
+
+
+def labels(rows: list[Choice]) -> list[str]:
+    return [f"{row.lead}{row.label}" for row in rows]
+
+
+class TestShelf:
+    def test_newest_first_in_groups(self) -> None:
+        kept = shelf(aged(1, "Old", 2), aged(2, "New", 0), aged(3, "Older", 40))
+        rows = kept.rows(Narrowed(), LOOKS)
+        assert [(row.heading, row.label) for row in rows] == [
+            ("Today", "New"),
+            ("This week", "Old"),
+            ("September 2026", "Older"),
+        ]
+
+    def test_orders(self) -> None:
+        kept = shelf(
+            aged(1, "banana", 0, created_at=CLOCK - timedelta(days=9)),
+            aged(2, "Apple", 1, created_at=CLOCK - timedelta(days=2)),
+        )
+        assert [row.label for row in kept.rows(Narrowed(order="created"), LOOKS)] == ["Apple", "banana"]
+        rows = kept.rows(Narrowed(order="title"), LOOKS)
+        assert [(row.heading, row.label) for row in rows] == [("", "Apple"), ("", "banana")]
+
+    def test_filters(self) -> None:
+        kept = shelf(
+            aged(1, "A", 0, tags=["work"]),
+            aged(2, "B", 1, status="archived", tags=["work", "db"]),
+            aged(3, "C", 2, status="deleted", deleted_at=CLOCK - timedelta(days=3)),
+        )
+        assert [row.label for row in kept.rows(Narrowed(), LOOKS)] == ["A"]
+        (deleted,) = kept.rows(Narrowed(status="deleted"), LOOKS)
+        assert deleted.badge == "(deleted, kept 4 days)"
+        assert [row.label for row in kept.rows(Narrowed(status="any", tag="work"), LOOKS)] == ["A", "B"]
+        assert kept.tags("any") == ["work", "db"]
+        assert kept.tags("active") == ["work"]
+
+    def test_words_are_found_in_title_tags_id_and_summary(self) -> None:
+        kept = shelf(
+            aged(0xABCD12, "Index allocation", 0, tags=["rust"]),
+            aged(2, "Café menu", 1, summary="They spoke of retries."),
+            aged(3, "Retries double turns", 2),
+        )
+        found = {
+            query: [row.label for row in kept.rows(Narrowed(query=query), LOOKS)]
+            for query in ("retries", "idx", "#ru", "#retries", "00abcd", "café menu", "cfm retries", "zzz", "INDEX")
+        }
+        assert found == {
+            "retries": ["Retries double turns", "Café menu"],
+            "idx": ["Index allocation"],
+            "#ru": ["Index allocation"],
+            "#retries": [],
+            "00abcd": ["Index allocation"],
+            "café menu": ["Café menu"],
+            "cfm retries": ["Café menu"],
+            "zzz": [],
+            "INDEX": ["Index allocation"],
+        }
+
+    def test_letter_by_letter_finds_what_the_whole_word_finds(self) -> None:
+        records = [aged(n, f"Title {n} of many", n / 10, summary="abcdef" * (n % 3)) for n in range(1, 200)]
+        typed = shelf(*records)
+        for text in ("00000a1", "abcdef", "many ttl", "#x", "title 17 "):
+            for end in range(1, len(text) + 1):
+                query = Narrowed(query=text[:end])
+                assert typed.rows(query, LOOKS) == shelf(*records).rows(query, LOOKS), query
+
+    def test_what_is_found_follows_what_changes(self) -> None:
+        kept = shelf(aged(1, "Alpha", 0))
+        assert not kept.rows(Narrowed(query="beta"), LOOKS)
+        assert not kept.put([aged(1, "Alpha", 0)])
+        assert kept.put([aged(1, "Beta", 0), aged(2, "Beta two", 1)])
+        assert [row.label for row in kept.rows(Narrowed(query="beta"), LOOKS)] == ["Beta", "Beta two"]
+        assert not kept.replace([aged(1, "Beta", 0), aged(2, "Beta two", 1)])
+        assert kept.replace([aged(2, "Beta two", 1)])
+        assert [row.label for row in kept.rows(Narrowed(), LOOKS)] == ["Beta two"]
+        assert kept.newest == CLOCK - timedelta(days=1)
+
+    def test_branches_stand_under_their_parent(self) -> None:
+        parent, other = aged(1, "Parent", 3), aged(9, "Other", 1)
+        kept = shelf(
+            parent,
+            other,
+            aged(2, "Second", 2, branch_of=parent.uuid, branch_turn=12),
+            aged(3, "First", 2, branch_of=parent.uuid, branch_turn=4),
+            aged(4, "Below", 0, branch_of=conversation(3).uuid, branch_turn=6),
+            aged(5, "Orphan", 5, branch_of=conversation(77).uuid, branch_turn=1),
+        )
+        rows = kept.rows(Narrowed(), LOOKS)
+        assert labels(rows) == [
+            "☾ Parent",
+            "├ ⎇ from turn 4 · ☾ First",
+            "│ └ ⎇ from turn 6 · ☾ Below",
+            "└ ⎇ from turn 12 · ☾ Second",
+            "☾ Other",
+            "⎇ from turn 1 · ☾ Orphan",
+        ]
+        # A family stands where its newest member belongs.
+        assert [row.heading for row in rows] == ["Today"] * 4 + ["Yesterday", "This week"]
+        assert kept.branches(parent.uuid) == 2
+        found = kept.rows(Narrowed(query="first"), LOOKS)
+        assert labels(found) == ["⎇ from turn 4 · ☾ First"]
+
+    def test_rows_follow_who_looks(self) -> None:
+        kept = shelf(aged(1, "A", 0, private=True), aged(2, "", 0, persona=""))
+        first = kept.rows(Narrowed(), LOOKS)
+        assert (first[0].badge, first[1].lead, first[1].label) == ("(private)", "", "untitled 00000002")
+        (row, _) = kept.rows(Narrowed(), Looks(now=CLOCK, current=conversation(1).uuid))
+        assert (row.badge, row.lead) == ("(open now, private)", "✶ ")
+
+
+def test_a_row_says_how_much_and_when() -> None:
+    def detail(**more: Any) -> str:
+        return session_row(conversation(1, "T", **more), CLOCK).detail
+
+    assert detail(message_count=1) == "1 message · 14:02"
+    assert detail(updated_at=datetime(2025, 1, 2, tzinfo=UTC)) == "0 messages · 2 Jan 2025"
+    assert session_row(conversation(1, "T", branch_of="x", branch_turn=3), CLOCK, narrow=True).lead == "⎇ 3 · ✶ "
+
+
+@pytest.mark.parametrize("space", [8, 20, 40])
+def test_a_title_gives_way_before_its_mark_does(space: int) -> None:
+    row = Choice("k", "A title far longer than the room there is for it", lead="✶ ", badge="(open now)")
+    parts = _labelled(row, row.label, space, False)
+    assert sum(len(text) for text, _ in parts) == space
+    assert ("(open now)" in parts[2][0]) == (space > 20)
+
+
+def test_a_list_keeps_its_cursor_when_rows_change() -> None:
+    rows = [Choice(str(n), str(n)) for n in range(5)]
+    choices = ChoiceList()
+    choices.show(rows)
+    choices.move(3)
+    choices.show(rows[1:], keep=True)
+    assert choices.chosen == rows[3]
+    choices.show(rows[:2], keep=True)
+    assert choices.chosen == rows[1]
+    choices.show(rows)
+    assert choices.chosen == rows[0]
+
+
+def test_tags_as_people_write_them() -> None:
+    assert parse_tags("work, #rust  work,#") == ["work", "rust"]
+
+
+class TestPreview:
+    def test_all_of_it(self) -> None:
+        shown = conversation(
+            2,
+            "Way two",
+            summary="Discussed x; done: y.",
+            tags=["db"],
+            branch_of=conversation(1).uuid,
+            branch_turn=3,
+            model="m",
+        )
+        peek = ConversationPeek(conversation=shown, first="Why?", last="Because.", last_role="assistant")
+        text = preview(shown, peek, CLOCK, glyphs={}, parent=conversation(1, "Way one"), branches=1).plain
+        for part in ("Way two", "Discussed x; done: y.", "#db", "turn 3 of Way one", "1 branch", "✶ Ragnarök · m"):
+            assert part in text
+        assert "first   > Why?" in text
+        assert "last    Because." in text
+
+    def test_nothing_yet(self) -> None:
+        shown = conversation(1, "")
+        assert "…" in preview(shown, None, CLOCK, glyphs={}).plain
+        peek = ConversationPeek(conversation=shown)
+        assert "Nothing was said in it yet." in preview(shown, peek, CLOCK, glyphs={}).plain
+
+    def test_foreign_text_is_text(self) -> None:
+        shown = conversation(1, HOSTILE, summary=HOSTILE, tags=[HOSTILE], persona=HOSTILE, workspace=HOSTILE)
+        peek = ConversationPeek(conversation=shown, first=HOSTILE, last=HOSTILE)
+        text = preview(shown, peek, CLOCK, glyphs={HOSTILE: HOSTILE}).plain
+        assert "\x1b" not in text and "owned" not in text
+        assert "[b]x[/y] next" in text
+
+
+class TestBars:
+    def test_what_can_be_done(self) -> None:
+        def offered(chosen: Conversation | None, **more: Any) -> str:
+            return key_bar(chosen, nothing="none", **{"undo": False, **more}).plain.replace("\u00a0", " ")
+
+        assert offered(None) == "none · esc back"
+        active = offered(conversation(1, private=True), undo=True)
+        assert "^a archive" in active and "^z undo" in active and "^l not private" in active
+        assert "^a unarchive" in offered(conversation(1, status="archived"))
+        deleted = offered(conversation(1, status="deleted"))
+        assert "^d restore" in deleted and "^a" not in deleted and "^z" not in deleted
+
+    def test_filters(self) -> None:
+        narrowed = Narrowed(status="any", tag="db", order="title")
+        text = filter_bar(narrowed, everywhere=True, count="3/7").plain.replace("\u00a0", " ")
+        assert text == "Sessions  ^f all folders  ^s any status  ^g #db  ^o by title  3/7"
+
+
+class TestHits:
+    def hit(self, text: str, word: str, **more: Any) -> SearchHit:
+        at = text.index(word)
+        values: dict[str, Any] = {
+            "conversation_id": conversation(1).uuid,
+            "title": "T",
+            "turn_index": 4,
+            "message_uuid": "m",
+            "role": "user",
+            "snippet": text,
+            "highlights": [(at, at + len(word))],
+            "timestamp": CLOCK,
+            "score": 1.0,
+        }
+        return SearchHit(**(values | more))
+
+    def test_queries(self) -> None:
+        wanted = parse_query('lock topic:"error handling" lease', "all")
+        assert (wanted.words, wanted.topic, wanted.scope) == ("lock lease", "error handling", "all")
+        assert parse_query("topic:retries", "folder").words == ""
+        assert parse_query('topic:"half', "folder").topic == "half"
+        assert parse_query("mytopic:x", "folder").words == "mytopic:x"
+        assert with_topic("topic:a lock", "b c") == 'topic:"b c" lock'
+        assert with_topic("topic:a lock", "") == "lock"
+
+    def test_the_words_are_set_apart_and_in_view(self) -> None:
+        found = self.hit("far " * 60 + "the lock is late", "lock")
+        text = snippet(found, 80)
+        assert text.plain.startswith("…") and text.plain.index("lock") < 80
+        (span,) = [span for span in text.spans if "bold" in str(span.style)]
+        assert text.plain[span.start : span.end] == "lock"
+        assert snippet(self.hit("the lock", "lock"), 80).plain == "the lock"
+
+    def test_lines(self) -> None:
+        found = self.hit("so\tthe lock\nis late " * 20, "lock", title="A long title " * 9)
+        for width in (20, 56, 130):
+            lines = hit_lines(found, CLOCK, width, selected=True, current=found.conversation_id)
+            assert len(lines) == HIT_LINES
+            assert all(line.cell_length <= max(width, 46) for line in lines)
+            assert "turn 4 · 14:02 · open now" in lines[0].plain
+        (head, body, last) = hit_lines(self.hit("lock", "lock", title=HOSTILE), CLOCK, 80, selected=False)
+        assert head.plain == "  [b]x[/y] next · turn 4 · 14:02"
+        assert (body.plain, last.plain) == ("    lock", "")
+
+    def test_foreign_text_is_text(self) -> None:
+        text = snippet(self.hit(HOSTILE, "x"), 80).plain
+        assert "\x1b" not in text and "\n" not in text

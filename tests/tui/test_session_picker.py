@@ -1,0 +1,277 @@
+"""The list of sessions: filters, actions on the one under the cursor, preview, what other terminals do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.widgets import Input
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.protocol import (
+    ArchiveConversation,
+    DeleteConversation,
+    ExportConversation,
+    FollowConversations,
+    ListConversations,
+    PeekConversation,
+    RestoreConversation,
+    UpdateConversation,
+)
+from ragforge_tui.tui import session_picker
+from ragforge_tui.tui.session_picker import SessionPicker
+from tests.support.fake_engine import CLOCK, FakeEngine, conversation, sessions, turn
+from tests.tui.conftest import Chat, ChatRunner
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    """With three sessions of this folder, a branch of one, and one of another folder."""
+    fake = FakeEngine()
+    list(sessions(fake))
+    fake.conversations[conversation(2).uuid].tags = ["db"]
+    parent = conversation(3).uuid
+    day = CLOCK.replace(day=1)
+    fake.store(conversation(4, "Menu, shorter", updated_at=day, branch_of=parent, branch_turn=1), turn_of(4))
+    fake.store(conversation(5, "Elsewhere", workspace="/else", updated_at=day), turn_of(5))
+    return fake
+
+
+def turn_of(number: int) -> Any:
+    return turn(conversation(number), 1, "First words", "Last words")
+
+
+class Picking:
+    """The picker of a running chat."""
+
+    def __init__(self, chat: Chat) -> None:
+        self.chat = chat
+
+    @property
+    def screen(self) -> SessionPicker:
+        assert isinstance(self.chat.app.screen, SessionPicker)
+        return self.chat.app.screen
+
+    @property
+    def titles(self) -> list[str]:
+        return [row.label for row in self.screen._list.rows]
+
+    def said(self, where: str) -> str:
+        """A line of the screen."""
+        return str(self.screen.query_one(f"#session-{where}").render()).replace("\u00a0", " ")
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        await self.chat.until(holds)
+
+    async def lists(self, *titles: str) -> None:
+        await self.chat.until(lambda: self.titles == list(titles), f"{titles}, but {self.titles}")
+
+
+async def opened(chat: Chat) -> Picking:
+    await chat.ready()
+    await chat.press("ctrl+o")
+    await chat.until(lambda: isinstance(chat.app.screen, SessionPicker))
+    picking = Picking(chat)
+    await chat.until(lambda: picking.screen._loaded)
+    return picking
+
+
+ALL = ("Retries double turns", "Index allocation", "Café menu, in French", "Menu, shorter")
+
+
+async def test_filters_and_orders(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    engine.conversations[conversation(1).uuid].status = "archived"
+    async with run_chat(engine) as chat:
+        picking = await opened(chat)
+        await picking.lists(*ALL[1:])
+        assert picking.screen._list.rows[2].lead == "└ ⎇ from turn 1 · ✶ "
+        await chat.press("ctrl+f")
+        await picking.lists("Index allocation", "Café menu, in French", "Menu, shorter", "Elsewhere")
+        assert "all folders" in picking.said("filters")
+        await chat.press("ctrl+g")
+        await picking.lists("Index allocation")
+        assert "#db" in picking.said("filters")
+        await chat.press("ctrl+g", "ctrl+f", "ctrl+o", "ctrl+o")
+        await picking.lists("Café menu, in French", "Menu, shorter", "Index allocation")
+        await chat.press("ctrl+s")
+        await picking.lists("Retries double turns")
+        assert "unarchive" in picking.said("keys")
+        await chat.press("ctrl+s")
+        await picking.lists()
+        assert "nothing fits" in picking.said("keys")
+        await chat.press("ctrl+s")
+        await picking.until(lambda: len(picking.titles) == 4)
+
+
+async def test_rename_and_tag_in_place(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation_id)
+        picking = await opened(chat)
+        assert picking.screen._list.rows[0].badge == "(open now)"
+        await chat.press("ctrl+r")
+        line = picking.screen.query_one("#session-line", Input)
+        assert line.value == "Retries double turns" and line.has_focus
+        await chat.press("space", *"again", "enter")
+        await picking.until(lambda: picking.titles[0] == "Retries double turns again")
+        opened_one = chat.app.controller.state.conversation
+        assert opened_one is not None and opened_one.title == "Retries double turns again"
+        await chat.press("down", "ctrl+t")
+        assert line.value == "db"
+        await chat.press("space", *"ui", "ctrl+s", "enter")
+        await picking.until(lambda: "Tags: db, ui" in picking.said("note"))
+        assert engine.asked(UpdateConversation)[-1].tags == ["db", "ui"]
+        await chat.press("ctrl+r", *"not", "escape")
+        assert picking.titles[1] == "Index allocation"
+        assert not line.has_focus
+        await chat.press("escape")
+        assert not isinstance(chat.app.screen, SessionPicker)
+
+
+async def test_delete_undo_restore(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation_id)
+        picking = await opened(chat)
+        await chat.press("ctrl+d")
+        await picking.lists(*ALL[1:])
+        assert not chat.app.controller.state.conversation_id
+        assert "^z undo" in picking.said("keys") and "^z brings it back" in picking.said("note")
+        await chat.press("ctrl+z")
+        await picking.lists(*ALL)
+        assert "^z undo" not in picking.said("keys")
+        await chat.press("ctrl+d", "ctrl+s", "ctrl+s")
+        await picking.lists(ALL[0])
+        await chat.press("enter")
+        assert "^d restores it" in picking.said("note")
+        await chat.press("ctrl+d")
+        await picking.lists()
+        assert len(engine.asked(RestoreConversation)) == 2
+        await chat.press("ctrl+s", "ctrl+s")
+        await picking.until(lambda: len(picking.titles) == 4)
+        await chat.press("ctrl+d", "escape")
+        await chat.until(lambda: len(engine.asked(DeleteConversation)) == 3)
+        await chat.type("/undo-delete")
+        await chat.until(lambda: len(engine.asked(RestoreConversation)) == 3)
+
+
+async def test_archive_and_private(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine) as chat:
+        picking = await opened(chat)
+        await chat.press("ctrl+l")
+        await picking.until(lambda: picking.screen._list.rows[0].badge == "(private)")
+        await chat.press("ctrl+l")
+        await picking.until(lambda: picking.screen._list.rows[0].badge == "")
+        await chat.press("ctrl+a")
+        await picking.lists(*ALL[1:])
+        await chat.press("ctrl+s", "ctrl+a")
+        await picking.until(lambda: [one.archived for one in engine.asked(ArchiveConversation)] == [True, False])
+
+
+async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path: Path) -> None:
+    async with run_chat(engine) as chat:
+        picking = await opened(chat)
+        line = picking.screen.query_one("#session-line", Input)
+        for name, word in (("a.md", b"# Retries"), ("a.json", b'"format"')):
+            await chat.press("ctrl+e")
+            assert line.value == "conv-00000001.md"
+            line.value = str(tmp_path / name)
+            await chat.press("enter")
+            await picking.until((tmp_path / name).exists)
+            await picking.until(lambda name=name: name in picking.said("note"))
+            assert word in (tmp_path / name).read_bytes()
+        await chat.press("ctrl+e")
+        line.value = str(tmp_path / "a.md")
+        await chat.press("enter")
+        await picking.until(lambda: "exists and was left as it is" in picking.said("note"))
+        assert len(engine.asked(ExportConversation)) == 3
+
+
+async def test_preview(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine) as chat:
+        picking = await opened(chat)
+        await picking.until(lambda: "first   > About Retries double turns" in picking.said("preview"))
+        await chat.press("down", "down", "down")
+        await picking.until(lambda: "turn 1 of Café menu" in picking.said("preview"))
+        await picking.until(lambda: "last    Last words" in picking.said("preview"))
+        await chat.press("tab")
+        assert not picking.screen._pane.display
+        asked = len(engine.asked(PeekConversation))
+        await chat.press("up")
+        await chat.pilot.resize_terminal(120, 40)
+        await chat.press("tab")
+        await picking.until(lambda: "first   > About Café" in picking.said("preview"))
+        assert len(engine.asked(PeekConversation)) == asked + 1
+
+
+@pytest.mark.parametrize(("size", "shown"), [((60, 20), False), ((80, 24), True), ((120, 40), True)])
+async def test_room(run_chat: ChatRunner, engine: FakeEngine, size: tuple[int, int], shown: bool) -> None:
+    async with run_chat(engine, size=size) as chat:
+        picking = await opened(chat)
+        pane, rows = picking.screen._pane, picking.screen._list
+        assert pane.display is shown
+        assert rows.size.height >= 7
+        if shown:
+            beside = pane.region.x > rows.region.x
+            assert beside is (size[0] >= 110)
+
+
+async def test_what_other_terminals_do_appears(
+    run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_picker, "FOLLOW_SECONDS", 0.02)
+    async with run_chat(engine) as chat:
+        picking = await opened(chat)
+        await chat.press("down")
+        drawn: list[object] = []
+        show = picking.screen._list.show
+        monkeypatch.setattr(picking.screen._list, "show", lambda *a, **k: (drawn.append(a), show(*a, **k)))
+        await picking.until(lambda: len(engine.asked(FollowConversations)) > 3)
+        assert not drawn, "nothing changed, nothing is drawn"
+        engine.store(conversation(6, "From there", updated_at=CLOCK.replace(hour=15)), turn_of(6))
+        await picking.lists("From there", *ALL)
+        chosen = picking.screen._list.chosen
+        assert chosen is not None and chosen.label == "Index allocation"
+        engine.failures[FollowConversations] = RagforgeError("The graph is away.")
+        del engine.conversations[conversation(6).uuid]
+        await picking.lists(*ALL)
+
+
+async def test_many_come_in_two_steps(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_picker, "FIRST", 3)
+    engine = FakeEngine()
+    for number in range(1, 9):
+        engine.store(conversation(number, f"Session {number}"), turn_of(number))
+    async with run_chat(engine) as chat:
+        picking = await opened(chat)
+        await picking.until(lambda: len(picking.titles) == 8)
+        assert [one.filter.limit for one in engine.asked(ListConversations)] == [3, session_picker.MOST]
+
+
+async def test_by_mouse(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, size=(120, 40)) as chat:
+        picking = await opened(chat)
+        rows = picking.screen._list
+        await chat.pilot.click(rows, offset=(6, 3))
+        assert rows.chosen is not None and rows.chosen.label == "Index allocation"
+        at = picking.said("filters").index("^s")
+        await chat.pilot.click("#session-filters", offset=(at + 1, 0))
+        await picking.lists()
+        for _ in range(3):
+            await chat.pilot.click("#session-filters", offset=(at + 1, 0))
+        await picking.until(lambda: len(picking.titles) == 4)
+        at = picking.said("keys").index("^l")
+        await chat.pilot.click("#session-keys", offset=(at + 1, 0))
+        await picking.until(lambda: engine.asked(UpdateConversation))
+        await chat.pilot.click(rows, offset=(6, 3))
+        await chat.pilot.click(rows, offset=(6, 3))
+        await chat.until(lambda: not isinstance(chat.app.screen, SessionPicker))
+
+
+async def test_an_error_is_said_in_it(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine) as chat:
+        picking = await opened(chat)
+        engine.failures[ArchiveConversation] = RagforgeError("The [graph] is away.")
+        await chat.press("ctrl+a")
+        await picking.until(lambda: "The [graph] is away." in picking.said("note"))
+        assert picking.titles == list(ALL)
