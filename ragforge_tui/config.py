@@ -99,7 +99,13 @@ class ToolSettings(_Section, frozen=True):
 class TuiSettings(_Section, frozen=True):
     """How the screen looks and feels."""
 
-    theme: Annotated[str, Meta(description="Name of a Textual theme, or 'auto'.")] = "auto"
+    theme: Annotated[
+        str,
+        Meta(
+            description="auto, dark, light, ansi (the terminal's own colours), contrast-dark, contrast-light, mono, "
+            "or the name of a Textual theme."
+        ),
+    ] = "auto"
     show_reasoning: Annotated[bool, Meta(description="Show reasoning unfolded.")] = False
     reduced_motion: Annotated[bool, Meta(description="No spinners and no animation.")] = False
     sidebar: Annotated[

@@ -5,6 +5,7 @@ The screen is handed a function that starts the engine, so that it paints first.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def open_chat(flags: ChatFlags) -> int:
         return USAGE
     loaded = load_settings(flags.shared)
 
+    from ragforge_tui.config_files import user_file
     from ragforge_tui.tui.app import run_chat
     from ragforge_tui.tui.options import ChatOptions
 
@@ -40,5 +42,8 @@ def open_chat(flags: ChatFlags) -> int:
         workspace=loaded.workspace,
         persona=flags.shared.persona or "",
         version=__version__,
+        settings=loaded.settings,
+        origins=loaded.origins,
+        config_file=user_file(flags.shared.config, loaded.paths, os.environ)[0],
     )
     return run_chat(connect, options)

@@ -11,6 +11,7 @@ from ragforge_tui.protocol import (
 )
 from ragforge_tui.tui.choices import Choice
 from ragforge_tui.tui.completion_actions import CompletionActions
+from ragforge_tui.tui.looks_actions import LooksActions
 from ragforge_tui.tui.memory_actions import MemoryActions
 from ragforge_tui.tui.persona_actions import PersonaActions
 from ragforge_tui.tui.picking import model_rows
@@ -32,6 +33,7 @@ class ChatActions(
     WorkActions,
     SidebarActions,
     CompletionActions,
+    LooksActions,
     PromptActions,
     TurnActions,
 ):

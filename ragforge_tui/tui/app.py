@@ -10,7 +10,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import ClassVar
 
@@ -18,13 +18,14 @@ from textual import events
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Static
 
 from ragforge_tui.protocol import Engine
 from ragforge_tui.text import plain_text
-from ragforge_tui.tui import theme
+from ragforge_tui.tui import looks
 from ragforge_tui.tui.actions import ChatActions
 from ragforge_tui.tui.chrome import Header, Queue, StatusLine
 from ragforge_tui.tui.clipboard import copy_sequence
@@ -122,21 +123,11 @@ class ChatApp(App[str]):
         self._draft_timer: Timer | None = None
         self._hint_timer: Timer | None = None
         self._quit_armed = False
-        self._set_up_looks()
+        looks.set_up(self)
 
-    def _set_up_looks(self) -> None:
-        for own in (theme.DARK, theme.LIGHT):
-            self.register_theme(own)
-        name = theme.choose(self.options.tui.theme, os.environ)
-        self.theme = name if name in self.available_themes else theme.DARK.name
-        if self.options.tui.reduced_motion:
-            self.animation_level = "none"
-        keymap = {key: value for key, value in self.options.tui.keymap.items() if self.registry.get(key)}
-        self.set_keymap(keymap)
-        for name, keys in keymap.items():
-            command = self.registry.get(name)
-            if command is not None and not command.key:
-                self.bind(keys, f"command('{command.name}')", description=command.help, show=False)
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Without colours none is sent, not even a grey one."""
+        return looks.filters(self) or super().get_line_filters()
 
     def compose(self) -> ComposeResult:
         """Header, chat, what waits, prompt, status."""
@@ -163,14 +154,15 @@ class ChatApp(App[str]):
         self.sidebar.begin()
         if self.options.resume == "":
             self.actions.pick_session_soon()
+        for problem in looks.problems(self):
+            self.controller.notice(problem, "warning")
         gc.freeze()  # What is loaded by now stays; the collector need not look at it again.
         gc.enable()
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The palette: our commands, then the themes."""
+        """The palette: our commands."""
         for command in self.registry.commands:
             yield SystemCommand(command.usage, command.help, lambda command=command: self._from_palette(command))
-        yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
 
     def _from_palette(self, command: Command) -> None:
         self._run_command(command, "")

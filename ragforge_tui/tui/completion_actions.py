@@ -10,6 +10,7 @@ from ragforge_tui.errors import RagforgeError
 from ragforge_tui.models import ConversationFilter
 from ragforge_tui.protocol import ListConversations, ListFiles, ListModels, ListPersonas, ListTopics
 from ragforge_tui.tui.completion import Suggestion, mention
+from ragforge_tui.tui.theme import NAMES
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.app import ChatApp
@@ -88,4 +89,5 @@ class CompletionActions:
         return [Suggestion(topic.name, topic.name, topic.description) for topic in found]
 
     async def _suggest_themes(self, _: str) -> list[Suggestion]:
-        return [Suggestion(name, name) for name in sorted(self._app.available_themes)]
+        others = sorted(name for name in self._app.available_themes if not name.startswith("ragforge-"))
+        return [Suggestion(name, name, said) for name, said in NAMES.items()] + [Suggestion(one, one) for one in others]

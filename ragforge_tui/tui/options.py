@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.config import TuiSettings
+from ragforge_tui.config import Settings, TuiSettings
 
 
 class ChatOptions(msgspec.Struct, kw_only=True, frozen=True):
@@ -22,6 +22,8 @@ class ChatOptions(msgspec.Struct, kw_only=True, frozen=True):
         state_dir: Folder of prompt history and drafts.
         workspace: The folder the agent works in, absolute.
         persona: Persona of a new conversation; empty: the default one.
+        settings: All settings, for the settings screen; `origins` says what set each of them.
+        config_file: The user's own settings file, where changes are kept; None: nothing is kept.
     """
 
     resume: str | None = None
@@ -31,3 +33,6 @@ class ChatOptions(msgspec.Struct, kw_only=True, frozen=True):
     workspace: str = ""
     persona: str = ""
     version: str = ""
+    settings: Settings = msgspec.field(default_factory=Settings)
+    origins: dict[str, str] = {}
+    config_file: Path | None = None

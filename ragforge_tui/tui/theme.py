@@ -1,6 +1,8 @@
-"""The two themes of the chat, and which one a terminal gets.
+"""The themes of the chat, and which one a terminal gets.
 
-Calm: one blue for the person, one violet for the persona, colour elsewhere only where it says something.
+Calm: one blue for the person, one violet for the persona, colour elsewhere only where it says something. Besides
+those two: the terminal's own sixteen colours, high contrast, and none at all. The variable ``looks`` tells renderers
+that draw for themselves (`transcript/palette.py`) what kind a theme is.
 """
 
 from __future__ import annotations
@@ -49,12 +51,136 @@ LIGHT = Theme(
     variables={"border": "#d0d7de", "input-selection-background": "#0550ae 20%"} | _scrollbars("#d0d7de", "#ffffff"),
 )
 
+CONTRAST_DARK = Theme(
+    name="ragforge-contrast-dark",
+    primary="#8cd2ff",
+    secondary="#e9c6ff",
+    accent="#ffe066",
+    foreground="#ffffff",
+    background="#000000",
+    surface="#000000",
+    panel="#1c1c1c",
+    success="#8dff9a",
+    warning="#ffe066",
+    error="#ff9d96",
+    dark=True,
+    variables={
+        "looks": "contrast",
+        "border": "#ffffff",
+        "text-muted": "#dddddd",
+        "text-disabled": "#dddddd",
+        "input-selection-background": "#ffffff 40%",
+    }
+    | _scrollbars("#ffffff", "#000000"),
+)
 
-def choose(setting: str, env: Mapping[str, str]) -> str:
-    """The theme's name: the setting, else TEXTUAL_THEME, else light or dark as the terminal says (COLORFGBG)."""
-    if setting and setting != "auto":
-        return setting
-    if named := env.get("TEXTUAL_THEME"):
-        return named
-    background = env.get("COLORFGBG", "").rpartition(";")[2]
-    return LIGHT.name if background in {"7", "15"} else DARK.name
+CONTRAST_LIGHT = Theme(
+    name="ragforge-contrast-light",
+    primary="#00348a",
+    secondary="#5b1a9e",
+    accent="#6b4300",
+    foreground="#000000",
+    background="#ffffff",
+    surface="#ffffff",
+    panel="#e4e4e4",
+    success="#00551c",
+    warning="#6b4300",
+    error="#97000b",
+    dark=False,
+    variables={
+        "looks": "contrast",
+        "border": "#000000",
+        "text-muted": "#222222",
+        "text-disabled": "#222222",
+        "input-selection-background": "#000000 25%",
+    }
+    | _scrollbars("#000000", "#ffffff"),
+)
+
+
+def _terminal(name: str, *, dark: bool, looks: str, ink: Mapping[str, str]) -> Theme:
+    """A theme on the terminal's own text and background colours.
+
+    Args:
+        ink: The colours of text that says something; what is missing is written as all text is.
+    """
+    default = "ansi_default"
+    frame = ink.get("frame", default)
+    grounds = ("block-cursor", "block-cursor-blurred", "input-cursor", "input-selection", "screen-selection")
+    variables = {f"{one}-{part}": default for one in grounds for part in ("foreground", "background")}
+    variables |= {f"{one}-text-style": "reverse" for one in grounds[:3]}
+    variables |= {"border": frame, "border-blurred": frame, "text-muted": default, "text-disabled": default}
+    variables |= {"looks": looks, "block-hover-background": default}
+    paper, letters = ("ansi_black", "ansi_white") if dark else ("ansi_white", "ansi_black")
+    variables |= {"ansi-background": paper, "ansi-foreground": letters}
+    return Theme(
+        name=name,
+        ansi=True,
+        dark=dark,
+        primary=ink.get("primary", default),
+        secondary=ink.get("secondary", default),
+        accent=ink.get("accent", default),
+        success=ink.get("success", default),
+        warning=ink.get("accent", default),
+        error=ink.get("error", default),
+        foreground=default,
+        background=default,
+        surface=default,
+        panel=default,
+        boost=default,
+        variables=variables | _scrollbars(frame, default),
+    )
+
+
+ANSI_DARK = _terminal(
+    "ragforge-ansi-dark",
+    dark=True,
+    looks="terminal",
+    ink={
+        "primary": "ansi_bright_blue",
+        "secondary": "ansi_bright_magenta",
+        "accent": "ansi_bright_yellow",
+        "success": "ansi_bright_green",
+        "error": "ansi_bright_red",
+        "frame": "ansi_bright_black",
+    },
+)
+ANSI_LIGHT = _terminal(
+    "ragforge-ansi-light",
+    dark=False,
+    looks="terminal",
+    ink={
+        "primary": "ansi_blue",
+        "secondary": "ansi_magenta",
+        "accent": "ansi_yellow",
+        "success": "ansi_green",
+        "error": "ansi_red",
+        "frame": "ansi_bright_black",
+    },
+)
+MONO = _terminal("ragforge-mono", dark=True, looks="mono", ink={})
+"""For NO_COLOR: bold, dim, underlined and reversed text only."""
+
+OWN = (DARK, LIGHT, CONTRAST_DARK, CONTRAST_LIGHT, ANSI_DARK, ANSI_LIGHT, MONO)
+NAMES = {
+    "auto": "Light or dark, as the terminal says",
+    "dark": "Dark",
+    "light": "Light",
+    "ansi": "The terminal's own sixteen colours",
+    "contrast-dark": "High contrast, dark",
+    "contrast-light": "High contrast, light",
+    "mono": "No colours at all",
+}
+"""What `tui.theme` can be besides the name of a Textual theme, in the order of the picker."""
+
+
+def choose(setting: str, env: Mapping[str, str], *, no_color: bool = False) -> str:
+    """The theme's name: NO_COLOR before the setting, else TEXTUAL_THEME, else as the terminal says (COLORFGBG)."""
+    light = env.get("COLORFGBG", "").rpartition(";")[2] in {"7", "15"}
+    if no_color:
+        return MONO.name
+    if setting in ("", "auto"):
+        return env.get("TEXTUAL_THEME") or (LIGHT.name if light else DARK.name)
+    if setting == "ansi":
+        return ANSI_LIGHT.name if light else ANSI_DARK.name
+    return f"ragforge-{setting}" if setting in NAMES else setting

@@ -51,6 +51,10 @@ class Palette(msgspec.Struct, frozen=True):
         return self.glyph if own is None else Style(color=own.rich_color)
 
 
+_QUIET = {"": (0.42, 0.66), "contrast": (0.12, 0.24)}
+"""How far what matters less is blended into the background, and what matters least."""
+
+
 def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palette:
     """The palette of a theme.
 
@@ -63,6 +67,9 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
     def ink(name: str, fallback: str) -> Color:
         return Color.parse(variables.get(name) or fallback)
 
+    looks = variables.get("looks", "")
+    if looks == "mono":
+        return _mono()
     foreground = ink("foreground", "#e0e0e0" if dark else "#1f1f1f")
     if ansi:
         text = Style(color=foreground.rich_color)
@@ -71,14 +78,18 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
     else:
         background = ink("background", "#121212" if dark else "#e0e0e0")
         text = Style(color=foreground.rich_color)
-        muted = Style(color=foreground.blend(background, 0.42).rich_color)
-        faint = Style(color=foreground.blend(background, 0.66).rich_color)
-        # Themes have no violet of their own; this one is as light as their text colours are.
-        purple = Color.from_hsl(0.75, 0.75, 0.79) if dark else Color.from_hsl(0.75, 0.55, 0.42)
-    blue = Style(color=ink("text-primary", "#57a5e2").rich_color)
-    green = Style(color=ink("text-success", "#4ebf71").rich_color)
-    amber = Style(color=ink("text-warning", "#ffc473").rich_color)
-    red = Style(color=ink("text-error", "#d17e92").rich_color)
+        quiet, quieter = _QUIET.get(looks, _QUIET[""])
+        muted = Style(color=foreground.blend(background, quiet).rich_color)
+        faint = Style(color=foreground.blend(background, quieter).rich_color)
+        # Most themes have no violet of their own; this one is as light as their text colours are.
+        own_violet = Color.from_hsl(0.75, 0.75, 0.79) if dark else Color.from_hsl(0.75, 0.55, 0.42)
+        purple = ink("secondary", "#d2a8ff") if looks == "contrast" else own_violet
+    # The framework's text colours are blends; a theme of high contrast means its own as they are.
+    kind = "" if looks in ("contrast", "terminal") else "text-"
+    blue = Style(color=ink(f"{kind}primary", "#57a5e2").rich_color)
+    green = Style(color=ink(f"{kind}success", "#4ebf71").rich_color)
+    amber = Style(color=ink(f"{kind}warning", "#ffc473").rich_color)
+    red = Style(color=ink(f"{kind}error", "#d17e92").rich_color)
     violet = Style(color=purple.rich_color)
     bold = Style(bold=True)
     return Palette(
@@ -108,4 +119,36 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         comment=muted,
         dark=dark,
         ansi=ansi,
+    )
+
+
+def _mono() -> Palette:
+    """Without colours: who speaks and what failed is said by words and signs, weight by bold, dim and underlined."""
+    plain, bold, dim, under = Style(), Style(bold=True), Style(dim=True), Style(underline=True)
+    return Palette(
+        text=plain,
+        muted=dim,
+        faint=dim,
+        you=bold,
+        persona=bold,
+        glyph=bold,
+        arrow=bold,
+        tool=bold,
+        ok=plain,
+        running=plain,
+        failed=bold,
+        added=bold,
+        removed=dim,
+        hunk=dim,
+        heading=bold,
+        strong_heading=bold + under,
+        code=bold,
+        link=under,
+        cursor=bold,
+        keyword=bold,
+        string=plain,
+        number=plain,
+        name=plain,
+        comment=dim,
+        ansi=True,
     )

@@ -1,0 +1,232 @@
+"""The settings as a person sees and changes them: value, where it comes from, what can be typed.
+
+Pure but for reading the user's own file. `settings_screen.py` shows it. All of it is made from the settings'
+definition: a new setting appears by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import yaml
+from msgspec import inspect
+
+from ragforge_tui.config import Settings
+from ragforge_tui.config_check import checked
+from ragforge_tui.config_keys import SECRET_KEYS, Key, expected, flow_yaml, keys, sections
+from ragforge_tui.config_yaml import parse_yaml
+from ragforge_tui.errors import ConfigError, RagforgeError
+from ragforge_tui.tui import fuzzy
+
+AT_ONCE = frozenset(
+    {"tui.theme", "tui.show_reasoning", "tui.reduced_motion", "tui.plain", "tui.keymap", "tui.sidebar", "tui.bell"}
+)
+"""Settings of the screen that a running chat takes up; all others are read when it starts."""
+
+MOST_SHOWN = 36
+Kind = Literal["switch", "choice", "number", "text", "other"]
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One setting as it stands.
+
+    Attributes:
+        value: What is in effect; for one that needs a start, what will be.
+        own: What the user's file says; `is_own` tells whether it says anything.
+        origin: What set the value, in words.
+        wins: The flag, variable or file that wins over the user's own file, empty when none does.
+        choices: What a choice can be.
+    """
+
+    key: str
+    section: str
+    description: str
+    expected: str
+    kind: Kind
+    default: Any
+    value: Any
+    origin: str
+    wins: str = ""
+    own: Any = None
+    is_own: bool = False
+    choices: tuple[Any, ...] = ()
+    nullable: bool = False
+
+    @property
+    def secret(self) -> bool:
+        """Whether its value is never shown."""
+        return self.key in SECRET_KEYS
+
+    @property
+    def at_once(self) -> bool:
+        """Whether a change is taken up by the chat that runs."""
+        return self.key in AT_ONCE
+
+    @property
+    def shown(self) -> str:
+        """Its value on one line."""
+        return shown(self, self.value)
+
+    @property
+    def typed(self) -> str:
+        """What stands in the line it is edited in: the value of the user's own file, or the one in effect."""
+        value = self.own if self.is_own else self.value
+        if self.secret or value is None:
+            return ""
+        return value if isinstance(value, str) else flow_yaml(value)
+
+
+def shown(setting: Setting, value: Any) -> str:
+    """A value of a setting on one short line."""
+    text = _shown(setting, value)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
+
+
+def _shown(setting: Setting, value: Any) -> str:
+    if setting.secret:
+        return "••••••" if value else "not set"
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if value == "":
+        return "empty"
+    return value if isinstance(value, str) else flow_yaml(value)
+
+
+def read_settings(settings: Settings, origins: Mapping[str, str], file: Path) -> list[Setting]:
+    """Every setting, in the order of the definition.
+
+    Args:
+        settings: As they were when the chat started.
+        origins: Dotted key to what set it then.
+        file: The user's own settings file, which may have changed since, or may not exist.
+
+    Raises:
+        RagforgeError: The file cannot be read.
+    """
+    own = _flat(_read(file))
+    return [_setting(key, settings, origins.get(key.path, ""), own, str(file)) for key in keys().values()]
+
+
+def _setting(key: Key, settings: Settings, origin: str, own: Mapping[str, Any], file: str) -> Setting:
+    wins = origin if origin and origin != file else ""
+    is_own = key.path in own
+    value: Any = settings
+    for name in key.path.split("."):
+        value = getattr(value, name)
+    if not wins:
+        value = own[key.path] if is_own else key.default
+    said = _said(wins) if wins else "your file" if is_own else "default"
+    kind, choices, nullable = _kind(key.type)
+    return Setting(
+        key=key.path,
+        section=key.path.rpartition(".")[0],
+        description=key.description,
+        expected=expected(key.type),
+        kind=kind,
+        default=key.default,
+        value=value,
+        origin=said,
+        wins=said if wins else "",
+        own=own.get(key.path),
+        is_own=is_own,
+        choices=choices,
+        nullable=nullable,
+    )
+
+
+def _said(origin: str) -> str:
+    return "the project's file" if "/" in origin or "\\" in origin else origin
+
+
+def _read(file: Path) -> Any:
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RagforgeError(f"{file} cannot be read: {error}.", kind="config") from error
+    return parse_yaml(file, text)
+
+
+def _flat(data: Any, path: str = "") -> dict[str, Any]:
+    """Values by dotted key; what is no setting is left out: the start complains of it."""
+    if not isinstance(data, dict):
+        return {}
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        key = f"{path}.{name}" if path else str(name)
+        if key in keys():
+            found[key] = value
+        elif key in sections():
+            found |= _flat(value, key)
+    return found
+
+
+def _kind(annotated: Any) -> tuple[Kind, tuple[Any, ...], bool]:
+    info = inspect.type_info(annotated)
+    nullable = False
+    while isinstance(info, inspect.Metadata | inspect.UnionType):
+        if isinstance(info, inspect.Metadata):
+            info = info.type
+        else:
+            nullable = nullable or info.includes_none
+            info = next(member for member in info.types if not isinstance(member, inspect.NoneType))
+    match info:
+        case inspect.BoolType():
+            return "switch", (False, True), nullable
+        case inspect.LiteralType():
+            return "choice", tuple(info.values), nullable
+        case inspect.IntType() | inspect.FloatType():
+            return "number", (), nullable
+        case inspect.StrType():
+            return "text", (), nullable
+        case _:
+            return "other", (), nullable
+
+
+def following(setting: Setting) -> Any:
+    """The next value of a switch or a choice."""
+    now = setting.own if setting.is_own else setting.value
+    choices = setting.choices
+    return choices[(choices.index(now) + 1) % len(choices)] if now in choices else choices[0]
+
+
+def parse(setting: Setting, text: str) -> Any:
+    """What was typed as a value.
+
+    Raises:
+        ConfigError: It is none; says what was expected.
+    """
+    text = text.strip()
+    if setting.kind == "text":
+        value: Any = None if setting.nullable and text in ("", "null") else text
+    elif not text and setting.nullable:
+        value = None
+    else:
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{setting.key}: expected {setting.expected}; this cannot be read.") from error
+    return checked(setting.key, value, "", where=setting.key)
+
+
+def matching(settings: list[Setting], query: str) -> list[Setting]:
+    """The settings that fit a search in name, section or description, the best first."""
+    words = query.casefold().split()
+    if not words:
+        return settings
+    whole = [one for one in settings if all(word in f"{one.key} {one.description}".casefold() for word in words)]
+    named = fuzzy.best(query, whole or settings, lambda setting: setting.key)
+    return [*named, *(one for one in whole if one not in named)]
+
+
+def section_title(path: str) -> str:
+    """A section's heading."""
+    section = sections().get(path)
+    name = path.removeprefix("agent.")
+    return f"{name}: {section.description}" if section and section.description else name

@@ -1,0 +1,192 @@
+"""The settings: what is shown of them, and changing them on the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from textual.widgets import Input
+
+from ragforge_tui.config import Settings
+from ragforge_tui.config_files import load
+from ragforge_tui.errors import ConfigError
+from ragforge_tui.tui.choices import ChoiceList
+from ragforge_tui.tui.setting_rows import Setting, following, matching, parse, read_settings, section_title
+from ragforge_tui.tui.settings_screen import SettingsScreen
+from tests.tui.conftest import Chat, ChatRunner
+
+
+def read(folder: Path, text: str = "", **given: Any) -> dict[str, Setting]:
+    """The settings with this user's file."""
+    file = folder / "config.yaml"
+    file.write_text(text)
+    loaded = load(config_file=str(file), workspace=str(folder), **given)
+    return {one.key: one for one in read_settings(loaded.settings, loaded.origins, file)}
+
+
+def test_where_values_come_from(tmp_path: Path) -> None:
+    (tmp_path / ".ragforge").mkdir()
+    (tmp_path / ".ragforge" / "config.yaml").write_text("tui:\n  theme: nord\n")
+    text = "model: {name: mine, api_key: secret}\ntui: {theme: light, show_reasoning: true}\n"
+    rows = read(tmp_path, text, env={"RAGFORGE_MODEL": "openai/x"}, flags={"graph.uri": "bolt://h"})
+    assert (rows["model.name"].shown, rows["model.name"].wins, rows["model.name"].own) == (
+        "openai/x",
+        "RAGFORGE_MODEL",
+        "mine",
+    )
+    assert (rows["graph.uri"].shown, rows["graph.uri"].origin) == ("bolt://h", "--graph")
+    assert (rows["tui.theme"].shown, rows["tui.theme"].wins) == ("nord", "the project's file")
+    assert (rows["tui.show_reasoning"].shown, rows["tui.show_reasoning"].origin) == ("on", "your file")
+    assert (rows["tui.sidebar"].origin, rows["tui.sidebar"].at_once, rows["model.name"].at_once) == (
+        "default",
+        True,
+        False,
+    )
+    secret = rows["model.api_key"]
+    assert (secret.shown, secret.typed, rows["graph.password"].shown) == ("••••••", "", "not set")
+    assert "secret" not in secret.shown
+
+
+def test_a_file_changed_since_the_start_is_what_counts(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("tui: {theme: light}\nmodel: {retries: 9}\n")
+    rows = {one.key: one for one in read_settings(Settings(), {"tui.theme": str(file)}, file)}
+    assert (rows["tui.theme"].value, rows["model.retries"].value) == ("light", 9)
+    file.unlink()
+    rows = {one.key: one for one in read_settings(Settings(), {"tui.theme": str(file)}, file)}
+    assert (rows["tui.theme"].value, rows["tui.theme"].origin) == ("auto", "default")
+
+
+def test_kinds_and_what_follows(tmp_path: Path) -> None:
+    rows = read(tmp_path, "agent: {memory: {recall: {scope: none}}}\n")
+    assert rows["tui.show_reasoning"].kind == "switch" and following(rows["tui.show_reasoning"]) is True
+    scope = rows["agent.memory.recall.scope"]
+    assert scope.kind == "choice" and set(scope.choices) == {"workspace", "all", "none"}
+    assert following(scope) != "none"
+    assert rows["model.retries"].kind == "number" and rows["model.temperature"].nullable
+    assert rows["tools.ignore"].kind == "other" and rows["tui.theme"].kind == "text"
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("model.retries", " 2 ", 2),
+        ("model.temperature", "0.5", 0.5),
+        ("model.temperature", "1", 1.0),
+        ("model.temperature", "", None),
+        ("model.name", " ollama/qwen3 ", "ollama/qwen3"),
+        ("user.name", "yes", "yes"),
+        ("tools.ignore", '["*.bin", dist]', ["*.bin", "dist"]),
+        ("tools.enabled", "", None),
+        ("tui.keymap", "{retry: f9}", {"retry": "f9"}),
+        ("agent.memory.recall.level_boost", "{1: 1.0}", {1: 1.0}),
+        ("graph.uri", "embedded", ""),
+    ],
+)
+def test_what_is_typed_becomes_a_value(tmp_path: Path, key: str, text: str, value: object) -> None:
+    assert parse(read(tmp_path)[key], text) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "said"),
+    [
+        ("model.retries", "-1", "at least 0"),
+        ("model.retries", "two", "whole number"),
+        ("model.retries", "", "whole number"),
+        ("tools.ignore", "[a", "cannot be read"),
+        ("graph.uri", "http://x", "bolt"),
+        ("model.api_base", "x", "http"),
+    ],
+)
+def test_what_is_no_value_is_said(tmp_path: Path, key: str, text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        parse(read(tmp_path)[key], text)
+
+
+def test_what_stands_in_the_line_reads_back(tmp_path: Path) -> None:
+    text = "tools: {ignore: [a, 'b c']}\nmodel: {retries: 2, temperature: 0.5}\nuser: {name: 'null'}\n"
+    for row in read(tmp_path, text).values():
+        if not row.choices and not row.secret:
+            assert parse(row, row.typed) == row.value
+
+
+def test_search_and_headings(tmp_path: Path) -> None:
+    rows = list(read(tmp_path).values())
+    assert matching(rows, "theme")[0].key == "tui.theme"
+    assert matching(rows, "stalled")[0].key == "model.token_timeout"
+    assert matching(rows, "  ") == rows
+    assert section_title("agent.memory.recall") == "memory.recall: What comes back by itself."
+
+
+# -- the screen
+
+
+async def open_settings(chat: Chat, query: str) -> SettingsScreen:
+    await chat.ready()
+    await chat.type(f"/settings {query}")
+    await chat.until(lambda: isinstance(chat.app.screen, SettingsScreen))
+    screen = chat.app.screen
+    assert isinstance(screen, SettingsScreen)
+    await chat.until(lambda: screen.query_one(ChoiceList).chosen)
+    return screen
+
+
+def own(file: Path) -> Any:
+    return yaml.safe_load(file.read_text())
+
+
+async def test_a_switch_a_text_and_a_reset(run_chat: ChatRunner, tmp_path: Path) -> None:
+    file = tmp_path / "own" / "config.yaml"
+    async with run_chat(config_file=file) as chat:
+        screen = await open_settings(chat, "show_reasoning")
+        await chat.press("enter")
+        await chat.until(lambda: file.exists() and own(file) == {"tui": {"show_reasoning": True}})
+        await chat.until(lambda: chat.app.transcript.document.shown.unfold_reasoning)
+        await chat.press("ctrl+r")
+        await chat.until(lambda: not chat.app.transcript.document.shown.unfold_reasoning)
+        assert own(file) == {"tui": None}
+        await chat.press("escape")
+        assert not screen.query_one("#settings-query", Input).value
+        await chat.press(*"tui.theme", "enter", "ctrl+a", *"light", "delete", "delete", "delete", "delete", "enter")
+        await chat.until(lambda: chat.app.theme == "ragforge-light")
+        assert own(file)["tui"]["theme"] == "light"
+        await chat.press("escape", "escape")
+        await chat.until(lambda: chat.app.screen is not screen)
+        assert chat.app.prompt.has_focus
+
+
+async def test_a_wrong_value_stays_in_the_line(run_chat: ChatRunner, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    async with run_chat(config_file=file) as chat:
+        screen = await open_settings(chat, "retries")
+        await chat.press("enter", "end", "backspace", "-", "1", "enter")
+        note = screen.query_one("#settings-note")
+        await chat.until(lambda: note.display)
+        assert "at least 0" in str(note.render())
+        assert screen.query_one("#settings-value", Input).value == "-1"
+        await chat.press("escape")
+        assert screen.query_one("#settings-query", Input).has_focus and not file.exists()
+
+
+async def test_what_wins_over_the_file_is_said(run_chat: ChatRunner, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    async with run_chat(config_file=file, origins={"model.name": "RAGFORGE_MODEL"}) as chat:
+        screen = await open_settings(chat, "model.name")
+        assert "RAGFORGE_MODEL wins" in str(screen.query_one("#settings-about").render())
+        await chat.press("enter", *"offline", "enter")
+        await chat.until(lambda: file.exists())
+        await chat.until(lambda: "still wins" in str(screen.query_one("#settings-note").render()))
+
+
+async def test_a_secret_is_typed_unseen(run_chat: ChatRunner, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    async with run_chat(config_file=file, size=(60, 20)) as chat:
+        screen = await open_settings(chat, "api_key")
+        await chat.press("enter", *"sk-1", "enter")
+        await chat.until(lambda: file.exists())
+        assert own(file) == {"model": {"api_key": "sk-1"}}
+        await chat.pilot.pause()
+        assert "sk-1" not in chat.app.export_screenshot()
+        assert screen.query_one("#settings-value", Input).value == ""
