@@ -17,6 +17,7 @@ class _Section(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
 
 
 PositiveInt = Annotated[int, Meta(ge=1)]
+Dollars = Annotated[float, Meta(gt=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
@@ -46,6 +47,13 @@ class ModelSettings(_Section, frozen=True):
         PositiveInt,
         Meta(description="Model replies in one turn before a final answer without tools is asked for."),
     ] = 50
+    max_cost: Annotated[
+        Dollars | None, Meta(description="US dollars one turn may cost before it stops and asks; null: no limit.")
+    ] = None
+    max_session_cost: Annotated[
+        Dollars | None,
+        Meta(description="US dollars all answers of one run may cost before a turn stops and asks; null: no limit."),
+    ] = None
     token_timeout: Annotated[
         float, Meta(gt=0, description="Seconds without a token before a request counts as stalled.")
     ] = 60.0
@@ -111,6 +119,13 @@ class TuiSettings(_Section, frozen=True):
     sidebar: Annotated[
         bool, Meta(description="Show trace, memory and files beside the chat where there are 120 columns.")
     ] = True
+    notify: Annotated[
+        Literal["auto", "bell", "off"],
+        Meta(
+            description="Call you when something waits or a long answer is there while the terminal is not focused: "
+            "a desktop notification where the terminal has them, else the bell."
+        ),
+    ] = "auto"
     keymap: Annotated[dict[str, str], Meta(description="Your own keys: command id to key, e.g. {stop: escape}.")] = {}
 
 

@@ -93,6 +93,26 @@ class ApprovalRequested(_TurnEvent):
     always: str = ""
 
 
+CostScope = Literal["turn", "session"]
+
+
+class CostLimitReached(_TurnEvent):
+    """The next request would go beyond a limit on cost: the turn waits, answered and resolved as an approval is.
+
+    ``once`` makes one more request, ``session`` raises the limit while the engine runs, ``no`` stops the turn.
+
+    Attributes:
+        limit: In US dollars, as `spent`.
+        raised: The limit that ``session`` would set.
+    """
+
+    approval_id: str
+    scope: CostScope
+    limit: float
+    spent: float
+    raised: float
+
+
 class ApprovalResolved(_TurnEvent):
     approval_id: str
     decision: ApprovalDecision
@@ -244,6 +264,7 @@ TurnEvent = (
     | ToolCallStarted
     | ToolCallFinished
     | ApprovalRequested
+    | CostLimitReached
     | ApprovalResolved
     | TodosUpdated
     | FilesAccessed

@@ -22,6 +22,7 @@ from ragforge_tui import models
 from ragforge_tui.config import Loaded
 from ragforge_tui.conversation.allowing import AllowedCommands
 from ragforge_tui.conversation.approvals import Approvals
+from ragforge_tui.conversation.budget import SessionBudget
 from ragforge_tui.conversation.conversation import OPENING_TURNS, Conversation
 from ragforge_tui.conversation.graph_link import GraphLink
 from ragforge_tui.conversation.model_link import ModelLink
@@ -77,6 +78,7 @@ class ConversationAgent:
         self._model = ModelLink(loaded.settings.model, self.emit)
         self.allowed = AllowedCommands(loaded.settings.tools.allow_commands, loaded.config_file)
         self.approvals = Approvals(approve_all=approve_all, interactive=interactive, allowed=self.allowed)
+        self.budget = SessionBudget(loaded.settings.model.max_cost, loaded.settings.model.max_session_cost)
         self.trust = Trust(self.workspace, state / "trust.json", self.emit, interactive=interactive)
         self.memory = SharedMemory(loaded, self.store, self.model)
         self.exports = ExportWriter(

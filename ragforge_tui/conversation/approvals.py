@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 
 from ragforge_tui.conversation.allowing import AllowedCommands
-from ragforge_tui.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, Event
+from ragforge_tui.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
 from ragforge_tui.models import ToolCall
 from ragforge_tui.tools import ApprovalNeed, ApprovalPolicy
 from ragforge_tui.tools.approval import ApprovalMode
@@ -49,41 +49,59 @@ class Approvals:
             return True, ""
         if self._closed:
             return False, ""
-        approval_id = uuid.uuid4().hex
         always = self._allowed.offer(need.command)
-        answer: asyncio.Future[tuple[ApprovalDecision, str]] = asyncio.get_running_loop().create_future()
-        self._waiting[approval_id] = answer
-        if not self._interactive:
-            answer.set_result(("no", "Nobody is there to be asked."))
-        emit(
-            ApprovalRequested(
-                conversation_id=conversation_id,
-                turn_index=turn_index,
-                approval_id=approval_id,
-                call=call,
-                kind=need.kind,
-                question=need.question,
-                detail=need.detail,
-                session_scope=need.session_scope,
-                always=always,
-            )
+        question = ApprovalRequested(
+            conversation_id=conversation_id,
+            turn_index=turn_index,
+            approval_id=uuid.uuid4().hex,
+            call=call,
+            kind=need.kind,
+            question=need.question,
+            detail=need.detail,
+            session_scope=need.session_scope,
+            always=always,
         )
-        decision: ApprovalDecision = "no"
-        feedback = ""
-        try:
-            decision, feedback = await answer
-        finally:
-            self._waiting.pop(approval_id, None)
-            emit(
-                ApprovalResolved(
-                    conversation_id=conversation_id, turn_index=turn_index, approval_id=approval_id, decision=decision
-                )
-            )
+        decision, feedback = await self._answered(question, emit)
         if decision == "session":
             self._granted.add(need.session_key)
         if decision == "always" and always:
             emit(await self._allowed.add(always))
         return decision != "no", feedback
+
+    async def ask_cost(self, question: Callable[[str], CostLimitReached], emit: Emit) -> ApprovalDecision:
+        """What the person says to a limit on cost; "no" when nobody is there.
+
+        Args:
+            question: Makes the event for an id.
+        """
+        if self._closed:
+            return "no"
+        decision, _ = await self._answered(question(uuid.uuid4().hex), emit)
+        return decision
+
+    async def _answered(
+        self, question: ApprovalRequested | CostLimitReached, emit: Emit
+    ) -> tuple[ApprovalDecision, str]:
+        answer: asyncio.Future[tuple[ApprovalDecision, str]] = asyncio.get_running_loop().create_future()
+        self._waiting[question.approval_id] = answer
+        if not self._interactive:
+            answer.set_result(("no", "Nobody is there to be asked."))
+        emit(question)
+        decision: ApprovalDecision = "no"
+        feedback = ""
+        try:
+            decision, feedback = await answer
+        finally:
+            self._waiting.pop(question.approval_id, None)
+            emit(
+                ApprovalResolved(
+                    conversation_id=question.conversation_id,
+                    turn_index=question.turn_index,
+                    approval_id=question.approval_id,
+                    decision=decision,
+                )
+            )
+        return decision, feedback
 
     def _effective(self, mode: Mode) -> ApprovalMode:
         if self._approve_all:

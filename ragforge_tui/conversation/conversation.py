@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ragforge_tui import models
+from ragforge_tui.conversation.budget import TurnBudget
 from ragforge_tui.conversation.memory import ConversationMemory
 from ragforge_tui.conversation.own_turns import Doing, OwnTurn, Waiting
 from ragforge_tui.conversation.prompt import system_parts
@@ -409,6 +410,13 @@ class Conversation:
             emit=agent.emit,
             max_iterations=agent.settings.model.max_iterations,
             stop=self._stop,
+            budget=TurnBudget(
+                agent.budget,
+                agent.approvals,
+                agent.emit,
+                conversation_id=self.record.uuid,
+                turn_index=turn.turn_index,
+            ),
         )
 
     def _tools(self, persona: Persona) -> ModeTools:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from ragforge_tui.conversation.budget import CostStopped, TurnBudget
 from ragforge_tui.conversation.prompt import PLANNING
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.reply import Reply
@@ -19,7 +21,7 @@ from ragforge_tui.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.events import Event, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.context import BuiltContext, to_stored
-from ragforge_tui.models import Message, Turn, Usage
+from ragforge_tui.models import Message, Turn, Usage, now
 from ragforge_tui.personas import Persona
 from ragforge_tui.work_requests import Mode
 
@@ -46,6 +48,7 @@ class TurnRunner:
         context: What is sent before the turn's own messages.
         schemas: The tools as they are offered now.
         mode: What the agent may do, as it is now; that it changed is told with the next request.
+        budget: Asks the person before a request that would go beyond what the turn may cost.
         max_iterations: Replies with tools before a final answer without them is asked for.
         stop: Set by whoever wants the turn to end; what came is kept.
     """
@@ -64,7 +67,9 @@ class TurnRunner:
         emit: Callable[[Event], None],
         max_iterations: int,
         stop: asyncio.Event,
+        budget: TurnBudget,
     ) -> None:
+        self._budget = budget
         self.turn = turn
         self._messages = context.render()
         self._stable = len(context.sections[0].items)
@@ -116,6 +121,8 @@ class TurnRunner:
             return TurnCancelled(text=self._text, conversation_id=conversation_id, turn_index=turn_index)
         except Exception as error:
             info = error_info(error)
+            if isinstance(error, CostStopped):
+                await self._mark_failed(info.sentence())
             return TurnFailed(error=info, text=self._text, conversation_id=conversation_id, turn_index=turn_index)
         usage = total_usage(self._usages)
         return TurnCompleted(text=self._text, usage=usage, conversation_id=conversation_id, turn_index=turn_index)
@@ -126,6 +133,25 @@ class TurnRunner:
         if last.role == "assistant" and last.state == "complete" and last.tool_calls:
             last.state = "interrupted"
             await self._recorder.finish_message(last)
+
+    async def _mark_failed(self, sentence: str) -> None:
+        """The turn ended between two replies: said where a resume will look, and by an answer if there is none."""
+        last = self.turn.messages[-1]
+        if last.role == "assistant":
+            last.state, last.error = "failed", sentence
+            await self._recorder.finish_message(last)
+            return
+        message = Message(
+            uuid=uuid.uuid4().hex,
+            conversation_id=self._conversation_id,
+            turn_index=self.turn.turn_index,
+            role="assistant",
+            state="failed",
+            error=sentence,
+            timestamp=now(),
+            persona=self._persona.name,
+        )
+        self.turn.messages.append(await self._recorder.add_message(message))
 
     async def _converse(self) -> None:
         self._messages.append({"role": "user", "content": self.turn.messages[0].content})
@@ -138,6 +164,7 @@ class TurnRunner:
 
     async def _step(self, iteration: int, *, run_tools: bool = True) -> bool:
         """One reply and its calls; whether the model is to be asked again."""
+        await self._budget.before_request()
         reply = Reply(
             conversation_id=self._conversation_id,
             turn_index=self.turn.turn_index,
@@ -171,6 +198,7 @@ class TurnRunner:
         self.turn.messages[-1] = message
         if message.content:
             self._text = message.content
+        self._budget.note(message.usage, message.model)
         if message.usage is not None:
             self._usages.append(message.usage)
 

@@ -15,6 +15,7 @@ from ragforge_tui.errors import EngineGoneError, ErrorInfo, NotFoundError, Ragfo
 from ragforge_tui.events import (
     GraphChanged,
     ModelChanged,
+    TurnCancelled,
     TurnEnd,
     TurnEvent,
     TurnStarted,
@@ -35,6 +36,7 @@ from ragforge_tui.protocol import (
     Unqueue,
 )
 from ragforge_tui.tui import follow
+from ragforge_tui.tui.attention import Attention
 from ragforge_tui.tui.dispatch import dispatch
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.outbox import Outbox, Outgoing
@@ -66,6 +68,7 @@ class ChatController:
         self.options = options
         self.state = ChatState(persona=options.persona)
         self.outbox = Outbox()
+        self.attention = Attention(view, options.tui.notify)
         self.engine: Engine | None = None
         self._connect = connect
         self._send_lock = asyncio.Lock()
@@ -368,6 +371,8 @@ class ChatController:
         """A turn ends; when events of it were missed it is read again."""
         here = event.conversation_id == self.state.conversation_id
         self.show(event)
+        if here and not isinstance(event, TurnCancelled):
+            self.attention.turn_ended(self.state.turn_started)
         self.state.turn_ends(event.conversation_id)
         if here:
             self.state.followed = None

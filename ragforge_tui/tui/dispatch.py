@@ -12,6 +12,7 @@ from ragforge_tui.events import (
     ApprovalRequested,
     ApprovalResolved,
     ConversationChanged,
+    CostLimitReached,
     Event,
     FilesAccessed,
     GraphChanged,
@@ -37,7 +38,7 @@ from ragforge_tui.events import (
     TurnReset,
     TurnStarted,
 )
-from ragforge_tui.tui.questions import ask_approval, ask_trust
+from ragforge_tui.tui.questions import ask_approval, ask_cost, ask_trust
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.controller import ChatController
@@ -59,6 +60,8 @@ def dispatch(chat: ChatController, event: Event) -> None:
             state.stale = state.stale or event.conversation_id == state.conversation_id
         case ApprovalRequested():
             ask_approval(chat, event)
+        case CostLimitReached():
+            ask_cost(chat, event)
         case ApprovalResolved():
             chat.view.questions.withdraw(event.approval_id)
             chat.show(event)

@@ -1,0 +1,109 @@
+"""Limits on cost: the arithmetic, the question, and the turn that stops with what came stored."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ragforge_tui.config import Loaded
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.approvals import Approvals
+from ragforge_tui.conversation.budget import CostStopped, Limit, SessionBudget, TurnBudget
+from ragforge_tui.events import ApprovalDecision, CostLimitReached, Event, Notice, TurnFailed
+from ragforge_tui.models import Usage
+from tests.support.agents import with_model
+from tests.support.openai_server import OpenAIServer
+
+READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
+
+
+def test_a_limit_counts_the_next_request_as_the_last() -> None:
+    limit = Limit(1.0)
+    assert not limit.reached
+    limit.note(0.5)
+    assert not limit.reached, "0.50 more is exactly the limit"
+    limit.note(0.4)
+    assert limit.reached
+    assert limit.raised == 2.0
+    limit.note(3.0)
+    assert limit.raised == 7.0
+    free = Limit(None)
+    free.note(1e9)
+    assert not free.reached
+
+
+class Person:
+    """Approvals with somebody who answers from a list."""
+
+    def __init__(self, *decisions: ApprovalDecision) -> None:
+        self.decisions = list(decisions)
+        self.approvals = Approvals()
+        self.events: list[Event] = []
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
+        if isinstance(event, CostLimitReached):
+            self.approvals.answer(event.approval_id, self.decisions.pop(0))
+
+    def turn(self, budget: SessionBudget) -> TurnBudget:
+        return TurnBudget(budget, self.approvals, self.emit, conversation_id="x", turn_index=1)
+
+
+def paid(dollars: float) -> Usage:
+    return Usage(input_tokens=10, cost_usd=dollars)
+
+
+async def test_once_more_then_raised_then_stopped() -> None:
+    person, budget = Person("once", "session", "no"), SessionBudget(1.0, None)
+    turn = person.turn(budget)
+    await turn.before_request()
+    turn.note(paid(0.6), "m")
+    await turn.before_request()
+    turn.note(paid(0.3), "m")
+    await turn.before_request()
+    assert len(person.decisions) == 1
+    turn.note(paid(0.3), "m")
+    await turn.before_request()
+    assert budget.turn_limit == 2.0
+    assert person.turn(budget)._turn.dollars == 2.0
+    turn.note(paid(0.9), "m")
+    with pytest.raises(CostStopped, match=r"model\.max_cost"):
+        await turn.before_request()
+
+
+async def test_the_session_goes_over_all_turns() -> None:
+    person, budget = Person("no"), SessionBudget(None, 1.0)
+    first = person.turn(budget)
+    first.note(paid(0.6), "m")
+    with pytest.raises(CostStopped, match=r"model\.max_session_cost"):
+        await person.turn(budget).before_request()
+
+
+async def test_an_unknown_price_is_said_once() -> None:
+    person = Person()
+    turn = person.turn(SessionBudget(1.0, None))
+    turn.note(Usage(input_tokens=5), "m")
+    turn.note(Usage(input_tokens=5), "m")
+    turn.note(None, "m")
+    assert [type(event) for event in person.events] == [Notice]
+    unlimited = person.turn(SessionBudget(None, None))
+    unlimited.note(Usage(input_tokens=5), "m")
+    assert len(person.events) == 1
+
+
+async def test_a_turn_stops_with_what_came_stored(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "I look.", "tool_calls": [READ]}, {"text": "never sent"}])
+    loaded = with_model(loaded, name="openai/gpt-4o", max_cost=1e-9)
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        seen = [event async for event in conversation.stream("look")]
+        end = seen[-1]
+        assert isinstance(end, TurnFailed) and end.error.kind == "max_cost"
+        assert "model.max_cost" in end.error.sentence()
+        asked = [event for event in seen if isinstance(event, CostLimitReached)]
+        assert [event.scope for event in asked] == ["turn"]
+        assert msgspec.json.decode(msgspec.json.encode(asked[0]), type=Event) == asked[0]
+        (turn,) = await conversation.get_history()
+        assert (turn.messages[1].content, turn.messages[1].state) == ("I look.", "failed")
+        assert turn.messages[1].tool_calls[0].success
+    assert len(server.chats()) == 1
