@@ -86,7 +86,7 @@ class FilesPane(Pane):
     def __init__(self) -> None:
         super().__init__()
         self.files = TouchedFiles()
-        self._rows = FileRows(self.files, empty="loading …")
+        self.rows = FileRows(self.files, empty="loading …")
         self._stale = True
         parts = [part for key, word in KEYS for part in ((f"{key} ", "$primary"), (f"{word} · ", "dim"))]
         parts[-1] = (KEYS[-1][1], "dim")
@@ -94,7 +94,7 @@ class FilesPane(Pane):
 
     def compose(self) -> ComposeResult:
         """Rows, and what can be done with one."""
-        yield self._rows
+        yield self.rows
         yield self._keys
 
     # -- what the sidebar says
@@ -107,7 +107,7 @@ class FilesPane(Pane):
 
     def conversation_changed(self) -> None:
         """Forget what was listed."""
-        self.files = self._rows.files = TouchedFiles()
+        self.files = self.rows.files = TouchedFiles()
         self._stale = True
         self._show()
 
@@ -128,7 +128,7 @@ class FilesPane(Pane):
         count = len(self.files)
         self.note = str(count) if count else ""
         asking = self._stale and bool(self.chat.controller.state.conversation_id)
-        self._rows.show(self.files.lines(), empty="loading …" if asking else "no file was touched yet")
+        self.rows.show(self.files.lines(), empty="loading …" if asking else "no file was touched yet")
 
     async def _fetch(self) -> None:
         files, controller = self.files, self.chat.controller
@@ -147,13 +147,13 @@ class FilesPane(Pane):
         except RagforgeError as error:
             # Nobody asked for it: said where the files would be, and only when there are none.
             log.info("files not fetched: %s", error)
-            self._rows.show(self.files.lines(), empty=plain_text(error.info.what))
+            self.rows.show(self.files.lines(), empty=plain_text(error.info.what))
 
     # -- one file
 
     def action_insert(self) -> None:
         """Name the chosen file in the prompt."""
-        if path := self._rows.chosen:
+        if path := self.rows.chosen:
             self._insert(path)
 
     def _insert(self, path: str) -> None:
@@ -167,7 +167,7 @@ class FilesPane(Pane):
 
     def action_show_turn(self) -> None:
         """Bring the turn that touched the chosen file last into view in the chat."""
-        if (file := self.files.file(self._rows.chosen)) is not None:
+        if (file := self.files.file(self.rows.chosen)) is not None:
             self.chat.sidebar.show_turn(file.turn_index)
 
     def on_rows_opened(self, event: Rows.Opened) -> None:

@@ -76,6 +76,7 @@ class Rows(ScrollView, Generic[L], can_focus=True):
         self._empty = empty
         self._palette: Palette | None = None
         self._asked = False
+        self._at_end = True
 
     # -- what a subclass says
 
@@ -98,9 +99,8 @@ class Rows(ScrollView, Generic[L], can_focus=True):
         """Show these lines; what is read stays where it is, and the end stays in view if it was."""
         if empty is not None:
             self._empty = empty
-        height = self.scrollable_content_region.height
         top = round(self.scroll_y)
-        at_end = top >= len(self._lines) - height
+        at_end = self._at_end
         held = self._key_below(top)
         offset = self._places[held] - top if held else 0
         on_last = not self.chosen or self._places[self._cursor] >= max(self._places.values())
@@ -152,7 +152,10 @@ class Rows(ScrollView, Generic[L], can_focus=True):
     def on_resize(self) -> None:
         """The cursor stays in view."""
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._lines))
-        self._reveal()
+        if self._follow and self._at_end:
+            self._go_to(len(self._lines))
+        else:
+            self._reveal()
 
     def on_focus(self) -> None:
         """The cursor is marked."""
@@ -183,10 +186,13 @@ class Rows(ScrollView, Generic[L], can_focus=True):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Draw what came into view."""
         super().watch_scroll_y(old_value, new_value)
+        if height := self.scrollable_content_region.height:
+            self._at_end = new_value >= len(self._lines) - height
         self._look_up()
 
     def _look_up(self) -> None:
-        if not self._asked and self.is_mounted and self.scroll_y <= self.scrollable_content_region.height:
+        height = self.scrollable_content_region.height
+        if not self._asked and height and self.scroll_y <= height:
             self._asked = True
             self.post_message(self.TopSeen())
 

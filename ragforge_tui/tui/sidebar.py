@@ -6,7 +6,7 @@ twice; panes are imported and mounted when it is first shown. What is where is k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,12 +18,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
 from textual.css.query import NoMatches
-from textual.reactive import reactive
 from textual.widget import Widget
 
 from ragforge_tui.events import Event, ReasoningDelta, TextDelta
-from ragforge_tui.text import plain_text
 from ragforge_tui.tui import layout
+from ragforge_tui.tui.panes import Pane as Pane
+from ragforge_tui.tui.panes import PaneTitle as PaneTitle
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.app import ChatApp
@@ -35,71 +35,6 @@ PANES = {
     "files": "ragforge_tui.tui.files_pane:FilesPane",
 }
 """Every pane by its name, in their order: where its class is."""
-
-
-class Pane(Widget):
-    """One part of the sidebar.
-
-    A pane fetches what it shows when it is `opened`, forgets it when the conversation changes (it is opened again if
-    it can be seen), and keeps itself up to date with events.
-    """
-
-    name_: ClassVar[str]
-    label: ClassVar[str]
-    DEFAULT_CSS = "Pane { height: 1fr; width: 1fr; }"
-    ALLOW_SELECT = False
-
-    note: reactive[str] = reactive("")
-    """Said behind the label in the pane's title."""
-
-    @property
-    def chat(self) -> ChatApp:
-        """The app."""
-        return cast("ChatApp", self.app)
-
-    def opened(self) -> None:
-        """It became visible: fetch what is needed."""
-
-    def conversation_changed(self) -> None:
-        """Another conversation is open, or none."""
-
-    def event(self, event: Event) -> None:
-        """The engine said something of the open conversation, deltas excepted. Must be cheap."""
-
-    def take_focus(self) -> None:
-        """Focus what the keyboard is for."""
-        target = next((child for child in self.query("*") if child.can_focus and child.display), None)
-        (target or self).focus()
-
-
-class PaneTitle(Widget):
-    """The line above a pane; a click folds or opens it."""
-
-    ALLOW_SELECT = False
-
-    def __init__(self, pane: Pane, clicked: Callable[[Pane], None]) -> None:
-        super().__init__(classes="pane-title")
-        self._pane = pane
-        self._clicked = clicked
-
-    def on_mount(self) -> None:
-        """Say what the pane says."""
-        self.watch(self._pane, "note", self._redraw, init=False)
-        self.watch(self._pane, "display", self._redraw, init=False)
-
-    def _redraw(self) -> None:
-        self.refresh()
-
-    def render(self) -> Content:
-        """Label and note."""
-        arrow = "▾" if self._pane.display else "▸"
-        note = " ".join(plain_text(self._pane.note).split())
-        style = "$primary bold" if self._pane.has_focus_within else "bold"
-        return Content.assemble((f"{arrow} ", "dim"), (self._pane.label.upper(), style), (f"  {note}", "dim"))
-
-    def on_click(self) -> None:
-        """Fold or open the pane."""
-        self._clicked(self._pane)
 
 
 class Divider(Widget):
@@ -137,7 +72,7 @@ class Divider(Widget):
             self._sidebar.keep()
 
 
-class Sidebar(Container):
+class Sidebar(Horizontal):
     """All panes, one above the other.
 
     Args:
@@ -160,15 +95,15 @@ class Sidebar(Container):
         self.layout_kept = layout.load(state_dir)
         self._open = wanted and self.layout_kept.open
         self._over = False
+        self._begun = False
         self._mounted = False
         self._stack = Vertical(id="sidebar-panes")
         self._visible: set[str] = set()
 
     def compose(self) -> ComposeResult:
         """The divider and room for the panes."""
-        with Horizontal():
-            yield Divider(self)
-            yield self._stack
+        yield Divider(self)
+        yield self._stack
 
     # -- what the app and the commands ask for
 
@@ -187,11 +122,12 @@ class Sidebar(Container):
                 self._appear(False)
         self._appear(self.display if over else self._open)
         self.styles.width = self.layout_kept.columns(columns)
-        if self.display and self._mounted:
-            self.call_after_refresh(self._arrange)
+        if self.display and self._begun:
+            self.call_after_refresh(self._mount_panes)
 
     def begin(self) -> None:
         """The first paint is over: show the panes, if it is open."""
+        self._begun = True
         if self.display:
             self._mount_panes()
 
@@ -202,7 +138,10 @@ class Sidebar(Container):
         if not self.layout_kept.share(pane):
             self.layout_kept.fold(pane)
         self._mount_panes()
+        again = pane in self._visible
         self._arrange()
+        if again and (shown := self.pane(pane)) is not None:
+            shown.opened()
         self.keep()
         self.call_after_refresh(self._focus, pane)
 

@@ -187,7 +187,7 @@ class TracePane(Pane):
         super().__init__()
         self.trace = Trace()
         self._filter = Filter()
-        self._rows = TraceRows(empty="loading …", follow=True)
+        self.rows = TraceRows(empty="loading …", follow=True)
         self._bar = FilterBar(self.action_switch)
         self._text = TextFilter()
         self._fetching = False
@@ -195,7 +195,7 @@ class TracePane(Pane):
 
     def compose(self) -> ComposeResult:
         """Rows above, filters below."""
-        yield self._rows
+        yield self.rows
         yield self._text
         yield self._bar
 
@@ -223,8 +223,8 @@ class TracePane(Pane):
         """Coming from a call in the chat, go to its row."""
         block = self.chat.transcript.cursor_block
         if self.chat.transcript.has_focus and isinstance(block, ToolBlock):
-            self._rows.choose(block.call.uuid)
-        self._rows.focus()
+            self.rows.choose(block.call.uuid)
+        self.rows.focus()
 
     # -- rows
 
@@ -238,7 +238,7 @@ class TracePane(Pane):
         self.note = f"{len(rows)} of {every}" if self._filter else f"this turn {here} · all {every}" if known else ""
         if not empty:
             empty = "loading …" if self._fetching else "no such call" if self._filter else "no tool was called yet"
-        self._rows.show(lines_of(rows), empty=empty)
+        self.rows.show(lines_of(rows), empty=empty)
         self._bar.say(self._filter)
 
     def _fetch(self) -> None:
@@ -284,7 +284,7 @@ class TracePane(Pane):
             case "turn":
                 wanted = msgspec.structs.replace(wanted, turn=not wanted.turn)
             case "tool":
-                row = self.trace.row(self._rows.chosen)
+                row = self.trace.row(self.rows.chosen)
                 tool = "" if wanted.tool or row is None else row.name
                 wanted = msgspec.structs.replace(wanted, tool=tool)
             case "text":
@@ -309,13 +309,13 @@ class TracePane(Pane):
     def text_done(self) -> None:
         """Back from the words to the rows."""
         self._text.display = bool(self._text.value.strip())
-        self._rows.focus()
+        self.rows.focus()
 
     # -- one call
 
     def action_show_turn(self) -> None:
         """Bring the turn of the chosen call into view in the chat."""
-        row = self.trace.row(self._rows.chosen)
+        row = self.trace.row(self.rows.chosen)
         if row is not None:
             self.chat.sidebar.show_turn(row.turn)
 

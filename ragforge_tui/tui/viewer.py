@@ -233,7 +233,7 @@ class DetailScreen(ModalScreen[str | None]):
         self._actions = actions
         self._title = Static(plain_text(title), id="detail-title", markup=False)
         self._viewer = Viewer()
-        self._sections: list[Section] = []
+        self.sections: list[Section] = []
         self._keys = Static("loading …", id="detail-keys", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -252,9 +252,9 @@ class DetailScreen(ModalScreen[str | None]):
 
     async def _fill(self) -> None:
         try:
-            title, self._sections = await self._load()
+            title, self.sections = await self._load()
             palette = self._viewer.palette
-            blocks = await asyncio.to_thread(_prepared, self._sections, palette)
+            blocks = await asyncio.to_thread(_prepared, self.sections, palette)
         except RagforgeError as error:
             self._keys.update(Content.styled(error.info.sentence(), "$error"))
             return
@@ -262,7 +262,7 @@ class DetailScreen(ModalScreen[str | None]):
         self._viewer.view(blocks)
         wanted = [f"{key} {words}" for key, (_, words) in self._actions.items()]
         self._keys.update(
-            " · ".join(["esc back", *wanted, "y copy", *(["s section"] if len(self._sections) > 1 else [])])
+            " · ".join(["esc back", *wanted, "y copy", *(["s section"] if len(self.sections) > 1 else [])])
         )
 
     def action_leave_with(self, action: str) -> None:
@@ -271,9 +271,9 @@ class DetailScreen(ModalScreen[str | None]):
 
     def action_copy(self) -> None:
         """Copy the last section: the result, the file."""
-        if self._sections:
-            self.app.copy_to_clipboard(self._sections[-1].text)
-            self._keys.update(f"{self._sections[-1].title} sent to the clipboard")
+        if self.sections:
+            self.app.copy_to_clipboard(self.sections[-1].text)
+            self._keys.update(f"{self.sections[-1].title} sent to the clipboard")
 
     def action_section(self, step: int) -> None:
         """To the next heading, from the last to the first."""

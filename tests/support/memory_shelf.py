@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.models import (
     AccessedFile,
@@ -53,6 +55,7 @@ class MemoryShelf:
 
     def __init__(self, conversations: dict[str, Conversation]) -> None:
         self._conversations = conversations
+        self.files: list[AccessedFile] | None = None
 
     def answer(self, request: MemoryRequest) -> Any:
         """As the engine would."""
@@ -62,7 +65,8 @@ class MemoryShelf:
                     raise NotFoundError(f"The conversation {uuid[:8]} has no turn {turn}.")
                 return _context(uuid, turn or 7)
             case FetchMemory(conversation_id=uuid):
-                return _memory(uuid)
+                view = _memory(uuid)
+                return view if self.files is None else msgspec.structs.replace(view, files=self.files)
             case SummarizeConversation(conversation_id=uuid):
                 found = self._conversations[uuid]
                 found.summary = "Discussed why retries doubled turns; done: one retry; found: the lock was missing."

@@ -1,0 +1,65 @@
+"""How the sidebar was arranged: what a file may say, what fits, what is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragforge_tui.tui import layout
+from ragforge_tui.tui.layout import Layout
+
+PANES = ["trace", "memory", "files"]
+
+
+def test_what_is_kept_comes_back(tmp_path: Path) -> None:
+    kept = Layout(open=False, width=60, active="files", zoomed=True, shares={"trace": 7, "memory": 0})
+    layout.save(tmp_path / "new", kept)
+    assert layout.load(tmp_path / "new") == kept
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [layout.FILE_NAME], "nothing is left beside it"
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"width": -4}', '{"shares": {"trace": 99}}', "\x00"])
+def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, damage: str) -> None:
+    (tmp_path / layout.FILE_NAME).write_text(damage)
+    assert layout.load(tmp_path) == Layout()
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    layout.save(tmp_path / "file", Layout())
+
+
+@pytest.mark.parametrize(
+    ("kept", "screen", "columns"),
+    [
+        (46, 120, 46),
+        (46, 200, 46),
+        (110, 120, 64),
+        (5, 120, 24),
+        (46, 80, 64),
+        (70, 80, 70),
+        (100, 80, 78),
+        (46, 60, 58),
+    ],
+)
+def test_columns(kept: int, screen: int, columns: int) -> None:
+    assert Layout(width=kept).columns(screen) == columns
+
+
+def test_in_little_height_one_pane_is_open() -> None:
+    assert Layout(active="memory").opened(PANES, 20) == ["memory"]
+    assert Layout(active="gone").opened(PANES, 20) == ["trace"]
+    assert Layout(zoomed=True, active="files").opened(PANES, 50) == ["files"]
+    assert Layout(shares={"memory": 0}).opened(PANES, 35) == ["trace", "files"]
+
+
+def test_a_pane_that_shrinks_to_nothing_is_folded_and_comes_back() -> None:
+    kept = Layout()
+    for _ in range(20):
+        kept.grow("trace", -1)
+    assert kept.share("trace") == 0
+    kept.fold("trace")
+    assert kept.share("trace") == layout.USUAL_SHARE
+    kept.grow("trace", 50)
+    assert kept.share("trace") == layout.LARGEST_SHARE

@@ -1,0 +1,315 @@
+"""The key paths of the sidebar: what shows, folds and moves it, the calls, the files; keyboard and mouse."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from textual.widgets import Input
+
+from ragforge_tui.call_requests import FetchCall, ListCalls
+from ragforge_tui.config import TuiSettings
+from ragforge_tui.errors import GraphUnavailableError
+from ragforge_tui.events import ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
+from ragforge_tui.protocol import FetchMemory
+from ragforge_tui.tui import layout
+from ragforge_tui.tui.files_pane import FilesPane
+from ragforge_tui.tui.sidebar import Divider, PaneTitle
+from ragforge_tui.tui.trace_pane import FilterBar, TracePane
+from ragforge_tui.tui.transcript.tool_block import ToolBlock
+from ragforge_tui.tui.viewer import DetailScreen
+from tests.support.calls_scene import calls_engine, calls_of
+from tests.support.fake_engine import FakeEngine, conversation, message
+from tests.tui.conftest import Chat, ChatRunner
+
+WIDE, NARROW = (140, 40), (80, 24)
+SHOWN = TuiSettings(reduced_motion=True)
+OWNER = conversation(1).uuid
+
+
+def trace_of(chat: Chat) -> TracePane:
+    return cast(TracePane, chat.app.sidebar.pane("trace"))
+
+
+def files_of(chat: Chat) -> FilesPane:
+    return cast(FilesPane, chat.app.sidebar.pane("files"))
+
+
+async def traced(chat: Chat) -> TracePane:
+    """The trace with its calls, in use."""
+    await chat.until(lambda: chat.app.controller.state.conversation)
+    await chat.press("f4")
+    await chat.until(lambda: trace_of(chat) and trace_of(chat).trace.rows and trace_of(chat).has_focus_within)
+    return trace_of(chat)
+
+
+async def filed(chat: Chat) -> FilesPane:
+    """The files with what the memory knows, in use."""
+    await chat.until(lambda: chat.app.controller.state.conversation)
+    await chat.press("f5")
+    await chat.until(lambda: files_of(chat) and len(files_of(chat).files) and files_of(chat).has_focus_within)
+    return files_of(chat)
+
+
+async def opened(chat: Chat) -> list[str]:
+    """The titles of what Enter shows."""
+    await chat.press("enter")
+    await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
+    return [section.title for section in cast(DetailScreen, chat.app.screen).sections]
+
+
+# -- where it stands
+
+
+async def test_beside_the_chat_where_there_is_room(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        await chat.until(lambda: trace_of(chat) and trace_of(chat).trace.rows, "the calls are listed unasked")
+        sidebar, transcript = chat.app.sidebar, chat.app.transcript
+        assert sidebar.region.x == transcript.region.right
+        assert sidebar.region.right == WIDE[0]
+        assert chat.app.prompt.has_focus
+        await chat.press("f8")
+        await chat.until(lambda: not sidebar.display)
+        assert transcript.region.width > WIDE[0] - 5
+        assert not layout.load(chat.app.options.state_dir).open
+
+
+async def test_not_shown_where_it_is_not_wanted(run_chat: ChatRunner) -> None:
+    engine = calls_engine()
+    async with run_chat(engine, size=WIDE, continue_last=True) as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        assert not chat.app.sidebar.display
+        assert not engine.asked(ListCalls)
+        await traced(chat)
+        assert chat.app.sidebar.display
+
+
+async def test_over_the_chat_where_it_is_narrow(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=NARROW, tui=SHOWN, continue_last=True) as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        before = chat.app.transcript.region
+        assert not chat.app.sidebar.display
+        await traced(chat)
+        assert chat.app.transcript.region == before, "the chat is not wrapped anew"
+        await chat.press("escape")
+        assert not chat.app.sidebar.display
+        assert chat.app.prompt.has_focus
+        await chat.press("f4", "f4")
+        assert not chat.app.sidebar.display, "the key that shows it puts it away"
+
+
+@pytest.mark.parametrize("size", [(60, 20), NARROW, (120, 40), (160, 50)])
+async def test_at_every_size_each_pane_can_be_used(run_chat: ChatRunner, size: tuple[int, int]) -> None:
+    async with run_chat(calls_engine(), size=size, tui=SHOWN, continue_last=True) as chat:
+        for show in (traced, filed):
+            pane = await show(chat)
+            await chat.pilot.pause()
+            assert pane.region.height >= 4
+            assert pane.region.right <= size[0]
+
+
+async def test_another_width_of_the_terminal(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=NARROW, tui=SHOWN, continue_last=True) as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.pilot.resize_terminal(*WIDE)
+        await chat.until(lambda: trace_of(chat) and trace_of(chat).trace.rows)
+        await chat.pilot.resize_terminal(*NARROW)
+        await chat.until(lambda: not chat.app.sidebar.display)
+        assert not chat.app.sidebar.overlaid
+
+
+async def test_keys_for_width_and_heights_and_what_is_kept(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        pane = await traced(chat)
+        await chat.pilot.pause()
+        width, height = chat.app.sidebar.region.width, pane.region.height
+        await chat.press("less_than_sign", "ctrl+left", "plus")
+        await chat.pilot.pause()
+        assert chat.app.sidebar.region.width == width + 4
+        assert pane.region.height > height
+        await chat.press("z")
+        await chat.pilot.pause()
+        assert not files_of(chat).display
+    async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        await chat.until(lambda: trace_of(chat) and trace_of(chat).trace.rows)
+        assert chat.app.sidebar.region.width == width + 4
+        assert not files_of(chat).display
+
+
+async def test_the_mouse_moves_the_divider_and_folds_panes(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        await traced(chat)
+        x = chat.app.sidebar.region.x
+        await chat.pilot.mouse_down(Divider, offset=(0, 5))
+        await chat.pilot.hover(chat.app.transcript, offset=(x - 10, 5))
+        await chat.pilot.mouse_up(chat.app.transcript, offset=(x - 10, 5))
+        await chat.until(lambda: chat.app.sidebar.region.x == x - 10)
+        assert layout.load(chat.app.options.state_dir).width == WIDE[0] - (x - 10)
+        title = chat.app.query(PaneTitle).first()
+        await chat.pilot.click(title)
+        await chat.until(lambda: not trace_of(chat).display)
+        await chat.pilot.click(title)
+        await chat.until(lambda: trace_of(chat).display)
+
+
+# -- calls
+
+
+async def test_a_call_is_opened_and_its_turn_shown(run_chat: ChatRunner) -> None:
+    engine = calls_engine(60)
+    async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        pane = await traced(chat)
+        assert pane.note == "this turn 4 · all 200+"
+        await chat.press("home", "down")
+        row = pane.trace.row(pane.rows.chosen)
+        assert row is not None and row.turn < 20
+        assert await opened(chat) == ["Why", "Arguments", "Result"]
+        assert [request.call_id for request in engine.asked(FetchCall)] == [row.key]
+        await chat.press("g")
+        await chat.until(lambda: chat.app.transcript.document.holds(row.turn))
+        assert not isinstance(chat.app.screen, DetailScreen)
+        assert pane.has_focus_within, "one can go on to the next call"
+
+
+async def test_from_a_call_in_the_chat_to_its_row(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        pane = await traced(chat)
+        await chat.press("escape")
+        chat.app.transcript.focus()
+        while (
+            not isinstance(block := chat.app.transcript.cursor_block, ToolBlock) or block.call.uuid == pane.rows.chosen
+        ):
+            await chat.press("k")
+        await chat.press("f4")
+        await chat.until(lambda: pane.has_focus_within)
+        assert pane.rows.chosen == block.call.uuid
+
+
+async def test_earlier_calls_come_as_one_scrolls_up(run_chat: ChatRunner) -> None:
+    engine = calls_engine(120)
+    async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        pane = await traced(chat)
+        first = pane.trace.rows[0].key
+        await chat.press("home")
+        await chat.until(lambda: pane.trace.first_turn < 71)
+        assert pane.rows.chosen == first, "what is read stays"
+        while pane.trace.first_turn > 1:
+            await chat.press("home")
+        assert len(pane.trace.rows) == 480
+
+
+async def test_filters(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        pane = await traced(chat)
+        await chat.press("x")
+        assert pane.note == "4 of 48"
+        await chat.press("t")
+        assert pane.note == "1 of 48"
+        await chat.press("a", "o")
+        assert pane.note == "12 of 48"
+        await chat.press("a", "slash", *"retry")
+        await chat.until(lambda: pane.note == "12 of 48")
+        assert isinstance(chat.app.focused, Input)
+        await chat.press("enter")
+        assert pane.rows.has_focus
+        await chat.press("slash", "escape")
+        await chat.until(lambda: pane.note == "this turn 4 · all 48")
+        bar = chat.app.query_one(FilterBar)
+        await chat.pilot.click(bar, offset=(3, 0))
+        assert pane.note == "4 of 48"
+
+
+async def test_a_call_under_way_is_a_row_that_changes(run_chat: ChatRunner) -> None:
+    engine = calls_engine()
+    async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        pane = await traced(chat)
+        where: dict[str, Any] = {"conversation_id": OWNER, "turn_index": 13}
+        said = message(conversation(1), 13, "user", "more")
+        done = calls_of(engine, 13)[1]
+        running = calls_of(engine, 13)[1]
+        running.result = running.success = running.duration_ms = None
+        engine.emit(TurnStarted(message=said, **where))
+        engine.emit(ToolCallStarted(call=running, **where))
+        await chat.until(lambda: pane.trace.rows[-1].state == "running" and pane.note == "this turn 1 · all 49")
+        engine.emit(ToolCallFinished(call=done, **where))
+        await chat.until(lambda: pane.trace.rows[-1].state == "ok")
+        await chat.until(lambda: pane.rows.chosen == done.uuid, "the end stays in view")
+        engine.emit(ToolCallStarted(call=calls_of(engine, 14)[0], conversation_id="other", turn_index=1))
+        engine.emit(TurnCompleted(text="", **where))
+        await asyncio.sleep(0.2)
+        assert len(pane.trace.rows) == 49, "other conversations are not listed"
+
+
+async def test_without_the_graph_the_pane_says_so_and_no_notice_nags(run_chat: ChatRunner) -> None:
+    engine = calls_engine()
+    engine.failures[ListCalls] = GraphUnavailableError("The graph is away.")
+    async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        await chat.until(lambda: engine.asked(ListCalls))
+        await chat.pilot.pause()
+        assert not chat.said("The graph is away")
+        await traced(chat)
+
+
+async def test_another_conversation_has_its_own_calls(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        pane = await traced(chat)
+        await chat.press("ctrl+n")
+        await chat.until(lambda: not pane.trace.rows)
+        assert len(files_of(chat).files) == 0
+        assert pane.note == ""
+
+
+# -- files
+
+
+async def test_files_are_listed_and_put_into_the_prompt(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=NARROW, tui=SHOWN, continue_last=True) as chat:
+        chat.app.prompt.insert("look at")
+        pane = await filed(chat)
+        assert pane.rows.chosen == "ragforge_tui/graph/schema.py"
+        await chat.press("i")
+        assert chat.app.prompt.text == "look at @ragforge_tui/graph/schema.py "
+        assert chat.app.prompt.has_focus
+        assert not chat.app.sidebar.display
+        await chat.press("f5", "end", "i")
+        await chat.until(lambda: chat.app.prompt.text.endswith('@"a folder/with blanks.py" '))
+
+
+async def test_a_file_is_opened_with_what_was_changed(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        await filed(chat)
+        assert await opened(chat) == ["Changed in this conversation", "File"]
+        await chat.press("escape")
+        await chat.press("down")
+        assert await opened(chat) == ["File"]
+        await chat.press("i")
+        await chat.until(lambda: chat.app.prompt.text == "@ragforge_tui/graph/store.py ")
+
+
+async def test_from_a_file_to_its_last_turn(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(60), size=NARROW, tui=SHOWN, continue_last=True) as chat:
+        await filed(chat)
+        await chat.press("g")
+        await chat.until(lambda: chat.app.transcript.document.holds(12))
+        assert not chat.app.sidebar.display, "the chat can be seen"
+
+
+async def test_files_follow_the_turn_under_way(run_chat: ChatRunner) -> None:
+    engine = calls_engine()
+    async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        pane = await filed(chat)
+        call = calls_of(engine, 13)[3]
+        engine.emit(ToolCallFinished(call=call, conversation_id=OWNER, turn_index=13))
+        await chat.until(lambda: pane.files.file("ragforge_tui/graph/schema.py").turn_index == 13)  # type: ignore[union-attr]
+        asked = len(engine.asked(FetchMemory))
+        engine.emit(TurnCompleted(text="", conversation_id=OWNER, turn_index=13))
+        await chat.until(lambda: len(engine.asked(FetchMemory)) > asked)
+
+
+async def test_a_damaged_layout_is_ignored(run_chat: ChatRunner, tmp_path: Path) -> None:
+    (tmp_path / layout.FILE_NAME).write_text('{"width": "wide"')
+    async with run_chat(FakeEngine(), size=WIDE, tui=SHOWN) as chat:
+        await chat.ready()
+        assert chat.app.sidebar.region.width == layout.Layout().width

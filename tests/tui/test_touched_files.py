@@ -1,0 +1,60 @@
+"""The files of the sidebar, without a screen."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragforge_tui.models import AccessedFile, FileAccess, ToolCall
+from ragforge_tui.tui.touched_files import TouchedFiles, mention, short_path
+from tests.support.fake_engine import CLOCK
+
+
+def call(*files: tuple[str, str], success: bool = True) -> ToolCall:
+    return ToolCall(
+        uuid="c",
+        message_id="m",
+        tool_name="tool",
+        arguments="{}",
+        timestamp=CLOCK,
+        success=success,
+        files=[FileAccess(path=path, access=access) for path, access in files],  # type: ignore[arg-type]
+    )
+
+
+def told(files: TouchedFiles) -> list[str]:
+    return [f"{line.file.path}×{line.file.count}" if line.file else line.heading for line in files.lines()]
+
+
+def test_groups_newest_first() -> None:
+    files = TouchedFiles()
+    files.load([AccessedFile(path="a", group="read", tool="read_file", turn_index=1, timestamp=CLOCK, count=3)])
+    assert files.note(2, call(("b", "read"), ("c", "write"), ("d", "search"), ("e", "list")))
+    assert told(files) == ["Modified", "c×1", "Read", "b×1", "a×3", "Found in searches", "d×1"]
+
+
+def test_a_file_moves_to_the_group_that_says_most() -> None:
+    files = TouchedFiles()
+    for access in ("search", "read", "write", "read"):
+        files.note(1, call(("a", access)))
+    assert told(files) == ["Modified", "a×4"]
+    assert files.modified == ["a"]
+
+
+def test_a_call_that_failed_touched_nothing() -> None:
+    files = TouchedFiles()
+    assert not files.note(1, call(("a", "write"), success=False))
+    assert not files.note(1, call(("folder", "list")))
+    assert told(files) == []
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [(40, "src/deep/folder/name.py"), (20, "…/folder/name.py"), (9, "…/name.py"), (5, "name…"), (0, "")],
+)
+def test_short_paths(width: int, shown: str) -> None:
+    assert short_path("src/deep/folder/name.py", width) == shown
+
+
+@pytest.mark.parametrize(("path", "named"), [("a/b.py", "@a/b.py"), ("a b.py", '@"a b.py"'), ('a "b".py', '@a "b".py')])
+def test_mentions(path: str, named: str) -> None:
+    assert mention(path) == named
