@@ -100,4 +100,5 @@ def _question(plan: UndoPlan) -> str:
     files = f"{len(plan.restored)} file{'s' if len(plan.restored) > 1 else ''}"
     what = f"Take back the undo of turn {plan.turn_index}" if plan.redo else f"Take back turn {plan.turn_index}"
     alone = f"; {len(plan.refused)} left alone" if plan.refused else ""
-    return f"{what}? {files} as before it{alone}. /redo brings this back."
+    back = "/undo takes" if plan.redo else "/redo brings"
+    return f"{what}? {files} as before it{alone}. {back} this back."
