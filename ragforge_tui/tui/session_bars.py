@@ -35,7 +35,7 @@ ORDER_NAMES = {"updated": "last changed", "created": "newest", "title": "by titl
 EDITING = "enter takes it over · esc leaves it as it was"
 
 
-def filter_bar(narrowed: Narrowed, *, everywhere: bool, count: str) -> Content:
+def filter_bar(narrowed: Narrowed, *, everywhere: bool, count: str, width: int) -> Content:
     """What is listed, in which order; what differs from the start stands out."""
     values = {
         "folder": ("all folders" if everywhere else "this folder", everywhere),
@@ -46,13 +46,13 @@ def filter_bar(narrowed: Narrowed, *, everywhere: bool, count: str) -> Content:
     parts = [Content.styled("Sessions", "bold")]
     for key, name in FILTERS:
         value, changed = values[name]
-        said = Content.assemble((f"{key_sign(key)}\u00a0", "dim"), (_whole(value), "$accent" if changed else ""))
+        said = Content.assemble((f"{key_sign(key)} ", "dim"), (value, "$accent" if changed else ""))
         parts.append(clickable(said, f"screen.filter('{name}')"))
     parts.append(Content.styled(count, "dim"))
-    return Content("  ").join(parts)
+    return _broken(parts, "  ", width)
 
 
-def key_bar(chosen: Conversation | None, *, nothing: str, undo: bool) -> Content:
+def key_bar(chosen: Conversation | None, *, nothing: str, undo: bool, width: int) -> Content:
     """What can be done with the session under the cursor.
 
     Args:
@@ -63,7 +63,7 @@ def key_bar(chosen: Conversation | None, *, nothing: str, undo: bool) -> Content
     parts += [
         clickable(f"{key_sign(key)} {word}", f"screen.do('{name}')") for key, name, word in _offered(chosen, undo)
     ]
-    return Content(" · ").join([*parts, clickable("esc back", "screen.leave")])
+    return _broken([*parts, clickable("esc back", "screen.leave")], " · ", width)
 
 
 def _offered(chosen: Conversation | None, undo: bool) -> Iterator[tuple[str, str, str]]:
@@ -83,20 +83,27 @@ def _offered(chosen: Conversation | None, undo: bool) -> Iterator[tuple[str, str
                     yield key, name, "not private" if name == "private" and chosen.private else word
 
 
+def _broken(parts: list[Content], between: str, width: int) -> Content:
+    """All of them in lines of at most that width, none broken in the middle."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        longer = Content(between).join([lines[-1], part])
+        if longer.cell_length <= width:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return Content("\n").join(lines)
+
+
 def clickable(said: str | Content, action: str) -> Content:
     """A text that does something when it is clicked."""
-    text = Content(_whole(said)) if isinstance(said, str) else said
+    text = Content(said) if isinstance(said, str) else said
     return text.stylize(Style.from_meta({"@click": action}))
 
 
 def key_sign(key: str) -> str:
     """A key as people write it."""
     return key.replace("ctrl+", "^")
-
-
-def _whole(text: str) -> str:
-    """Not to be broken in the middle."""
-    return text.replace(" ", "\u00a0")
 
 
 def _line(text: str) -> str:

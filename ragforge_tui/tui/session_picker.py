@@ -35,6 +35,8 @@ Apply = Callable[[str], Coroutine[Any, Any, None]]
 
 WIDE = 110
 """Columns from which the preview stands beside the list."""
+MAX_WIDTH = 160
+"""As the style sheet below has it."""
 ROOMY = (70, 22)
 """Columns and lines from which it stands below the list unasked."""
 FIRST = 100
@@ -189,12 +191,18 @@ class SessionPicker(ModalScreen[str | None]):
 
     def _show_filters(self) -> None:
         count = f"{len(self._list.rows)}/{len(self._shelf)}" if self._loaded else ""
-        self._put(self._filters, filter_bar(self._narrowed, everywhere=self._everywhere, count=count))
+        self._put(
+            self._filters, filter_bar(self._narrowed, everywhere=self._everywhere, count=count, width=self._width)
+        )
 
     def _show_keys(self) -> None:
         nothing = "nothing fits" if len(self._shelf) else "no conversation in this folder yet"
         nothing = nothing if self._loaded else "loading …"
-        self._put(self._keys, key_bar(self._chosen, nothing=nothing, undo=bool(self._deleted)))
+        self._put(self._keys, key_bar(self._chosen, nothing=nothing, undo=bool(self._deleted), width=self._width))
+
+    @property
+    def _width(self) -> int:
+        return min(self.app.size.width, MAX_WIDTH) - 4
 
     def _put(self, line: Static, text: Content) -> None:
         """Write a line anew, which may need more or fewer lines than before."""

@@ -36,20 +36,13 @@ def preview(
     if current.summary.strip():
         lines += [Content(plain_text(current.summary).strip())]
     lines += [Content.assemble((f"{label:<8}", "dim"), said) for label, said in _facts(current, now, glyphs)]
+    lines += _ends(peek)
     if current.branch_of:
         whose = _line(session_title(parent)) if parent is not None else current.branch_of[:8]
         lines.append(Content.assemble(("⎇ from  ", "dim"), f"turn {current.branch_turn or 0} of {whose}"))
     if branches:
         lines.append(Content.assemble(("⎇       ", "dim"), f"{branches} branch{'' if branches == 1 else 'es'}"))
-    if peek is None:
-        return Content("\n").join([*lines, Content.styled("…", "dim")])
-    if peek.first:
-        lines.append(Content.assemble(("first   ", "dim"), ("> ", "$primary"), _line(peek.first)))
-    if peek.last:
-        mark = ("> ", "$primary") if peek.last_role == "user" else ("", "")
-        lines.append(Content.assemble(("last    ", "dim"), mark, _line(peek.last)))
-    elif not peek.first:
-        lines.append(Content.styled("Nothing was said in it yet.", "dim"))
+    lines += [Content.assemble((f"{label:<8}", "dim"), said) for label, said in _addresses(current)]
     return Content("\n").join(lines)
 
 
@@ -60,11 +53,28 @@ def _facts(conversation: Conversation, now: datetime, glyphs: Mapping[str, str])
     today = now.date()
     created = said_when(conversation.created_at.astimezone(now.tzinfo), today)
     updated = said_when(conversation.updated_at.astimezone(now.tzinfo), today)
-    yield "when", created if created == updated else f"{created} – {updated}"
-    if conversation.persona:
-        glyph = glyphs.get(conversation.persona) or DEFAULT_GLYPH
-        model = f" · {_line(conversation.model)}" if conversation.model else ""
-        yield "with", f"{_line(glyph)} {_line(conversation.persona)}{model}"
+    moments = created if created == updated else f"{created} – {updated}"
+    glyph = _line(glyphs.get(conversation.persona) or DEFAULT_GLYPH)
+    who = f"{glyph} {_line(conversation.persona)}" if conversation.persona else ""
+    yield "when", " · ".join(part for part in (moments, who, _line(conversation.model)) if part)
+
+
+def _ends(peek: ConversationPeek | None) -> Iterator[Content]:
+    """Its first and its last words."""
+    if peek is None:
+        yield Content.styled("first   …", "dim")
+        return
+    if peek.first:
+        yield Content.assemble(("first   ", "dim"), ("> ", "$primary"), _line(peek.first))
+    if peek.last:
+        mark = ("> ", "$primary") if peek.last_role == "user" else ("", "")
+        yield Content.assemble(("last    ", "dim"), mark, _line(peek.last))
+    elif not peek.first:
+        yield Content.styled("Nothing was said in it yet.", "dim")
+
+
+def _addresses(conversation: Conversation) -> Iterator[tuple[str, str]]:
+    """Where it is, as (label, text)."""
     yield "id", conversation.uuid
     if conversation.workspace:
         yield "folder", _line(conversation.workspace)

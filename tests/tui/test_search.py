@@ -34,7 +34,7 @@ def where(chat: Chat) -> list[tuple[str, int]]:
 
 
 def said(chat: Chat, line: str = "keys") -> str:
-    return str(chat.app.screen.query_one(f"#search-{line}").render()).replace("\u00a0", " ")
+    return str(chat.app.screen.query_one(f"#search-{line}").render())
 
 
 async def opened(chat: Chat) -> None:

@@ -210,7 +210,7 @@ class TestPreview:
 class TestBars:
     def test_what_can_be_done(self) -> None:
         def offered(chosen: Conversation | None, **more: Any) -> str:
-            return key_bar(chosen, nothing="none", **{"undo": False, **more}).plain.replace("\u00a0", " ")
+            return key_bar(chosen, nothing="none", **{"undo": False, "width": 200, **more}).plain
 
         assert offered(None) == "none · esc back"
         active = offered(conversation(1, private=True), undo=True)
@@ -221,7 +221,9 @@ class TestBars:
 
     def test_filters(self) -> None:
         narrowed = Narrowed(status="any", tag="db", order="title")
-        text = filter_bar(narrowed, everywhere=True, count="3/7").plain.replace("\u00a0", " ")
+        text = filter_bar(narrowed, everywhere=True, count="3/7", width=80).plain
+        wrapped = filter_bar(narrowed, everywhere=True, count="3/7", width=30).plain
+        assert wrapped.split("\n") == ["Sessions  ^f all folders", "^s any status  ^g #db", "^o by title  3/7"]
         assert text == "Sessions  ^f all folders  ^s any status  ^g #db  ^o by title  3/7"
 
 

@@ -60,7 +60,7 @@ class Picking:
 
     def said(self, where: str) -> str:
         """A line of the screen."""
-        return str(self.screen.query_one(f"#session-{where}").render()).replace("\u00a0", " ")
+        return str(self.screen.query_one(f"#session-{where}").render())
 
     async def until(self, holds: Callable[[], object]) -> None:
         await self.chat.until(holds)

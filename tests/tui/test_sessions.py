@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from ragforge_tui.errors import RagforgeError
@@ -77,6 +79,29 @@ async def test_resume_without_id_picks(run_chat: ChatRunner, engine: FakeEngine)
         assert [row.heading for row in screen._list.rows] == ["Today", "Yesterday", "This week"]
         await chat.press("down", "enter")
         await chat.until(lambda: title(chat) == "Index allocation")
+
+
+async def test_the_list_is_there_before_the_engine(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    gate = asyncio.Event()
+    async with run_chat(engine, resume="", gate=gate) as chat:
+        await chat.until(lambda: isinstance(chat.app.screen, SessionPicker))
+        assert "loading" in str(chat.app.screen.query_one("#session-keys").render())
+        gate.set()
+        await picker(chat)
+
+
+async def test_the_header_says_what_is_on_its_way(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    def header(chat: Chat) -> str:
+        return str(chat.app.query_one("#header").render())
+
+    gate = asyncio.Event()
+    async with run_chat(engine, continue_last=True, gate=gate) as chat:
+        assert "opening …" in header(chat)
+        gate.set()
+        await chat.until(lambda: "Retries double turns" in header(chat))
+    async with run_chat(FakeEngine(), continue_last=True) as chat:
+        await chat.until(lambda: chat.said("no conversation in this folder"))
+        assert "New conversation" in header(chat)
 
 
 async def test_picker_narrows_and_leaves(run_chat: ChatRunner, engine: FakeEngine) -> None:

@@ -80,9 +80,30 @@ def test_sessions(snap_compare: Any, tmp_path: Path, size: tuple[int, int], them
     async def before(pilot: Pilot[Any]) -> None:
         await scene.ready(pilot)
         await pilot.press("ctrl+o")
-        await pilot.pause(0.1)
+        for _ in range(300):
+            await pilot.pause(0.01)
+            shown = scene.app.screen.query("#session-preview")
+            if shown and "last " in str(shown.first().render()):
+                break
         scene.app.screen.query_one("Input").cursor_blink = False  # type: ignore[attr-defined]  # an Input
-        await pilot.pause(0.1)
+        await pilot.pause(0.2)
+
+    assert snap_compare(scene.app, terminal_size=size, run_before=before)
+
+
+@pytest.mark.parametrize(("size", "theme"), [(SIZES[0], THEMES[0]), (SIZES[1], THEMES[1])], ids=["dark", "light"])
+def test_search(snap_compare: Any, tmp_path: Path, size: tuple[int, int], theme: str) -> None:
+    scene = Scene(tmp_path, theme)
+
+    async def before(pilot: Pilot[Any]) -> None:
+        await scene.ready(pilot)
+        await pilot.press("ctrl+t", *"retr")
+        for _ in range(300):
+            await pilot.pause(0.01)
+            if "hit" in str(scene.app.screen.query("#search-keys").first().render()):
+                break
+        scene.app.screen.query_one("Input").cursor_blink = False  # type: ignore[attr-defined]  # an Input
+        await pilot.pause(0.2)
 
     assert snap_compare(scene.app, terminal_size=size, run_before=before)
 
