@@ -13,14 +13,13 @@ from typing import ClassVar
 from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.content import Content
-from textual.widgets import Static
 
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import Event, ToolCallFinished, TurnCancelled, TurnCompleted, TurnFailed
 from ragforge_tui.protocol import FetchMemory, SessionDiff
 from ragforge_tui.text import plain_text
 from ragforge_tui.tui.detail import Section, file_sections
+from ragforge_tui.tui.keybar import KeyBar, KeyHint
 from ragforge_tui.tui.rows import Rows
 from ragforge_tui.tui.sidebar import Pane
 from ragforge_tui.tui.touched_files import FileLine, TouchedFiles, mention, short_path
@@ -30,7 +29,7 @@ from ragforge_tui.tui.transcript.palette import Palette
 
 log = logging.getLogger(__name__)
 
-KEYS = (("enter", "look"), ("i", "insert"), ("g", "turn"))
+HINTS = (KeyHint("open", "enter", "look"), KeyHint("insert", "i", "insert"), KeyHint("turn", "g", "turn"))
 
 
 class FileRows(Rows[FileLine]):
@@ -74,10 +73,7 @@ class FilesPane(Pane):
 
     name_: ClassVar[str] = "files"
     label: ClassVar[str] = "Files"
-    DEFAULT_CSS = """
-    FilesPane { layout: vertical; }
-    FilesPane > .pane-keys { height: 1; padding: 0 1; }
-    """
+    DEFAULT_CSS = "FilesPane { layout: vertical; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("i,at", "insert", show=False),
         Binding("g", "show_turn", show=False),
@@ -88,9 +84,7 @@ class FilesPane(Pane):
         self.files = TouchedFiles()
         self.rows = FileRows(self.files, empty="loading …")
         self._stale = True
-        parts = [part for key, word in KEYS for part in ((f"{key} ", "$primary"), (f"{word} · ", "dim"))]
-        parts[-1] = (KEYS[-1][1], "dim")
-        self._keys = Static(Content.assemble(*parts), classes="pane-keys")
+        self._keys = KeyBar(self._pressed, HINTS)
 
     def compose(self) -> ComposeResult:
         """Rows, and what can be done with one."""
@@ -150,6 +144,15 @@ class FilesPane(Pane):
             self.rows.show(self.files.lines(), empty=plain_text(error.info.what))
 
     # -- one file
+
+    def _pressed(self, name: str) -> None:
+        match name:
+            case "open":
+                self.rows.action_open()
+            case "insert":
+                self.action_insert()
+            case _:
+                self.action_show_turn()
 
     def action_insert(self) -> None:
         """Name the chosen file in the prompt."""

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from typing import ClassVar
 
 import msgspec
 from rich.cells import cell_len
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.content import Content
-from textual.widget import Widget
 from textual.widgets import Input
 
 from ragforge_tui.call_requests import FetchCall, ListCalls
@@ -25,6 +21,7 @@ from ragforge_tui.events import Event
 from ragforge_tui.models import ToolCall
 from ragforge_tui.text import plain_text
 from ragforge_tui.tui.detail import Section, call_sections, call_title
+from ragforge_tui.tui.keybar import KeyBar, KeyHint
 from ragforge_tui.tui.rows import Rows
 from ragforge_tui.tui.sidebar import Pane
 from ragforge_tui.tui.touched_files import short_path
@@ -99,52 +96,15 @@ def _right(row: TraceRow, width: int, palette: Palette) -> list[Run]:
             return [(f"{time}{size}", palette.muted)]
 
 
-class FilterBar(Widget):
-    """Which filters there are, by their keys; those that are on stand out. A click switches one."""
-
-    ALLOW_SELECT = False
-    DEFAULT_CSS = "FilterBar { height: 1; padding: 0 1; }"
-
-    def __init__(self, switch: Callable[[str], None]) -> None:
-        super().__init__()
-        self._switch = switch
-        self._filter = Filter()
-        self._spans: list[tuple[int, int, str]] = []
-
-    def say(self, wanted: Filter) -> None:
-        """These filters are on."""
-        self._filter = wanted
-        self.refresh()
-
-    def render(self) -> Content:
-        """One line."""
-        wanted = self._filter
-        parts = [
-            ("failed", "x", "failed", wanted.failed),
-            ("turn", "t", "this turn", wanted.turn),
-            ("tool", "o", clip(wanted.tool, 12) or "tool", bool(wanted.tool)),
-            ("text", "/", clip(wanted.text, 12) or "text", bool(wanted.text)),
-        ]
-        if wanted:
-            parts.append(("all", "a", "all", False))
-        shown: list[tuple[str, str]] = []
-        self._spans = []
-        at = 0
-        for name, key, word, on in parts:
-            if shown:
-                shown.append((" · ", "dim"))
-                at += 3
-            text = f"{key} {word}"
-            self._spans.append((at, at + cell_len(text), name))
-            at += cell_len(text)
-            shown += [(f"{key} ", "$primary"), (word, "$accent bold" if on else "dim")]
-        return Content.assemble(*shown)
-
-    def on_click(self, event: events.Click) -> None:
-        """Switch the filter under the mouse."""
-        for start, end, name in self._spans:
-            if start <= event.x - 1 < end:
-                self._switch(name)
+def hints_of(wanted: Filter) -> list[KeyHint]:
+    """The filters by their keys; those that are on stand out."""
+    hints = [
+        KeyHint("failed", "x", "failed", wanted.failed),
+        KeyHint("turn", "t", "this turn", wanted.turn),
+        KeyHint("tool", "o", wanted.tool or "tool", bool(wanted.tool)),
+        KeyHint("text", "/", wanted.text or "text", bool(wanted.text)),
+    ]
+    return [*hints, KeyHint("all", "a", "all")] if wanted else hints
 
 
 class TextFilter(Input):
@@ -188,7 +148,7 @@ class TracePane(Pane):
         self.trace = Trace()
         self._filter = Filter()
         self.rows = TraceRows(empty="loading …", follow=True)
-        self._bar = FilterBar(self.action_switch)
+        self._bar = KeyBar(self.action_switch)
         self._text = TextFilter()
         self._fetching = False
         self._due = False
@@ -239,7 +199,7 @@ class TracePane(Pane):
         if not empty:
             empty = "loading …" if self._fetching else "no such call" if self._filter else "no tool was called yet"
         self.rows.show(lines_of(rows), empty=empty)
-        self._bar.say(self._filter)
+        self._bar.say(hints_of(self._filter))
 
     def _fetch(self) -> None:
         if self.chat.controller.state.conversation_id and not self._fetching:

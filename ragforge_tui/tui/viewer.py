@@ -22,6 +22,7 @@ from textual.widgets import Static
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.text import plain_text
 from ragforge_tui.tui.detail import Section, is_numbered
+from ragforge_tui.tui.keybar import KeyBar, KeyHint
 from ragforge_tui.tui.transcript.blocks import Block
 from ragforge_tui.tui.transcript.code import highlight
 from ragforge_tui.tui.transcript.copying import text_between
@@ -203,7 +204,6 @@ class DetailScreen(ModalScreen[str | None]):
     Args:
         load: Gives title and sections while the screen is already there.
         actions: What a key leads to, in words for the key line: `g` to ``("turn", "go to its turn")``.
-        main: Title of the section that is copied with `y`, else the last.
     """
 
     CSS = """
@@ -213,12 +213,12 @@ class DetailScreen(ModalScreen[str | None]):
     }
     DetailScreen #detail-title { text-style: bold; height: 1; }
     DetailScreen Viewer { margin: 1 0; background: $surface; }
-    DetailScreen #detail-keys { color: $text-muted; height: 1; }
+    DetailScreen KeyBar { padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", show=False),
         Binding("y", "copy", show=False),
-        Binding("s", "section(1)", show=False),
+        Binding("s", "section", show=False),
     ]
 
     def __init__(
@@ -234,7 +234,8 @@ class DetailScreen(ModalScreen[str | None]):
         self._title = Static(plain_text(title), id="detail-title", markup=False)
         self._viewer = Viewer()
         self.sections: list[Section] = []
-        self._keys = Static("loading …", id="detail-keys", markup=False)
+        self._keys = KeyBar(self._pressed)
+        self._keys.note("loading …")
 
     def compose(self) -> ComposeResult:
         """Title, text, keys."""
@@ -256,14 +257,25 @@ class DetailScreen(ModalScreen[str | None]):
             palette = self._viewer.palette
             blocks = await asyncio.to_thread(_prepared, self.sections, palette)
         except RagforgeError as error:
-            self._keys.update(Content.styled(error.info.sentence(), "$error"))
+            self._keys.note(error.info.sentence(), "$error")
             return
         self._title.update(Content(" ".join(plain_text(title).split())))
         self._viewer.view(blocks)
-        wanted = [f"{key} {words}" for key, (_, words) in self._actions.items()]
-        self._keys.update(
-            " · ".join(["esc back", *wanted, "y copy", *(["s section"] if len(self.sections) > 1 else [])])
-        )
+        hints = [KeyHint("close", "esc", "back")]
+        hints += [KeyHint(action, key, words) for key, (action, words) in self._actions.items()]
+        hints += [KeyHint("section", "s", "next section")] if len(self.sections) > 1 else []
+        self._keys.say([*hints, KeyHint("copy", "y", "copy")])
+
+    def _pressed(self, name: str) -> None:
+        match name:
+            case "close":
+                self.dismiss(None)
+            case "section":
+                self.action_section()
+            case "copy":
+                self.action_copy()
+            case _:
+                self.dismiss(name)
 
     def action_leave_with(self, action: str) -> None:
         """Close, and let what opened it do something."""
@@ -273,9 +285,9 @@ class DetailScreen(ModalScreen[str | None]):
         """Copy the last section: the result, the file."""
         if self.sections:
             self.app.copy_to_clipboard(self.sections[-1].text)
-            self._keys.update(f"{self.sections[-1].title} sent to the clipboard")
+            self._keys.note(f"{self.sections[-1].title} sent to the clipboard")
 
-    def action_section(self, step: int) -> None:
+    def action_section(self) -> None:
         """To the next heading, from the last to the first."""
         self._viewer.next_heading()
 

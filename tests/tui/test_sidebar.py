@@ -16,8 +16,9 @@ from ragforge_tui.events import ToolCallFinished, ToolCallStarted, TurnCompleted
 from ragforge_tui.protocol import FetchMemory
 from ragforge_tui.tui import layout
 from ragforge_tui.tui.files_pane import FilesPane
+from ragforge_tui.tui.keybar import KeyBar
 from ragforge_tui.tui.sidebar import Divider, PaneTitle
-from ragforge_tui.tui.trace_pane import FilterBar, TracePane
+from ragforge_tui.tui.trace_pane import TracePane
 from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from ragforge_tui.tui.viewer import DetailScreen
 from tests.support.calls_scene import calls_engine, calls_of
@@ -216,7 +217,7 @@ async def test_filters(run_chat: ChatRunner) -> None:
         assert pane.rows.has_focus
         await chat.press("slash", "escape")
         await chat.until(lambda: pane.note == "this turn 4 · all 48")
-        bar = chat.app.query_one(FilterBar)
+        bar = pane.query_one(KeyBar)
         await chat.pilot.click(bar, offset=(3, 0))
         assert pane.note == "4 of 48"
 
@@ -275,6 +276,17 @@ async def test_files_are_listed_and_put_into_the_prompt(run_chat: ChatRunner) ->
         assert not chat.app.sidebar.display
         await chat.press("f5", "end", "i")
         await chat.until(lambda: chat.app.prompt.text.endswith('@"a folder/with blanks.py" '))
+
+
+async def test_what_a_file_opens_with_the_mouse(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        pane = await filed(chat)
+        await chat.pilot.click(pane.rows, offset=(6, 3))
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
+        assert pane.rows.chosen == "ragforge_tui/graph/store.py"
+        await chat.pilot.pause()
+        await chat.pilot.click(chat.app.screen.query_one(KeyBar), offset=(12, 0))
+        await chat.until(lambda: chat.app.prompt.text == "@ragforge_tui/graph/store.py ")
 
 
 async def test_a_file_is_opened_with_what_was_changed(run_chat: ChatRunner) -> None:
