@@ -27,9 +27,9 @@ from ragforge_tui.protocol import Engine
 from ragforge_tui.text import plain_text
 from ragforge_tui.tui import looks
 from ragforge_tui.tui.actions import ChatActions
-from ragforge_tui.tui.chrome import Header, Queue, StatusLine
+from ragforge_tui.tui.chrome import Header, Queue
 from ragforge_tui.tui.clipboard import copy_sequence
-from ragforge_tui.tui.commands import COMMANDS, Command, Registry, key_name
+from ragforge_tui.tui.commands import COMMANDS, Command, Registry
 from ragforge_tui.tui.controller import ChatController
 from ragforge_tui.tui.history import Draft, History
 from ragforge_tui.tui.menu import SlashMenu
@@ -37,6 +37,7 @@ from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.panel import Question, QuestionPanel
 from ragforge_tui.tui.prompt import Prompt, teach_alt_enter
 from ragforge_tui.tui.sidebar import Body, Sidebar
+from ragforge_tui.tui.status import StatusLine, foot_hints
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.document import Shown
 
@@ -116,8 +117,7 @@ class ChatApp(App[str]):
         self._queue = Queue()
         state = self.controller.state
         self._header = Header(state, id="header")
-        hints = [f"{key_name(c.key)} {c.hint}" for c in COMMANDS if c.hint and c.name != "stop"]
-        self._status = StatusLine(state, " · ".join(["/ commands", "^p palette", *hints]))
+        self._status = StatusLine(state, foot_hints(self.registry, options.tui.keymap))
         self._drawn: object = None
         self._ticker: Timer | None = None
         self._draft_timer: Timer | None = None
@@ -185,6 +185,7 @@ class ChatApp(App[str]):
             state.spent.cost,
             state.hint,
             state.editing,
+            state.context_used,
             frozenset(state.summarising),
             conversation and (conversation.title, conversation.persona),
             state.opening,

@@ -1,4 +1,4 @@
-"""The lines around the chat: header, queued messages, status line. Drawn from `ChatState`, never by a timer."""
+"""The lines around the chat: header, queued messages. Drawn from `ChatState`, never by a timer."""
 
 from __future__ import annotations
 
@@ -14,19 +14,6 @@ from ragforge_tui.tui.outbox import Outgoing
 from ragforge_tui.tui.state import ChatState
 
 DOTS = {"ready": ("●", "$success"), "starting": ("◐", "$warning"), "unreachable": ("●", "$error")}
-ACTIVITIES = {
-    "idle": ("○", "dim", "idle"),
-    "thinking": ("◐", "$warning", "thinking"),
-    "answering": ("◐", "$warning", "answering"),
-    "running": ("◐", "$warning", "running"),
-    "waiting": ("●", "$secondary bold", "waiting for you"),
-}
-MODES = {"plan": ("  plan", "$secondary"), "ask": ("  ask", "dim"), "edits": ("  accept edits", "$warning")}
-CONNECTIONS = {
-    "starting": ("◐", "$warning", "starting"),
-    "lost": ("●", "$error", "engine lost, starting again"),
-    "closing": ("◐", "$warning", "closing"),
-}
 
 
 class Chrome(Widget):
@@ -125,53 +112,6 @@ class Queue(Widget):
         return Content("\n").join(lines)
 
 
-class StatusLine(Chrome):
-    """What is going on, what it cost, which keys help now."""
-
-    def __init__(self, state: ChatState, keys: str) -> None:
-        super().__init__(state, id="status")
-        self._keys = keys
-        self.elapsed: int | None = None
-
-    def text(self) -> Content:
-        """One line; cost goes first when it is narrow, then the keys."""
-        state = self.state
-        glyph, style, word = CONNECTIONS.get(state.connection) or ACTIVITIES[state.activity]
-        if state.connection == "up" and state.graph is not None and state.graph.phase == "starting":
-            word = f"{word} · graph starting"
-        if self.elapsed:
-            word = f"{word} {self.elapsed} s"
-        left = [(f"{glyph} {word}", style), MODES[state.mode]]
-        if state.summarising:
-            left.append((f"  summarising {_levels(state.summarising)}", "dim"))
-        if state.graph is not None and state.graph.journaled:
-            left.append((f"  {state.graph.journaled} in journal", "$warning"))
-        spent = f"   {_count(state.spent.tokens)} tok" if state.spent.tokens else ""
-        if state.spent.cost:
-            spent += f" ${state.spent.cost:.2f}"
-        keys = state.hint or self._hints()
-        used = sum(cell_len(text) for text, _ in left)
-        width = self.size.width
-        if used + cell_len(spent) + cell_len(keys) + 2 <= width:
-            left.append((spent, "dim"))
-            used += cell_len(spent)
-        room = width - used - 2
-        shown = keys if cell_len(keys) <= room else _cut(keys.rpartition("· ")[2] if room < 12 else keys, max(room, 0))
-        gap = " " * max(width - used - cell_len(shown), 0)
-        return Content.assemble(*left, gap, (shown.rstrip(), "$warning" if state.hint else "dim"))
-
-    def _hints(self) -> str:
-        if self.state.editing:
-            return f"editing turn {self.state.editing}: enter sends it as a branch · esc leaves it"
-        if self.state.activity == "waiting":
-            return "tab answer · esc no"
-        return self._keys if self.state.activity == "idle" else f"esc stop · {self._keys}"
-
-
-def _levels(summarising: set[tuple[int, int]]) -> str:
-    return ", ".join(f"L{level}" for level in sorted({level for level, _ in summarising}))
-
-
 def _short(name: str, width: int = 32) -> str:
     text = " ".join(plain_text(name).split())
     return text if cell_len(text) <= width else _cut(text, width)
@@ -183,7 +123,3 @@ def _cut(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text + " " * (width - cell_len(text))
     return set_cell_size(text, max(width - 1, 0)) + "…" if width else ""
-
-
-def _count(number: int) -> str:
-    return f"{number / 1000:.1f}k" if number >= 1000 else str(number)

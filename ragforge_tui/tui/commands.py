@@ -185,12 +185,8 @@ COMMANDS: tuple[Command, ...] = (
         completes=("plan", "ask", "edits"),
         key="shift+tab",
     ),
-    Command(
-        "settings", "See and change every setting", lambda do, words: do.settings(words), ("config",), "[WORDS]"
-    ),
-    Command(
-        "theme", "Choose the colours", lambda do, name: do.theme(name), arguments="[NAME]", completes="themes"
-    ),
+    Command("settings", "See and change every setting", lambda do, words: do.settings(words), ("config",), "[WORDS]"),
+    Command("theme", "Choose the colours", lambda do, name: do.theme(name), arguments="[NAME]", completes="themes"),
     Command("editor", "Write the prompt in $VISUAL or $EDITOR", lambda do, _: do.edit_prompt(), key="ctrl+g"),
     Command("diff", "What the agent changed in files during this conversation", lambda do, _: do.diff()),
     Command(

@@ -40,7 +40,7 @@ from ragforge_tui.tui.attention import Attention
 from ragforge_tui.tui.dispatch import dispatch
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.outbox import Outbox, Outgoing
-from ragforge_tui.tui.state import ChatState
+from ragforge_tui.tui.state import ChatState, sent_tokens
 from ragforge_tui.tui.transcript.widget import PAGE_TURNS
 
 if TYPE_CHECKING:
@@ -196,6 +196,7 @@ class ChatController:
         state = self.state
         state.leave_conversation()
         state.conversation = view.conversation
+        state.context_used = sent_tokens(message for turn in view.page.turns for message in turn.messages)
         if not state.mode_unsent:
             state.mode = view.mode
         self._first_turn = view.page.first

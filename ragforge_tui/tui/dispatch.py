@@ -39,6 +39,7 @@ from ragforge_tui.events import (
     TurnStarted,
 )
 from ragforge_tui.tui.questions import ask_approval, ask_cost, ask_trust
+from ragforge_tui.tui.state import sent_tokens
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.controller import ChatController
@@ -75,6 +76,8 @@ def dispatch(chat: ChatController, event: Event) -> None:
             chat.show(event)
         case MessageFinished():
             state.spent.add(event.message.usage)
+            if event.conversation_id == state.conversation_id:
+                state.context_used = sent_tokens([event.message]) or state.context_used
             chat.show(event)
         case ToolCallStarted():
             if event.conversation_id == state.conversation_id:

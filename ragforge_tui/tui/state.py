@@ -5,12 +5,13 @@ Pure. `dispatch` and the controller change it, header and status line are drawn 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
 from ragforge_tui.events import GraphChanged, ModelChanged
-from ragforge_tui.models import Conversation, Usage
+from ragforge_tui.models import Conversation, Message, Usage
 from ragforge_tui.protocol import Mode
 
 Activity = Literal["idle", "thinking", "answering", "running", "waiting"]
@@ -50,6 +51,7 @@ class ChatState(msgspec.Struct):
         mode: What the agent may do without asking.
         mode_unsent: The engine was not told of it yet, or is a new one that knows nothing.
         editing: The turn whose message is being written anew in the prompt, 0 for none.
+        context_used: Tokens of the last request of the open conversation; 0 while none is known.
         stale: Events of the turn under way were missed: fetch it again when it ends.
     """
 
@@ -71,6 +73,7 @@ class ChatState(msgspec.Struct):
     questions: int = 0
     turn_started: float | None = None
     editing: int = 0
+    context_used: int = 0
     spent: Spent = msgspec.field(default_factory=Spent)
     hint: str = ""
 
@@ -122,6 +125,7 @@ class ChatState(msgspec.Struct):
         """Nothing is open any more; a mode that was chosen for what comes next stays."""
         self.conversation = None
         self.editing = 0
+        self.context_used = 0
         if not self.mode_unsent:
             self.mode = "ask"
         self.summarising.clear()
@@ -144,3 +148,9 @@ class ChatState(msgspec.Struct):
         self.tools.clear()
         self.answering = False
         self.turn_started = None
+
+
+def sent_tokens(messages: Iterable[Message]) -> int:
+    """Tokens of the last request among these messages, 0 when no provider counted any."""
+    counted = [message.usage.input_tokens for message in messages if message.usage is not None]
+    return next((tokens for tokens in reversed(counted) if tokens), 0)

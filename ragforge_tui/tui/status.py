@@ -1,0 +1,166 @@
+"""The line at the bottom: what is going on, how full the context is, what it cost, which keys help now.
+
+What is said and what gives way when it is narrow is decided in `status_parts` and `fitted`, which are pure; the
+widget draws it. Drawn from `ChatState`, never by a timer of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from rich.cells import cell_len, set_cell_size
+from textual.content import Content
+
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.chrome import Chrome
+from ragforge_tui.tui.commands import Registry, key_name
+from ragforge_tui.tui.keymap import effective_keys
+from ragforge_tui.tui.state import ChatState
+
+ACTIVITIES = {
+    "idle": ("○", "dim", "idle"),
+    "thinking": ("◐", "$warning", "thinking"),
+    "answering": ("◐", "$warning", "answering"),
+    "running": ("◐", "$warning", "running"),
+    "waiting": ("●", "$secondary bold", "waiting for you"),
+}
+CONNECTIONS = {
+    "starting": ("◐", "$warning", "starting"),
+    "lost": ("●", "$error", "engine lost, starting again"),
+    "closing": ("◐", "$warning", "closing"),
+}
+MODES = {"plan": ("plan", "$secondary"), "ask": ("ask", "dim"), "edits": ("accept edits", "$warning")}
+GAUGE_WARNS, GAUGE_ALARMS = 70, 90
+"""Percent of the model's window from which the gauge takes on a colour."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Something the line says.
+
+    Attributes:
+        rank: What has a lower one gives way first.
+        short: What is said instead before it gives way.
+        key: Whether it stands at the right, among the keys.
+    """
+
+    text: str
+    style: str = "dim"
+    rank: int = 0
+    short: str = ""
+    key: bool = False
+
+
+def status_parts(state: ChatState, elapsed: int | None, hints: Iterable[str]) -> list[Part]:
+    """Everything there is to say, in its order from left to right."""
+    glyph, style, word = CONNECTIONS.get(state.connection) or ACTIVITIES[state.activity]
+    graph = state.graph
+    if state.connection == "up" and graph is not None and graph.phase == "starting":
+        word = f"{word} · graph starting"
+    mode, mode_style = MODES[state.mode]
+    parts = [
+        Part(f"{glyph} {word}{f' {elapsed} s' if elapsed else ''}", style, 100),
+        Part(mode, mode_style, 30 if state.mode == "ask" else 80),
+    ]
+    if state.summarising:
+        levels = ", ".join(f"L{level}" for level in sorted({level for level, _ in state.summarising}))
+        parts.append(Part(f"summarising {levels}", "dim", 50))
+    if graph is not None and graph.journaled:
+        parts.append(Part(f"{graph.journaled} in journal", "$warning", 90))
+    parts += _gauge(state)
+    if state.spent.tokens:
+        parts.append(Part(f"{count(state.spent.tokens)} tok", "dim", 40))
+    if state.spent.cost:
+        parts.append(Part(f"${state.spent.cost:.2f}", "dim", 45))
+    return parts + _keys(state, hints)
+
+
+def _gauge(state: ChatState) -> list[Part]:
+    """How much of the model's window the last request took."""
+    window = state.model.context_window if state.model is not None else 0
+    if not window or not state.context_used:
+        return []
+    percent = min(round(100 * state.context_used / window), 999)
+    style = "$error" if percent >= GAUGE_ALARMS else "$warning" if percent >= GAUGE_WARNS else "dim"
+    whole = f"context {count(state.context_used)} of {count(window)}, {percent} %"
+    return [Part(whole, style, 60, short=f"ctx {percent} %")]
+
+
+def _keys(state: ChatState, hints: Iterable[str]) -> list[Part]:
+    if state.hint:
+        return [Part(state.hint, "$warning", 95, key=True)]
+    if state.editing:
+        return [Part(f"editing turn {state.editing}: enter sends it as a branch · esc leaves it", rank=95, key=True)]
+    if state.activity == "waiting":
+        return [Part("tab answer · esc no", rank=95, key=True)]
+    stop = [] if state.activity == "idle" else [Part("esc stop", rank=85, key=True)]
+    return stop + [Part(hint, rank=20 - index, key=True) for index, hint in enumerate(hints)]
+
+
+def fitted(parts: list[Part], width: int) -> list[Part]:
+    """The parts that have room: texts are shortened first, then what matters least goes."""
+    parts = list(parts)
+    for shorten in (True, False):
+        while _cells(parts) > width and len(parts) > 1:
+            able = [part for part in parts if part.short] if shorten else parts
+            if not able:
+                break
+            least = min(able, key=lambda part: part.rank)
+            at = parts.index(least)
+            parts[at : at + 1] = [msgspec.structs.replace(least, text=least.short, short="")] if shorten else []
+    return parts
+
+
+def _cells(parts: list[Part]) -> int:
+    """Two spaces between parts, `` · `` between keys, two at least before the keys."""
+    keys = [part for part in parts if part.key]
+    told = [part for part in parts if not part.key]
+    cells = sum(cell_len(part.text) for part in parts) + 2 * max(len(told) - 1, 0) + 3 * max(len(keys) - 1, 0)
+    return cells + (2 if keys and told else 0)
+
+
+def drawn(parts: list[Part], width: int) -> Content:
+    """The line, `width` cells wide at most."""
+    told: list[tuple[str, str]] = []
+    keys: list[tuple[str, str]] = []
+    for part in parts:
+        side, between = (keys, " · ") if part.key else (told, "  ")
+        if side:
+            side.append((between, "dim"))
+        side.append((plain_text(part.text), part.style))
+    used = sum(cell_len(text) for text, _ in (*told, *keys))
+    if used > width and len(parts) == 1:
+        return Content.styled(set_cell_size(plain_text(parts[0].text), max(width, 0)), parts[0].style)
+    return Content.assemble(*told, " " * max(width - used, 0), *keys)
+
+
+def foot_hints(registry: Registry, keymap: Mapping[str, str]) -> list[str]:
+    """Words for the foot, the most needed first, with the person's own keys."""
+    keys = effective_keys(keymap, registry)
+    own = [
+        f"{key_name(keys[command.name])} {command.hint}"
+        for command in registry.commands
+        if command.hint and command.name != "stop" and command.name in keys
+    ]
+    return ["/ commands", "^p palette", *own]
+
+
+def count(number: int) -> str:
+    """A number of tokens as people say it."""
+    if number >= 1_000_000:
+        return f"{number / 1_000_000:.1f}M".replace(".0M", "M")
+    return f"{number / 1000:.1f}k".replace(".0k", "k") if number >= 1000 else str(number)
+
+
+class StatusLine(Chrome):
+    """What is going on, what it cost, which keys help now."""
+
+    def __init__(self, state: ChatState, hints: list[str]) -> None:
+        super().__init__(state, id="status")
+        self.hints = hints
+        self.elapsed: int | None = None
+
+    def text(self) -> Content:
+        """One line."""
+        width = self.size.width
+        return drawn(fitted(status_parts(self.state, self.elapsed, self.hints), width), width)

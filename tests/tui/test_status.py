@@ -1,0 +1,114 @@
+"""The line at the bottom: what it says, and what gives way first."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ragforge_tui.events import GraphChanged, ModelChanged
+from ragforge_tui.models import Message, Usage
+from ragforge_tui.tui.commands import Registry
+from ragforge_tui.tui.keymap import effective_keys, keymap_problems
+from ragforge_tui.tui.state import ChatState, Spent, sent_tokens
+from ragforge_tui.tui.status import count, drawn, fitted, foot_hints, status_parts
+from tests.support.fake_engine import CLOCK, FakeEngine, conversation
+from tests.tui.conftest import ChatRunner
+
+REGISTRY = Registry()
+HINTS = ["/ commands", "^p palette", "^q quit"]
+
+
+def state(**changes: object) -> ChatState:
+    """A chat with everything to say."""
+    values: dict[str, object] = {
+        "connection": "up",
+        "model": ModelChanged(phase="ready", name="m", context_window=200_000),
+        "graph": GraphChanged(phase="ready", name="g"),
+        "context_used": 12_345,
+        "spent": Spent(input_tokens=30_000, output_tokens=1_000, cost=0.42),
+        "conversation": conversation(1),
+    }
+    return ChatState(**(values | changes))  # type: ignore[arg-type]  # any of its fields
+
+
+def line(shown: ChatState, width: int, elapsed: int | None = None) -> str:
+    """What stands there."""
+    return drawn(fitted(status_parts(shown, elapsed, HINTS), width), width).plain
+
+
+@pytest.mark.parametrize(
+    ("width", "said"),
+    [
+        (116, "○ idle  ask  context 12.3k of 200k, 6 %  31k tok  $0.42{}/ commands · ^p palette · ^q quit"),
+        (76, "○ idle  ask  ctx 6 %  31k tok  $0.42{}/ commands · ^p palette · ^q quit"),
+        (56, "○ idle  ask  ctx 6 %  31k tok  $0.42{}/ commands"),
+        (40, "○ idle  ask  ctx 6 %  31k tok  $0.42{}"),
+        (22, "○ idle  ctx 6 %  $0.42"),
+        (10, "○ idle{}"),
+        (3, "○ i"),
+    ],
+)
+def test_what_gives_way(width: int, said: str) -> None:
+    filled = said.format(" " * (width - len(said) + 2)) if "{}" in said else said
+    assert line(state(), width) == filled
+
+
+def test_what_matters_now_stays() -> None:
+    busy = state(running={conversation(1).uuid: 1}, mode="edits", summarising={(1, 1), (2, 1)})
+    assert line(busy, 50, 7) == "◐ thinking 7 s  accept edits  ctx 6 %     esc stop"
+    assert line(state(hint="^c again quits"), 30) == "○ idle          ^c again quits"
+    journal = state(graph=GraphChanged(phase="unreachable", name="g", journaled=3))
+    assert "3 in journal" in line(journal, 24)
+    assert "tab answer" in line(state(questions=1), 60)
+    assert "context" not in line(state(model=None), 120)
+    assert line(state(connection="lost"), 40).startswith("● engine lost")
+
+
+@pytest.mark.parametrize(("used", "style"), [(10_000, "dim"), (150_000, "$warning"), (190_000, "$error")])
+def test_a_full_context_is_coloured(used: int, style: str) -> None:
+    gauge = next(part for part in status_parts(state(context_used=used), None, HINTS) if part.short)
+    assert gauge.style == style
+
+
+def test_counts() -> None:
+    assert [count(number) for number in (999, 1_000, 12_345, 1_000_000, 1_250_000)] == [
+        "999",
+        "1k",
+        "12.3k",
+        "1M",
+        "1.2M",
+    ]
+
+
+def test_tokens_of_the_last_request() -> None:
+    def reply(tokens: int) -> Message:
+        return Message(
+            uuid="m", conversation_id="c", role="assistant", timestamp=CLOCK, usage=Usage(input_tokens=tokens)
+        )
+
+    said = msgspec.structs.replace(reply(0), usage=None)
+    assert sent_tokens([reply(5), reply(7), reply(0), said]) == 7
+    assert sent_tokens([said]) == 0
+
+
+def test_keys_as_the_person_has_them() -> None:
+    assert foot_hints(REGISTRY, {}) == HINTS
+    assert foot_hints(REGISTRY, {"quit": "ctrl+b"})[-1] == "^b quit"
+    assert effective_keys({"retry": "f9", "exit": "f10"}, REGISTRY)["quit"] == "f10"
+    assert keymap_problems({"retry": "f9"}, REGISTRY) == []
+    assert keymap_problems({}, REGISTRY) == []
+    assert "did you mean retry" in keymap_problems({"retyr": "f9"}, REGISTRY)[0]
+    assert "needed for typing" in keymap_problems({"retry": "x"}, REGISTRY)[0]
+    assert "f1 is the key of help and retry" in keymap_problems({"retry": "f9,f1"}, REGISTRY)[0]
+    assert "has no key" in keymap_problems({"retry": " "}, REGISTRY)[0]
+
+
+async def test_the_gauge_follows_the_requests(run_chat: ChatRunner) -> None:
+    engine = FakeEngine()
+    engine.model = ModelChanged(phase="ready", name="m", context_window=1_000)
+    async with run_chat(engine, size=(120, 40)) as chat:
+        await chat.ready()
+        await chat.type("hello")
+        await chat.until(lambda: "context 100 of 1k, 10 %" in str(chat.app.query_one("#status").render()))
+        await chat.press("ctrl+n")
+        await chat.until(lambda: "context" not in str(chat.app.query_one("#status").render()))
