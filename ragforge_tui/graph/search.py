@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ragforge_tui.graph.conversations import find_conversation
 from ragforge_tui.graph.messages import INDEXED_CHARS
 from ragforge_tui.graph.records import native
 from ragforge_tui.graph.schema import MESSAGE_LEX, MESSAGE_TEXT
 from ragforge_tui.graph.snippets import excerpt, matcher
+from ragforge_tui.graph.turns import Segment, segments_of
 from ragforge_tui.models import SearchHit
 from ragforge_tui.text import storable
 
@@ -82,11 +84,46 @@ class Searching:
     ) -> list[SearchHit]:
         """Turns that match, best first, one hit a turn.
 
-        Private conversations are found only when named by `conversation_id`, deleted ones never.
+        Private conversations are found only when named by `conversation_id`, deleted ones never. A branch that is
+        named has the turns it shares with its parent too; hits in them are its own.
 
         Args:
             turns: Only these: by conversation, ranges of turns with both ends included.
         """
+        title, shared = await self._shared(conversation_id) if conversation_id and turns is None else ("", [])
+        if not shared:
+            return await self._search(query, limit, conversation_id, workspace, turns)
+        parts = await asyncio.gather(
+            *(
+                self._search(
+                    query, limit, part.conversation_id, None, {part.conversation_id: [(part.first, part.last)]}
+                )
+                for part in shared
+            )
+        )
+        own = {"conversation_id": conversation_id, "title": title}
+        hits = [msgspec.structs.replace(hit, **own) for part in parts for hit in part]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.turn_index))[:limit]
+
+    async def _shared(self, conversation_id: str) -> tuple[str, list[Segment]]:
+        """A branch's title and which conversations hold its turns; nothing when it is none, or unknown."""
+
+        async def work(tx: AsyncManagedTransaction) -> tuple[str, list[Segment]]:
+            found = await find_conversation(tx, conversation_id)
+            if found is None or not found.branch_of or found.status == "deleted":
+                return "", []
+            return found.title, await segments_of(tx, conversation_id, 1, found.next_turn)
+
+        return await self._graph.read(work)
+
+    async def _search(
+        self,
+        query: str,
+        limit: int,
+        conversation_id: str,
+        workspace: str | None,
+        turns: Mapping[str, Sequence[tuple[int, int]]] | None,
+    ) -> list[SearchHit]:
         words = terms(query)
         if not words or limit <= 0:
             return []

@@ -50,6 +50,24 @@ async def test_nothing_typed_is_syntax(store: Store, query: str) -> None:
     assert len(hits) == (1 if "dog" in query else 0)
 
 
+async def test_a_branch_has_what_it_shares(store: Store) -> None:
+    parent = await store.create_conversation(conversation(title="Parent", private=True))
+    for text in ("the needle", "hay", "needle of the parent alone"):
+        await one_turn(store, parent.uuid, text)
+    fresh = conversation(title="Branch", private=True, branch_of=parent.uuid, branch_turn=2)
+    branch = await store.create_conversation(fresh)
+    await one_turn(store, branch.uuid, "a needle of its own")
+    hits = await store.search("needle", conversation_id=branch.uuid)
+    assert {(hit.conversation_id, hit.title, hit.turn_index) for hit in hits} == {
+        (branch.uuid, "Branch", 1),
+        (branch.uuid, "Branch", 3),
+    }
+    assert len(await store.search("needle", conversation_id=branch.uuid, limit=1)) == 1
+    assert {hit.turn_index for hit in await store.search("needle", conversation_id=parent.uuid)} == {1, 3}
+    await store.update_conversation(branch.uuid, status="deleted", deleted_at=now())
+    assert not await store.search("needle", conversation_id=branch.uuid)
+
+
 async def test_scope(store: Store) -> None:
     here = await store.create_conversation(conversation(workspace="/here"))
     there = await store.create_conversation(conversation(workspace="/there"))
