@@ -10,17 +10,15 @@ import logging
 import uuid
 from collections import deque
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ragforge_tui import models
-from ragforge_tui.conversation.budget import TurnBudget
 from ragforge_tui.conversation.memory import ConversationMemory
-from ragforge_tui.conversation.own_turns import Doing, OwnTurn, Waiting
-from ragforge_tui.conversation.prompt import system_parts
-from ragforge_tui.conversation.tool_runner import ToolRunner
-from ragforge_tui.conversation.turn import Stopped, TurnRunner, error_info, until_stopped
+from ragforge_tui.conversation.own_turns import Doing, Waiting
+from ragforge_tui.conversation.turn import Stopped, error_info, until_stopped
+from ragforge_tui.conversation.turn_maker import TurnMaker
 from ragforge_tui.conversation.turn_window import PAGE_TURNS, TurnWindow
 from ragforge_tui.conversation.undoing import ChangedFiles
 from ragforge_tui.errors import RagforgeError
@@ -36,14 +34,10 @@ from ragforge_tui.events import (
     TurnStarted,
 )
 from ragforge_tui.graph import writer_id
-from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.memory.history_source import speaking
 from ragforge_tui.models import Message, MessageState, ToolCall, Turn, Usage, now
-from ragforge_tui.personas import Persona
 from ragforge_tui.text import mask_secrets, storable
-from ragforge_tui.tools.modes import ModeTools
-from ragforge_tui.tools.narrowed import NarrowedTools
 from ragforge_tui.work_requests import FileDiff, Mode, UndoPlan
 
 if TYPE_CHECKING:
@@ -80,6 +74,7 @@ class Conversation:
         self._agent = agent
         self._window = TurnWindow(record, turns, agent.store, agent.settings.agent.memory.max_context_chars)
         self.memory = ConversationMemory(agent, record, turns)
+        self._maker = TurnMaker(agent, record, self._window, self.memory, lambda: self.mode)
         self._active: Turn | None = None
         self._starting = False
         self._stop = asyncio.Event()
@@ -244,11 +239,8 @@ class Conversation:
         """What a request for this message would hold now: sections, items with their sources, tokens, cuts."""
         if not self._agent.recorder.journaling:
             await self._window.catch_up(self.record.next_turn)
-        persona = await self._agent.personas.for_turn(self.record.persona)
-        model = await self._agent.model_for(persona)
         asked = Message(uuid="", conversation_id=self.record.uuid, role="user", content=storable(text), timestamp=now())
-        turn = Turn(turn_index=self.record.next_turn, messages=[asked])
-        return await self._context(turn, persona, model, self._tools(persona).schemas())
+        return await self._maker.context(Turn(turn_index=self.record.next_turn, messages=[asked]))
 
     async def diff(self) -> list[FileDiff]:
         """What the agent changed in files during this conversation."""
@@ -306,6 +298,8 @@ class Conversation:
         )
         self.memory.start()
         message = await self._agent.recorder.begin_turn(message)
+        if waiting.doing is not None:
+            await self._refuse_twice(message)
         self._count(message)
         turn = Turn(turn_index=message.turn_index, messages=[message])
         if not self._agent.recorder.journaling:
@@ -317,13 +311,22 @@ class Conversation:
             await self._give_title(waiting.text)
         return turn.turn_index
 
+    async def _refuse_twice(self, message: Message) -> None:
+        """What an engine began that ended meanwhile is not done again: a command may have done half of it."""
+        if self._agent.recorder.journaling:
+            return
+        index = message.turn_index
+        stored = await (await self._agent.store()).turns(self.record.uuid, start=index, end=index + 1)
+        if stored and len(stored[0].messages) > 1:
+            raise RagforgeError(f"Turn {index} was begun before and is not done again: {message.content[:80]}")
+
     def _run(self, turn: Turn, doing: Doing | None = None) -> None:
         self._active = turn
         with speaking(self.record.uuid, turn.turn_index):
             self._task = asyncio.create_task(self._run_turn(turn, doing), name=f"turn {turn.turn_index}")
 
     async def _run_turn(self, turn: Turn, doing: Doing | None) -> None:
-        end = await (self._turn_end(turn) if doing is None else self._own_turn(turn, doing).run())
+        end = await (self._turn_end(turn) if doing is None else self._maker.own(turn, doing, self._stop).run())
         for reply in turn.messages[1:]:
             self._count(reply)
         self.memory.turn_ended(turn)
@@ -345,23 +348,10 @@ class Conversation:
                 )
             )
 
-    def _own_turn(self, turn: Turn, doing: Doing) -> OwnTurn:
-        agent = self._agent
-        return OwnTurn(
-            turn=turn,
-            doing=doing,
-            toolbox=agent.toolbox,
-            recorder=agent.recorder,
-            approvals=agent.approvals,
-            workspace=agent.workspace,
-            emit=agent.emit,
-            stop=self._stop,
-        )
-
     async def _turn_end(self, turn: Turn) -> TurnEnd:
         conversation_id, index = self.record.uuid, turn.turn_index
         try:
-            runner = await until_stopped(self._prepare(turn), self._stop)
+            runner = await until_stopped(self._maker.replies(turn, self._stop), self._stop)
         except Stopped:
             await self._store_unasked(turn, "interrupted", "")
             return TurnCancelled(conversation_id=conversation_id, turn_index=index)
@@ -384,62 +374,6 @@ class Conversation:
             persona=self.record.persona,
         )
         turn.messages.append(await self._agent.recorder.add_message(message))
-
-    async def _prepare(self, turn: Turn) -> TurnRunner:
-        agent = self._agent
-        persona = await agent.personas.for_turn(self.record.persona)
-        model = await agent.model_for(persona)
-        tools = self._tools(persona)
-        context = await self._context(turn, persona, model, tools.schemas())
-        return TurnRunner(
-            turn=turn,
-            context=context,
-            persona=persona,
-            model=model,
-            tools=ToolRunner(
-                toolbox=tools,
-                recorder=agent.recorder,
-                approvals=agent.approvals,
-                workspace=agent.workspace,
-                emit=agent.emit,
-                mode=lambda: self.mode,
-            ),
-            schemas=tools.schemas,
-            mode=lambda: self.mode,
-            recorder=agent.recorder,
-            emit=agent.emit,
-            max_iterations=agent.settings.model.max_iterations,
-            stop=self._stop,
-            budget=TurnBudget(
-                agent.budget,
-                agent.approvals,
-                agent.emit,
-                conversation_id=self.record.uuid,
-                turn_index=turn.turn_index,
-            ),
-        )
-
-    def _tools(self, persona: Persona) -> ModeTools:
-        """What the agent may use as this persona, in the mode as it is at each call."""
-        narrowed = NarrowedTools(self._agent.toolbox, persona.fields.tools, f"The persona {persona.name}")
-        return ModeTools(narrowed, lambda: self.mode)
-
-    async def _context(
-        self, turn: Turn, persona: Persona, model: ChatModel, schemas: list[dict[str, Any]]
-    ) -> BuiltContext:
-        """What the requests of a turn hold before its own messages."""
-        agent = self._agent
-        instructions = await agent.workspace_instructions()
-        earlier = [known for known in self._window.turns if known.turn_index < turn.turn_index]
-        return await self.memory.context(
-            turn.messages[0].content,
-            turn_index=turn.turn_index,
-            turns=earlier,
-            first_message=None if agent.recorder.journaling else await self._window.first_message(),
-            system=system_parts(agent.workspace, persona, agent.user_name, instructions, planning=self.mode == "plan"),
-            model=model,
-            overhead=len(msgspec.json.encode(schemas)) // CHARS_PER_TOKEN,
-        )
 
     def _count(self, message: Message) -> None:
         self.record.message_count += 1

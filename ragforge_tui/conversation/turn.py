@@ -48,6 +48,7 @@ class TurnRunner:
         context: What is sent before the turn's own messages.
         schemas: The tools as they are offered now.
         mode: What the agent may do, as it is now; that it changed is told with the next request.
+        planning: Whether the context says that nothing may be changed.
         budget: Asks the person before a request that would go beyond what the turn may cost.
         max_iterations: Replies with tools before a final answer without them is asked for.
         stop: Set by whoever wants the turn to end; what came is kept.
@@ -63,6 +64,7 @@ class TurnRunner:
         tools: ToolRunner,
         schemas: Callable[[], list[dict[str, Any]]],
         mode: Callable[[], Mode],
+        planning: bool,
         recorder: Recorder,
         emit: Callable[[Event], None],
         max_iterations: int,
@@ -79,7 +81,7 @@ class TurnRunner:
         self._tools = tools
         self._schemas = schemas
         self._mode = mode
-        self._planning = mode() == "plan"
+        self._planning = planning
         self._recorder = recorder
         self._emit = emit
         self._max_iterations = max_iterations

@@ -111,7 +111,8 @@ def _turn(turn: Turn) -> Iterator[str]:
 
 
 def _speaker(message: Message) -> str:
-    names = {"user": "You", "assistant": message.persona or "Assistant", "system": "System"}
+    own = "You" if message.tool_calls else "System"  # what the person did without the model
+    names = {"user": "You", "assistant": message.persona or "Assistant", "system": own}
     return inline(names[message.role])
 
 

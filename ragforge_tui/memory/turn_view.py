@@ -24,7 +24,8 @@ def turn_view(conversation: Conversation, turn: Turn) -> str:
 
 
 def _message(message: Message) -> Iterator[str]:
-    speaker = {"user": "The person", "assistant": message.persona or "The assistant", "system": "System"}[message.role]
+    own = "The person" if message.tool_calls else "System"
+    speaker = {"user": "The person", "assistant": message.persona or "The assistant", "system": own}[message.role]
     if message.reasoning:
         yield f"{speaker}, thinking:\n{plain_text(message.reasoning)}"
     if message.content:

@@ -332,7 +332,7 @@ class ChatController:
     async def send_mode(self) -> None:
         """Tell the engine of the mode chosen here; nothing it does for the person comes before."""
         state = self.state
-        if state.mode_unsent and state.conversation is not None:
+        if state.mode_unsent and state.conversation is not None and self._pending_open is None:
             mode = state.mode
             await self.ask(SetMode(conversation_id=state.conversation_id, mode=mode))
             state.mode_unsent = state.mode != mode

@@ -107,7 +107,7 @@ class DiffScreen(ModalScreen[None]):
         with Vertical():
             yield self._title
             yield self._lines
-            yield Static("↑ ↓ page scroll · n p next, previous file · c copy · esc back", id="diff-keys", markup=False)
+            yield Static("↑ ↓ scroll · n p next, previous file · c copy · esc back", id="diff-keys", markup=False)
 
     def on_mount(self) -> None:
         """Fetch the diffs while the screen is already there."""

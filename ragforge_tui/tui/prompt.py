@@ -181,6 +181,7 @@ class Prompt(TextArea):
     def on_text_area_changed(self) -> None:
         """Open, narrow or close the menu. What is met in the history does not open it."""
         walking, self._walking = self._walking, False
+        self.set_class(self.document.get_line(0).startswith("!"), "shell")
         if walking:
             self.completing.close()
         else:

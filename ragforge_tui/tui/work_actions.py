@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SAID = {
     "plan": "planning: nothing is written or run",
     "ask": "asks before each write and command",
-    "edits": "edits files of the workspace unasked; commands and secrets still ask",
+    "edits": "edits unasked; commands and secrets ask",
 }
 
 

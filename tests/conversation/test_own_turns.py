@@ -44,6 +44,9 @@ async def test_a_command_of_the_person(loaded: Loaded, server: OpenAIServer, mon
         assert interrupted_turn([turn]) is None and foreign_active_turn([turn]) is None
         with pytest.raises(RagforgeError, match="your own doing"):
             await conversation.retry()
+        conversation._seen.clear()  # as an engine that was started after a crash knows nothing
+        with pytest.raises(RagforgeError, match="not done again"):
+            await conversation.run_command("echo out", "m1")
         await conversation.send_message("What did it say?")
         assert conversation.record.title == "What did it say?"
     (request,) = server.chats()

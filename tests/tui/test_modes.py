@@ -69,3 +69,14 @@ async def test_a_mode_that_is_none(run_chat: ChatRunner) -> None:
         await chat.ready()
         await chat.type("/mode bold")
         await chat.until(lambda: chat.said("There is no mode"))
+
+
+async def test_shift_tab_over_the_chat_moves_the_focus(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.press("f1")
+        await chat.until(lambda: len(chat.app.screen_stack) > 1)
+        await chat.press("shift+tab")
+        assert chat.app.controller.state.mode == "ask"
+        await chat.press("escape", "shift+tab")
+        await chat.until(lambda: chat.app.controller.state.mode == "edits")

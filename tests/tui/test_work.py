@@ -87,7 +87,10 @@ async def test_an_undo_that_can_do_nothing_says_why(run_chat: ChatRunner) -> Non
 async def test_a_command_of_the_person(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
-        await chat.type("!git status")
+        chat.app.prompt.insert("!")
+        await chat.until(lambda: chat.app.prompt.has_class("shell"), "a command looks unlike a message")
+        await chat.type("git status")
+        assert not chat.app.prompt.has_class("shell")
         await chat.until(lambda: chat.happened(TurnCompleted))
         assert [asked.command for asked in chat.engine.asked(RunShell)] == ["git status"]
         assert not chat.engine.asked(SendMessage)
