@@ -47,7 +47,8 @@ class ChatActions(
         """Show all commands and keys."""
         from ragforge_tui.tui.help import HelpScreen
 
-        self._app.push_screen(HelpScreen(self._app.registry, self._app.options.version))
+        options = self._app.options
+        self._app.push_screen(HelpScreen(self._app.registry, options.version, options.tui.keymap))
 
     async def new(self) -> None:
         """An empty screen; a turn under way goes on in the engine."""

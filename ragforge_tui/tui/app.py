@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import ClassVar
 
 from textual import events
@@ -29,9 +30,10 @@ from ragforge_tui.tui import looks
 from ragforge_tui.tui.actions import ChatActions
 from ragforge_tui.tui.chrome import Header, Queue
 from ragforge_tui.tui.clipboard import copy_sequence
-from ragforge_tui.tui.commands import COMMANDS, Command, Registry
+from ragforge_tui.tui.commands import COMMANDS, Command, Registry, key_name
 from ragforge_tui.tui.controller import ChatController
 from ragforge_tui.tui.history import Draft, History
+from ragforge_tui.tui.keymap import effective_keys
 from ragforge_tui.tui.menu import SlashMenu
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.panel import Question, QuestionPanel
@@ -161,8 +163,11 @@ class ChatApp(App[str]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: our commands."""
+        keys = effective_keys(self.options.tui.keymap, self.registry)
         for command in self.registry.commands:
-            yield SystemCommand(command.usage, command.help, lambda command=command: self._from_palette(command))
+            key = f" · {key_name(keys[command.name])}" if command.name in keys else ""
+            run = partial(self._from_palette, command)
+            yield SystemCommand(command.usage, f"{command.help}{key}", run)
 
     def _from_palette(self, command: Command) -> None:
         self._run_command(command, "")

@@ -70,6 +70,7 @@ class Command(msgspec.Struct, frozen=True):
         hint: A word for the footer; empty keeps it out.
         completes: What its argument is completed from: the words themselves, or the name of a source in
             `completion_actions.py`; empty for nothing.
+        group: The heading it and those after it stand under in /help; empty: that of the one before.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Command(msgspec.Struct, frozen=True):
     key: str = ""
     hint: str = ""
     completes: str | tuple[str, ...] = ""
+    group: str = ""
 
     @property
     def usage(self) -> str:
@@ -88,7 +90,7 @@ class Command(msgspec.Struct, frozen=True):
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("help", "Commands and keys", lambda do, _: do.help(), ("?", "keys"), key="f1"),
+    Command("help", "Commands and keys", lambda do, _: do.help(), ("?", "keys"), key="f1", group="Chat"),
     Command("new", "Start a new conversation", lambda do, _: do.new(), ("clear",), key="ctrl+n"),
     Command(
         "resume",
@@ -108,7 +110,14 @@ COMMANDS: tuple[Command, ...] = (
         arguments="[NAME]",
         completes="models",
     ),
-    Command("personas", "See who can speak, and choose", lambda do, _: do.personas(), ("persona",), key="f2"),
+    Command(
+        "personas",
+        "See who can speak, and choose",
+        lambda do, _: do.personas(),
+        ("persona",),
+        key="f2",
+        group="Personas",
+    ),
     Command(
         "set-persona",
         "Let another persona speak next",
@@ -137,7 +146,13 @@ COMMANDS: tuple[Command, ...] = (
         completes="personas",
     ),
     Command("undo-delete-persona", "Bring back the persona deleted last", lambda do, _: do.undo_delete_persona()),
-    Command("context", "What the model was sent in a turn", lambda do, turn: do.context(turn), arguments="[TURN]"),
+    Command(
+        "context",
+        "What the model was sent in a turn",
+        lambda do, turn: do.context(turn),
+        arguments="[TURN]",
+        group="Memory, tools and files",
+    ),
     Command("memory", "Summaries, topics and files of this conversation", lambda do, _: do.memory(), key="f3"),
     Command("trace", "Calls of tools: arguments, results, diffs", lambda do, _: do.trace(), key="f4"),
     Command("files", "Files that were read, changed or found", lambda do, _: do.files(), key="f5"),
@@ -152,7 +167,12 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("similar", "Conversations like this one", lambda do, _: do.similar()),
     Command(
-        "find", "Find a text in this conversation", lambda do, text: do.find(text), arguments="[TEXT]", key="ctrl+f"
+        "find",
+        "Find a text in this conversation",
+        lambda do, text: do.find(text),
+        arguments="[TEXT]",
+        key="ctrl+f",
+        group="This conversation",
     ),
     Command("turn", "Go to a turn", lambda do, which: do.turn(which), ("goto",), arguments="TURN"),
     Command("edit", "Write a message anew and send it in a branch", lambda do, t: do.edit(t), arguments="[TURN]"),
@@ -182,17 +202,25 @@ COMMANDS: tuple[Command, ...] = (
         "What the agent may do unasked: plan (only read), ask, or edits",
         lambda do, wanted: do.mode(wanted),
         arguments="[plan|ask|edits]",
+        group="The agent's work",
         completes=("plan", "ask", "edits"),
         key="shift+tab",
     ),
-    Command("settings", "See and change every setting", lambda do, words: do.settings(words), ("config",), "[WORDS]"),
-    Command("theme", "Choose the colours", lambda do, name: do.theme(name), arguments="[NAME]", completes="themes"),
-    Command("editor", "Write the prompt in $VISUAL or $EDITOR", lambda do, _: do.edit_prompt(), key="ctrl+g"),
     Command("diff", "What the agent changed in files during this conversation", lambda do, _: do.diff()),
     Command(
         "undo", "Put files back to what they were before a turn", lambda do, turn: do.undo(turn), arguments="[TURN]"
     ),
     Command("redo", "Take the last undo back", lambda do, _: do.redo()),
+    Command(
+        "settings",
+        "See and change every setting",
+        lambda do, words: do.settings(words),
+        ("config",),
+        "[WORDS]",
+        group="Screen",
+    ),
+    Command("theme", "Choose the colours", lambda do, name: do.theme(name), arguments="[NAME]", completes="themes"),
+    Command("editor", "Write the prompt in $VISUAL or $EDITOR", lambda do, _: do.edit_prompt(), key="ctrl+g"),
     Command("stop", "Stop the answer under way", lambda do, _: do.stop(), key="escape", hint="stop"),
     Command("quit", "Leave the chat", lambda do, _: do.quit(), ("exit", "q"), key="ctrl+q", hint="quit"),
 )
@@ -219,6 +247,15 @@ class Registry:
         """By name or alias."""
         return self._by_name.get(name.lower())
 
+    def groups(self) -> dict[str, list[Command]]:
+        """All commands under their headings."""
+        found: dict[str, list[Command]] = {}
+        heading = ""
+        for command in self.commands:
+            heading = command.group or heading
+            found.setdefault(heading, []).append(command)
+        return found
+
     def parse(self, text: str) -> Parsed | None:
         """What a prompt asks for, or None when it is a message.
 
@@ -244,9 +281,9 @@ class Registry:
         return fuzzy.best(text[1:], self.commands, lambda command: " ".join((command.name, *command.aliases)))
 
 
-KEY_NAMES = {"escape": "esc", "enter": "enter", "f1": "F1"}
-
-
-def key_name(key: str) -> str:
-    """A key as people write it: ``ctrl+o`` is ``^o``."""
-    return KEY_NAMES.get(key, key.replace("ctrl+", "^"))
+def key_name(keys: str) -> str:
+    """A key as people write it: ``ctrl+o`` is ``^o``; the first of several."""
+    key = keys.partition(",")[0].strip()
+    if key[:1] == "f" and key[1:].isdecimal():
+        return key.upper()
+    return "esc" if key == "escape" else key.replace("ctrl+", "^")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,12 +13,16 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ragforge_tui.tui.commands import Registry, key_name
+from ragforge_tui.tui.keymap import effective_keys
 
+NARROW = 76
 KEYS = (
     ("enter", "send"),
     ("^j, alt+enter", "new line"),
     ("↑ ↓", "earlier prompts; first, ↑ takes queued messages back"),
     ("tab", "complete; to a waiting question, else to the chat"),
+    ("@", "in the prompt: a file of this folder, by a few letters of its name"),
+    ("!", "first in the prompt: a command to run here"),
     ("j k space", "in the chat: next and previous block, fold"),
     ("y c", "in the chat: copy the block, copy its code"),
     ("esc", "close what is open; else stop the answer"),
@@ -40,23 +45,39 @@ class HelpScreen(ModalScreen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q,f1", "dismiss(None)", show=False)]
 
-    def __init__(self, registry: Registry, version: str) -> None:
+    def __init__(self, registry: Registry, version: str, keymap: Mapping[str, str]) -> None:
         super().__init__()
         self._registry = registry
         self._version = version
+        self._keymap = keymap
 
     def compose(self) -> ComposeResult:
         """One text."""
         with VerticalScroll():
-            yield Static(self._text())
+            yield Static(help_text(self._registry, self._version, self._keymap, narrow=self.app.size.width < NARROW))
 
-    def _text(self) -> Content:
-        commands = self._registry.commands
-        width = max(len(command.usage) for command in commands) + 2
-        lines = [Content.styled(f"ragforge-chat {self._version}".strip(), "bold"), Content(), Content("Commands")]
+
+def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, narrow: bool = False) -> Content:
+    """All commands under their headings, then what keys do.
+
+    Args:
+        narrow: What a command does stands below it instead of beside it.
+    """
+    keys = effective_keys(keymap, registry)
+    width = 2 if narrow else max(len(command.usage) for command in registry.commands) + 2
+    lines = [Content.styled(f"ragforge-chat {version}".strip(), "bold")]
+    for heading, commands in registry.groups().items():
+        lines += [Content(), Content.styled(heading, "bold")]
         for command in commands:
-            key = f"  {key_name(command.key)}" if command.key else ""
-            lines.append(Content.assemble((f"  {command.usage:<{width}}", "$primary"), command.help, (key, "dim")))
-        lines += [Content(), Content("Keys")]
-        lines += [Content.assemble((f"  {key:<{width}}", "$primary"), text) for key, text in KEYS]
-        return Content("\n").join(lines)
+            key = f"  {key_name(keys[command.name])}" if command.name in keys else ""
+            lines += _entry(command.usage, command.help, key, width, narrow)
+    lines += [Content(), Content.styled("Keys", "bold")]
+    for key, text in KEYS:
+        lines += _entry(key, text, "", width, narrow)
+    return Content("\n").join(lines)
+
+
+def _entry(name: str, text: str, key: str, width: int, narrow: bool) -> list[Content]:
+    if narrow:
+        return [Content.assemble((f"  {name}", "$primary"), (key, "dim")), Content(f"    {text}")]
+    return [Content.assemble((f"  {name:<{width}}", "$primary"), text, (key, "dim"))]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TYPING_KEYS = frozenset(
     {
-        *(f"ctrl+{letter}" for letter in "acdefjkuvwxyz"),
+        *(f"ctrl+{letter}" for letter in "acdejkuvwxyz"),
         *("up", "down", "left", "right", "home", "end", "backspace", "delete", "enter", "tab", "space"),
         *("pageup", "pagedown", "f6", "f7", "alt+enter", "shift+enter", "ctrl+p", "ctrl+backspace", "ctrl+h"),
         *("ctrl+i", "ctrl+m"),
