@@ -12,12 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical
-from textual.content import Content
 from textual.css.query import NoMatches
+from textual.strip import Strip
 from textual.widget import Widget
 
 from ragforge_tui.events import Event, ReasoningDelta, TextDelta
@@ -47,9 +48,9 @@ class Divider(Widget):
         super().__init__(id="sidebar-divider")
         self._sidebar = sidebar
 
-    def render(self) -> Content:
-        """A hairline."""
-        return Content("\n".join("│" * self.size.height))
+    def render_line(self, y: int) -> Strip:
+        """A hairline; text laid out line by line would hold up the first paint."""
+        return Strip([Segment("│", self.rich_style)], 1)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Take hold of it."""
@@ -95,6 +96,7 @@ class Sidebar(Horizontal):
         self.layout_kept = layout.load(state_dir)
         self._open = wanted and self.layout_kept.open
         self._over = False
+        self.body: Body | None = None
         self._begun = False
         self._mounted = False
         self._stack = Vertical(id="sidebar-panes")
@@ -213,8 +215,8 @@ class Sidebar(Horizontal):
 
     def _appear(self, wanted: bool) -> None:
         self.display = wanted
-        if self.parent is not None:
-            cast(Body, self.parent).set_class(wanted and not self._over, "-beside")
+        if self.body is not None:
+            self.body.set_class(wanted and not self._over, "-beside")
 
     def _set_open(self, wanted: bool) -> None:
         self._appear(wanted)
@@ -325,10 +327,9 @@ class Body(Container):
     def __init__(self, transcript: Transcript, sidebar: Sidebar) -> None:
         super().__init__(transcript, sidebar, id="body")
         self._sidebar = sidebar
-
-    def on_mount(self) -> None:
-        """Reserve the sidebar's room before anything is drawn."""
-        self._sidebar.fit(self.app.size.width)
+        # Before anything is styled: a change later would hold up the first paint.
+        sidebar.body = self
+        sidebar.fit(self.app.size.width)
 
     def on_resize(self) -> None:
         """The sidebar stands where there is room."""
