@@ -66,7 +66,11 @@ def session_title(conversation: Conversation) -> str:
 
 def branch_sign(conversation: Conversation, *, narrow: bool = False) -> str:
     """Where it leaves its parent; nothing when it is no branch."""
-    return f"⎇ {'' if narrow else 'from turn '}{conversation.branch_turn or 0} · " if conversation.branch_of else ""
+    if not conversation.branch_of:
+        return ""
+    if not conversation.branch_turn:
+        return "⎇ · " if narrow else "⎇ from the start · "
+    return f"⎇ {'' if narrow else 'from turn '}{conversation.branch_turn} · "
 
 
 def date_group(day: date, today: date) -> str:

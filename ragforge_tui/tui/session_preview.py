@@ -39,7 +39,8 @@ def preview(
     lines += _ends(peek)
     if current.branch_of:
         whose = _line(session_title(parent)) if parent is not None else current.branch_of[:8]
-        lines.append(Content.assemble(("⎇ from  ", "dim"), f"turn {current.branch_turn or 0} of {whose}"))
+        where = f"turn {current.branch_turn}" if current.branch_turn else "the start"
+        lines.append(Content.assemble(("⎇ from  ", "dim"), f"{where} of {whose}"))
     if branches:
         lines.append(Content.assemble(("⎇       ", "dim"), f"{branches} branch{'' if branches == 1 else 'es'}"))
     lines += [Content.assemble((f"{label:<8}", "dim"), said) for label, said in _addresses(current)]

@@ -148,6 +148,7 @@ def test_a_row_says_how_much_and_when() -> None:
     assert detail(message_count=1) == "1 message · 14:02"
     assert detail(updated_at=datetime(2025, 1, 2, tzinfo=UTC)) == "0 messages · 2 Jan 2025"
     assert session_row(conversation(1, "T", branch_of="x", branch_turn=3), CLOCK, narrow=True).lead == "⎇ 3 · ✶ "
+    assert session_row(conversation(1, "T", branch_of="x", branch_turn=0), CLOCK).lead == "⎇ from the start · ✶ "
 
 
 @pytest.mark.parametrize("space", [8, 20, 40])
