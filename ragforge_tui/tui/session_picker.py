@@ -8,7 +8,6 @@ opened. What is listed in which order is decided in `session_shelf.py`, what is 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -26,8 +25,9 @@ from ragforge_tui.tui.choices import ChoiceList
 from ragforge_tui.tui.picking import session_title
 from ragforge_tui.tui.session_bars import ACTIONS, EDITING, FILTERS, filter_bar, key_bar
 from ragforge_tui.tui.session_desk import SessionDesk, parse_tags
+from ragforge_tui.tui.session_feed import SessionFeed
 from ragforge_tui.tui.session_pane import SessionPane
-from ragforge_tui.tui.session_shelf import ORDERS, STATUSES, Looks, Narrowed, SessionShelf
+from ragforge_tui.tui.session_shelf import ORDERS, STATUSES, Looks, Narrowed
 
 T = TypeVar("T")
 Apply = Callable[[str], Coroutine[Any, Any, None]]
@@ -39,12 +39,7 @@ MAX_WIDTH = 160
 """As the style sheet below has it."""
 ROOMY = (70, 22)
 """Columns and lines from which it stands below the list unasked."""
-FIRST = 100
-"""Sessions that are fetched at once, before all the others."""
-MOST = 10_000
 FOLLOW_SECONDS = 2.0
-OVERLAP = timedelta(minutes=1)
-"""Changes are asked for from this long before the newest known one: clocks of other machines differ."""
 
 
 class SessionPicker(ModalScreen[str | None]):
@@ -87,12 +82,12 @@ class SessionPicker(ModalScreen[str | None]):
     def __init__(self, desk: SessionDesk) -> None:
         super().__init__()
         self._desk = desk
-        self._shelf = SessionShelf()
+        self._feed = SessionFeed(desk)
+        self._shelf = self._feed.shelf
         self._narrowed = Narrowed()
-        self._everywhere = desk.folder is None
         self._deleted: list[str] = []
-        self._loaded = False
-        self._following = False
+        self._asking = 0
+        self._trouble = ""
         self._asked_preview: bool | None = None
         self._apply: Apply | None = None
         self._list = ChoiceList(detail_right=True)
@@ -140,38 +135,38 @@ class SessionPicker(ModalScreen[str | None]):
     # -- the sessions
 
     def _load(self) -> None:
-        self._loaded = False
-        self._run(self._fill(), group="rows")
+        self.run_worker(self._asked(self._fill()), group="rows", exclusive=True, exit_on_error=False)
 
     async def _fill(self) -> None:
-        await self._desk.engine_there()
-        found = await self._desk.sessions(everywhere=self._everywhere, limit=FIRST)
-        self._shelf.replace(found)
-        if len(found) == FIRST:
+        async for _ in self._feed.load():
             self._draw(keep=True)
-            self._shelf.replace(await self._desk.sessions(everywhere=self._everywhere, limit=MOST))
-        self._loaded = True
-        self._draw(keep=True)
 
     def _follow_soon(self) -> None:
-        if self._loaded and not self._following:
-            self._following = True
-            self.run_worker(self._follow(), group="follow", exclusive=True, exit_on_error=False)
+        if self._asking:
+            return
+        if self._feed.loaded:
+            self.run_worker(self._asked(self._follow()), group="rows", exclusive=True, exit_on_error=False)
+        else:
+            self._load()
 
     async def _follow(self) -> None:
-        """Take over what changed meanwhile, here or in another terminal."""
+        if await self._feed.follow():
+            self._draw(keep=True)
+
+    async def _asked(self, work: Coroutine[Any, Any, None]) -> None:
+        """Ask for sessions; what goes wrong stands below the list until an answer comes."""
+        self._asking += 1
         try:
-            since = (self._shelf.newest or datetime(1970, 1, 2, tzinfo=UTC)) - OVERLAP
-            changes = await self._desk.changes(since, everywhere=self._everywhere)
-            news = self._shelf.put(changes.changed)
-            if changes.count != len(self._shelf) and max(changes.count, len(self._shelf)) <= MOST:
-                news = self._shelf.replace(await self._desk.sessions(everywhere=self._everywhere, limit=MOST)) or news
-            if news:
-                self._draw(keep=True)
-        except RagforgeError:
-            return  # The next time asks again; what is listed stays as it was known last.
+            await work
+        except RagforgeError as error:
+            self._trouble = error.info.sentence()
+            self._say(Content.styled(self._trouble, "$error"))
+        else:
+            if self._trouble:
+                self._trouble = ""
+                self._say("")
         finally:
-            self._following = False
+            self._asking -= 1
 
     def _draw(self, *, keep: bool) -> None:
         looks = Looks(
@@ -190,14 +185,14 @@ class SessionPicker(ModalScreen[str | None]):
     # -- what is written around the list
 
     def _show_filters(self) -> None:
-        count = f"{len(self._list.rows)}/{len(self._shelf)}" if self._loaded else ""
+        count = f"{len(self._list.rows)}/{len(self._shelf)}" if self._feed.loaded else ""
         self._put(
-            self._filters, filter_bar(self._narrowed, everywhere=self._everywhere, count=count, width=self._width)
+            self._filters, filter_bar(self._narrowed, everywhere=self._feed.everywhere, count=count, width=self._width)
         )
 
     def _show_keys(self) -> None:
         nothing = "nothing fits" if len(self._shelf) else "no conversation in this folder yet"
-        nothing = nothing if self._loaded else "loading …"
+        nothing = nothing if self._feed.loaded else "loading …"
         self._put(self._keys, key_bar(self._chosen, nothing=nothing, undo=bool(self._deleted), width=self._width))
 
     @property
@@ -296,7 +291,8 @@ class SessionPicker(ModalScreen[str | None]):
         now = self._narrowed
         match name:
             case "folder" if self._desk.folder is not None:
-                self._everywhere = not self._everywhere
+                self._feed.everywhere = not self._feed.everywhere
+                self._feed.loaded = False
                 self._load()
                 self._show_filters()
             case "status":

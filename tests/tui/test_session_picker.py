@@ -20,7 +20,7 @@ from ragforge_tui.protocol import (
     RestoreConversation,
     UpdateConversation,
 )
-from ragforge_tui.tui import session_picker
+from ragforge_tui.tui import session_feed, session_picker
 from ragforge_tui.tui.session_picker import SessionPicker
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, sessions, turn
 from tests.tui.conftest import Chat, ChatRunner
@@ -74,7 +74,7 @@ async def opened(chat: Chat) -> Picking:
     await chat.press("ctrl+o")
     await chat.until(lambda: isinstance(chat.app.screen, SessionPicker))
     picking = Picking(chat)
-    await chat.until(lambda: picking.screen._loaded)
+    await chat.until(lambda: picking.screen._feed.loaded)
     return picking
 
 
@@ -238,14 +238,14 @@ async def test_what_other_terminals_do_appears(
 
 
 async def test_many_come_in_two_steps(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_picker, "FIRST", 3)
+    monkeypatch.setattr(session_feed, "FIRST", 3)
     engine = FakeEngine()
     for number in range(1, 9):
         engine.store(conversation(number, f"Session {number}"), turn_of(number))
     async with run_chat(engine) as chat:
         picking = await opened(chat)
         await picking.until(lambda: len(picking.titles) == 8)
-        assert [one.filter.limit for one in engine.asked(ListConversations)] == [3, session_picker.MOST]
+        assert [one.filter.limit for one in engine.asked(ListConversations)] == [3, session_feed.MOST]
 
 
 async def test_by_mouse(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -275,3 +275,22 @@ async def test_an_error_is_said_in_it(run_chat: ChatRunner, engine: FakeEngine) 
         await chat.press("ctrl+a")
         await picking.until(lambda: "The [graph] is away." in picking.said("note"))
         assert picking.titles == list(ALL)
+
+
+async def test_a_graph_that_comes_late(
+    run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_picker, "FOLLOW_SECONDS", 0.3)
+    async with run_chat(engine) as chat:
+        await chat.ready()
+        engine.failures[ListConversations] = RagforgeError("The graph is away.")
+        await chat.press("ctrl+o")
+        await chat.until(lambda: isinstance(chat.app.screen, SessionPicker))
+        picking = Picking(chat)
+        await picking.until(lambda: "The graph is away." in picking.said("note"))
+        await picking.lists(*ALL)
+        assert not picking.screen.query_one("#session-note").display
+        engine.failures[FollowConversations] = RagforgeError("It went.")
+        await picking.until(lambda: "It went." in picking.said("note"))
+        await picking.until(lambda: not picking.screen.query_one("#session-note").display)
+        await picking.lists(*ALL)
