@@ -326,7 +326,8 @@ class Conversation:
             self._task = asyncio.create_task(self._run_turn(turn, doing), name=f"turn {turn.turn_index}")
 
     async def _run_turn(self, turn: Turn, doing: Doing | None) -> None:
-        end = await (self._turn_end(turn) if doing is None else self._maker.own(turn, doing, self._stop).run())
+        with self._agent.memory.quiet.broken():
+            end = await (self._turn_end(turn) if doing is None else self._maker.own(turn, doing, self._stop).run())
         for reply in turn.messages[1:]:
             self._count(reply)
         self.memory.turn_ended(turn)

@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable, Iterable
 import msgspec
 
 from ragforge_tui.config import Loaded
+from ragforge_tui.conversation.background_model import BackgroundModel, Quiet
 from ragforge_tui.conversation.memory import ConversationMemory
 from ragforge_tui.errors import ModelError, RagforgeError
 from ragforge_tui.graph import Store
-from ragforge_tui.llm import ChatModel, choose_model, make_model, preload
+from ragforge_tui.llm import THIS_MACHINE, ChatModel, choose_model, make_model, preload
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder
 from ragforge_tui.memory.history_source import HistorySource
 from ragforge_tui.memory.recall import Recall
@@ -42,6 +43,7 @@ class SharedMemory:
         self._store = store
         self._model = model
         self._summary_model: ChatModel | None = None
+        self.quiet = Quiet()
         self._warming: asyncio.Task[None] | None = None
         memory = loaded.settings.agent.memory
         self.embedder: Embedder | None = make_embedder(memory.embeddings) if memory.enabled else None
@@ -69,21 +71,29 @@ class SharedMemory:
             log.warning("vectors not caught up with: %s", error)
 
     async def summary_model(self) -> ChatModel | None:
-        """The model for summaries and titles: the configured one, else the one that answers; None for neither."""
-        name = self._settings.agent.memory.summarization.model
+        """The model for summaries and titles: the configured one, else the one that answers; None for neither.
+
+        One on this machine gives way to turns.
+        """
         try:
-            if not name:
-                return await self._model()
-            if self._summary_model is None:
-                settings = msgspec.structs.replace(self._settings.model, name=name)
-                choice = await choose_model(settings, os.environ)
-                if not choice.offline:
-                    await preload()
-                self._summary_model = make_model(choice, settings)
-            return self._summary_model
+            model = await self._own_summary_model()
         except RagforgeError as error:
             log.warning("no model for summaries, they are extracted: %s", error)
             return None
+        local = model.destination == THIS_MACHINE and not model.offline
+        return BackgroundModel(model, self.quiet) if local else model
+
+    async def _own_summary_model(self) -> ChatModel:
+        name = self._settings.agent.memory.summarization.model
+        if not name:
+            return await self._model()
+        if self._summary_model is None:
+            settings = msgspec.structs.replace(self._settings.model, name=name)
+            choice = await choose_model(settings, os.environ)
+            if not choice.offline:
+                await preload()
+            self._summary_model = make_model(choice, settings)
+        return self._summary_model
 
 
 async def _load(embedder: Embedder) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
+
+import msgspec
 
 from ragforge_tui.config import Loaded, PersistenceSettings, RecallSettings, SummarizationSettings
 from ragforge_tui.conversation import Conversation, ConversationAgent
@@ -18,6 +21,19 @@ SECRET = "The deploy key is kept in the vault called Bluebird."
 SMALL = 6_000
 """Characters of context: a handful of turns fit."""
 FEW = SummarizationSettings(every_turns=3, every_chars=100_000, keep_recent_turns=1, level_chars=600)
+
+
+SUMMARY = {
+    "when": "plain",
+    "text": json.dumps(
+        {
+            "conversation_summary": "Harbours were told of.",
+            "key_findings": [{"text": "A harbour has cranes.", "turns": [1]}],
+            "topics": ["Harbours", "Piers"],
+        }
+    ),
+}
+"""What a model answers that is asked for a summary."""
 
 
 def filler(n: int) -> str:
@@ -251,6 +267,39 @@ async def test_without_auto_save_text_is_stored_when_it_is_whole(loaded: Loaded,
         done = await stored()
         assert done is not None
         assert (done.state, done.content) == ("complete", "one two three four five six")
+
+
+async def test_summaries_are_written_by_the_model_that_is_set_for_them(loaded: Loaded, server: OpenAIServer) -> None:
+    own = msgspec.structs.replace(FEW, model="openai/for-summaries")
+    async with ConversationAgent(with_memory(loaded, summarization=own)) as agent:
+        conversation = await agent.create_conversation(title="Mine")
+        server.script([SUMMARY, *[{"text": f"Pier {n}."} for n in range(4)]])
+        for n in range(4):
+            await conversation.send_message(filler(n))
+        await conversation.memory.settle()
+        made = await (await agent.store()).summaries(conversation.record.uuid)
+        assert made[0].made_by == "openai/for-summaries"
+    asked = [request.body for request in server.requests if request.path.endswith("/chat/completions")]
+    by_model = {body["model"]: bool(body.get("tools")) for body in asked}
+    assert by_model == {"scripted": True, "for-summaries": False}
+
+
+async def test_a_summary_gives_way_to_a_turn_and_is_written_after_it(loaded: Loaded, server: OpenAIServer) -> None:
+    """The scripted server is on this machine, as a local model is: that might answer one request after another."""
+    async with ConversationAgent(with_memory(loaded, summarization=FEW)) as agent:
+        conversation = await agent.create_conversation(title="Mine")
+        server.script([{"when": "plain", "stall": True}, SUMMARY, *[{"text": f"Pier {n}."} for n in range(5)]])
+        with agent.subscribe() as events:
+            for n in range(4):
+                await conversation.send_message(filler(n))
+            async with asyncio.timeout(15):
+                while not isinstance(await events.get(), SummaryStarted):
+                    pass
+        assert (await conversation.send_message(filler(5))).content == "Pier 4."
+        async with asyncio.timeout(15):
+            await conversation.memory.settle()
+        made = await (await agent.store()).summaries(conversation.record.uuid)
+        assert made[0].made_by == "openai/scripted"
 
 
 async def test_a_stalled_summary_delays_no_turn(loaded: Loaded, server: OpenAIServer) -> None:
