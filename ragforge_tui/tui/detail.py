@@ -22,6 +22,7 @@ Look = Literal["prose", "code", "diff", "error"]
 MAX_FILE_BYTES = 2_000_000
 _SNIFFED = 8192
 _NUMBERED = re.compile(r" *\d+\t")
+_TELLS_PROSE = frozenset({"search_history", "open_turn"})
 _WORDS = {
     "running": "running",
     "waiting": "waits for you",
@@ -72,8 +73,10 @@ def call_sections(call: ToolCall) -> list[Section]:
     sections += _argument_sections(call, given, has_diff=bool(diff))
     text = str(result.get("text") or "")
     if text.strip() and text != (call.result.error if call.result else None):
-        language = language_of(str(given.get("path") or "")) if call.tool_name == "read_file" else ""
-        sections.append(Section(title="Result", text=text, language=language, numbered=call.tool_name == "read_file"))
+        numbered = call.tool_name == "read_file"
+        language = language_of(str(given.get("path") or "")) if numbered else ""
+        look: Look = "prose" if call.tool_name in _TELLS_PROSE else "code"
+        sections.append(Section(title="Result", text=text, look=look, language=language, numbered=numbered))
     rest = {key: value for key, value in result.items() if key not in ("text", "diff")}
     if rest:
         sections.append(Section(title="Also kept", text=_pretty(rest), language="json"))

@@ -77,6 +77,7 @@ class Rows(ScrollView, Generic[L], can_focus=True):
         self._palette: Palette | None = None
         self._asked = False
         self._at_end = True
+        self._moved = False
 
     # -- what a subclass says
 
@@ -111,12 +112,14 @@ class Rows(ScrollView, Generic[L], can_focus=True):
                 self._places.setdefault(key, place)
         if self._follow and (self.chosen == "" or (on_last and at_end)):
             self._cursor = next(reversed(self._places), "")
-        elif self.chosen == "":
+        elif not self._follow and (self.chosen == "" or not self._moved):
             self._cursor = next(iter(self._places), "")
         self._asked = False
         self.virtual_size = Size(self.scrollable_content_region.width, len(lines))
         if at_end and self._follow:
             self._go_to(len(lines))
+        elif top == 0 and not self._follow:
+            self._go_to(0)
         elif held in self._places:
             self._go_to(self._places[held] - offset)
         self.refresh()
@@ -126,7 +129,7 @@ class Rows(ScrollView, Generic[L], can_focus=True):
         """Put the cursor on a line; false when it is not there."""
         if key not in self._places:
             return False
-        self._cursor = key
+        self._cursor, self._moved = key, True
         self._reveal()
         self.refresh()
         return True
@@ -224,7 +227,7 @@ class Rows(ScrollView, Generic[L], can_focus=True):
         if not keys:
             return
         at = keys.index(self.chosen) if self.chosen else -1
-        self._cursor = keys[max(0, min(at + by, len(keys) - 1))]
+        self._cursor, self._moved = keys[max(0, min(at + by, len(keys) - 1))], True
         self._reveal()
         self.refresh()
 
@@ -247,6 +250,6 @@ class Rows(ScrollView, Generic[L], can_focus=True):
         """Choose a line and open it."""
         place = event.y + round(self.scroll_y)
         if place < len(self._lines) and (key := self.key_of(self._lines[place])):
-            self._cursor = key
+            self._cursor, self._moved = key, True
             self.refresh()
             self.action_open()

@@ -315,6 +315,8 @@ async def test_files_follow_the_turn_under_way(run_chat: ChatRunner) -> None:
         call = calls_of(engine, 13)[3]
         engine.emit(ToolCallFinished(call=call, conversation_id=OWNER, turn_index=13))
         await chat.until(lambda: pane.files.file("ragforge_tui/graph/schema.py").turn_index == 13)  # type: ignore[union-attr]
+        assert pane.rows.chosen == "ragforge_tui/graph/schema.py", "the newest is at hand until one moves"
+        assert pane.rows.scroll_y == 0
         asked = len(engine.asked(FetchMemory))
         engine.emit(TurnCompleted(text="", conversation_id=OWNER, turn_index=13))
         await chat.until(lambda: len(engine.asked(FetchMemory)) > asked)
