@@ -430,7 +430,6 @@ class ChatController:
             self.notice(event.error.sentence(), "error")
 
 
-PICK = "\x00pick"
 NEWEST = "\x00newest"
 
 
