@@ -96,6 +96,13 @@ def mask_secrets(text: str) -> str:
     return text
 
 
+def dollars(amount: float) -> str:
+    """An amount of money, with as many digits as say something."""
+    if amount >= 0.1 or not amount:
+        return f"${amount:.2f}"
+    return f"${amount:.4f}" if amount >= 0.0001 else f"${amount:.1g}"
+
+
 def cut_middle(text: str, limit: int, note: str = "\n… [{cut} characters left out] …\n") -> str:
     """At most about `limit` characters: two thirds of the head, one third of the tail, and a note between."""
     if len(text) <= limit:

@@ -14,6 +14,7 @@ from ragforge_tui.conversation.approvals import Approvals
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import CostLimitReached, CostScope, Event, Notice
 from ragforge_tui.models import Usage
+from ragforge_tui.text import dollars
 
 Emit = Callable[[Event], None]
 
@@ -117,8 +118,8 @@ class TurnBudget:
         elif decision != "once":
             what = "this turn" if scope == "turn" else "this session"
             raise CostStopped(
-                f"Stopped before a request that would go beyond {SETTINGS[scope]} (${limit.dollars:.2f}): "
-                f"${limit.spent:.4f} was spent in {what}.",
+                f"Stopped before a request that would go beyond {SETTINGS[scope]} ({dollars(limit.dollars or 0.0)}): "
+                f"{dollars(limit.spent)} was spent in {what}.",
                 kept="What had come is stored.",
                 todo=f"/retry asks again; a higher {SETTINGS[scope]} lets it go on.",
                 kind="max_cost",

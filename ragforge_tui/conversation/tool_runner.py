@@ -27,6 +27,8 @@ from ragforge_tui.memory.history import ChatMessage, valid_arguments
 from ragforge_tui.models import Message, Todo, ToolCall, ToolResult, now
 from ragforge_tui.text import mask_secrets, storable, storable_value
 from ragforge_tui.tools import Access, PreparedCall, ToolOutcome
+from ragforge_tui.tools.base import CallStopped
+from ragforge_tui.tools.shell import STOPPED
 from ragforge_tui.work_requests import Mode
 
 log = logging.getLogger(__name__)
@@ -114,9 +116,11 @@ class ToolRunner:
         started = time.monotonic()
         try:
             outcome, started = await self._outcome(reply, call, started)
+        except CallStopped as stopped:
+            await self._finish(reply, call, stopped.outcome, started)
+            raise
         except asyncio.CancelledError:
-            stopped = ToolOutcome(text="Stopped by the person before it finished.", success=False, error="stopped")
-            await self._finish(reply, call, stopped, started)
+            await self._finish(reply, call, ToolOutcome(text=STOPPED, success=False, error="stopped"), started)
             raise
         await self._finish(reply, call, outcome, started)
         return outcome.text

@@ -7,6 +7,7 @@ knowing the toolbox that holds it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal, Protocol
 
@@ -36,6 +37,14 @@ class ToolOutcome(msgspec.Struct, kw_only=True):
     data: dict[str, Any] = {}
     files: list[FileAccess] = []
     full_size: int = 0
+
+
+class CallStopped(asyncio.CancelledError):
+    """A call was cancelled and has something to show for it, which is kept."""
+
+    def __init__(self, outcome: ToolOutcome) -> None:
+        super().__init__()
+        self.outcome = outcome
 
 
 class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):

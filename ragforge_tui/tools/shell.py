@@ -17,7 +17,7 @@ from msgspec import Meta
 from ragforge_tui.config import ToolSettings
 from ragforge_tui.errors import ToolError
 from ragforge_tui.text import plain_text, storable
-from ragforge_tui.tools.base import Access, ApprovalNeed, Plan, ToolArguments, ToolOutcome
+from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.process import Commands
 from ragforge_tui.tools.textfile import visible
 from ragforge_tui.tools.workspace import Workspace
@@ -25,6 +25,7 @@ from ragforge_tui.tools.workspace import Workspace
 _log = logging.getLogger(__name__)
 
 _CHUNK = 65_536
+STOPPED = "Stopped by the person before it finished."
 
 
 class RunCommandArguments(ToolArguments):
@@ -126,14 +127,18 @@ class RunCommand:
             raise ToolError(f"The command could not be started: {error}.", kind="os_error") from error
         output = Output(self._settings.max_output_chars)
         reader = asyncio.create_task(_collect(running.output, output))
-        timed_out = False
+        timed_out = stopped = False
         try:
             await asyncio.wait_for(running.process.wait(), timeout)
         except TimeoutError:
             timed_out = True
+        except asyncio.CancelledError:
+            stopped = True
         finally:
             left = await _finished(self._commands.end(running.mark, last_output=reader))
             reader.cancel()
+        if stopped:
+            raise CallStopped(_stopped(output))
         return _outcome(running.process.returncode, output, timeout if timed_out else None, left)
 
 
@@ -152,6 +157,14 @@ async def _finished(work: Coroutine[Any, Any, bool]) -> bool:
         if not task.cancelled() and task.exception() is not None:
             _log.warning("Ending a cancelled command failed: %s", task.exception())
         raise
+
+
+def _stopped(output: Output) -> ToolOutcome:
+    text, _ = output.text()
+    body = text if not text or text.endswith("\n") else text + "\n"
+    return ToolOutcome(
+        text=f"{body}[{STOPPED}]", success=False, error="stopped", data={"exit_status": None}, full_size=output.size
+    )
 
 
 def _outcome(status: int | None, output: Output, timed_out: float | None, left: bool) -> ToolOutcome:

@@ -18,7 +18,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from ragforge_tui.events import ApprovalRequested, CostLimitReached, TrustRequested
-from ragforge_tui.text import plain_text
+from ragforge_tui.text import dollars, plain_text
 from ragforge_tui.tui.choices import Choice, ChoiceList
 
 MAX_DETAIL_CHARS = 400_000
@@ -67,10 +67,10 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
 def cost_question(event: CostLimitReached, answer: Callable[[str, str], None]) -> Question:
     """A `CostLimitReached` as a question."""
     where = "This turn" if event.scope == "turn" else "This session"
-    title = f"{where} has cost ${event.spent:.4f}; the next request would go beyond ${event.limit:.2f}. Go on?"
+    title = f"{where} has cost {dollars(event.spent)}; the next request would go beyond {dollars(event.limit)}. Go on?"
     answers = [
         Choice("once", "one more request", mark="y"),
-        Choice("session", f"raise the limit to ${event.raised:.2f} for this session", mark="s"),
+        Choice("session", f"raise the limit to {dollars(event.raised)} for this session", mark="s"),
         Choice("no", "stop; what came is kept", mark="n"),
     ]
     return Question(event.approval_id, "text", title, "", answers, answer)

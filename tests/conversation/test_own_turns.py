@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,14 @@ from ragforge_tui.events import ApprovalRequested, Event, ToolCallStarted, TurnC
 from tests.support.openai_server import OpenAIServer
 
 KEY = "sk-" + "a1B2" * 8
+
+
+def wait_for(file: Path) -> None:
+    for _ in range(2000):
+        if file.exists():
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{file} never came")
 
 
 async def ended(events: asyncio.Queue[Event]) -> list[Event]:
@@ -60,15 +70,17 @@ async def test_it_can_be_stopped_and_waits_its_turn(loaded: Loaded, server: Open
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
         with agent.subscribe() as events:
-            await conversation.run_command("echo before; sleep 60")
+            await conversation.run_command("echo before; touch begun; sleep 60")
             assert await conversation.run_command("echo second") == 0
             while not isinstance(await events.get(), ToolCallStarted):
                 pass
+            await asyncio.to_thread(wait_for, Path(loaded.workspace) / "begun")
             conversation.cancel()
             assert isinstance((await ended(events))[-1], TurnCancelled)
             assert isinstance((await ended(events))[-1], TurnCompleted)
         first, second = await conversation.get_history()
         assert first.messages[1].state == "interrupted"
-        assert first.messages[1].tool_calls[0].success is False
+        stopped = first.messages[1].tool_calls[0]
+        assert stopped.success is False and "before" in str(stopped.result), "what it had printed is kept"
         assert "second" in str(second.messages[1].tool_calls[0].result)
     assert server.chats() == []

@@ -85,12 +85,12 @@ async def test_a_limit_on_cost_is_asked_about(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         event = CostLimitReached(
-            conversation_id="x", turn_index=1, approval_id="c1", scope="turn", limit=1.0, spent=0.8123, raised=2.0
+            conversation_id="x", turn_index=1, approval_id="c1", scope="turn", limit=1.0, spent=0.0123, raised=2.0
         )
         chat.engine.emit(event)
         await chat.until(lambda: chat.app.questions.has_focus)
         question = chat.app.questions.waiting[0]
-        assert "$0.8123" in question.title and "$1.00" in question.title
+        assert "$0.0123" in question.title and "$1.00" in question.title
         assert [choice.key for choice in question.answers] == ["once", "session", "no"]
         assert "$2.00" in question.answers[1].label
         await chat.press("s")
