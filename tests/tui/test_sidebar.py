@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 from textual.widgets import Input
 
@@ -13,6 +15,7 @@ from ragforge_tui.call_requests import FetchCall, ListCalls
 from ragforge_tui.config import TuiSettings
 from ragforge_tui.errors import GraphUnavailableError
 from ragforge_tui.events import ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
+from ragforge_tui.models import AccessedFile
 from ragforge_tui.protocol import FetchMemory
 from ragforge_tui.tui import layout
 from ragforge_tui.tui.files_pane import FilesPane
@@ -22,7 +25,7 @@ from ragforge_tui.tui.trace_pane import TracePane
 from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from ragforge_tui.tui.viewer import DetailScreen
 from tests.support.calls_scene import calls_engine, calls_of
-from tests.support.fake_engine import FakeEngine, conversation, message
+from tests.support.fake_engine import CLOCK, FakeEngine, conversation, message
 from tests.tui.conftest import Chat, ChatRunner
 
 WIDE, NARROW = (140, 40), (80, 24)
@@ -327,3 +330,28 @@ async def test_a_damaged_layout_is_ignored(run_chat: ChatRunner, tmp_path: Path)
     async with run_chat(FakeEngine(), size=WIDE, tui=SHOWN) as chat:
         await chat.ready()
         assert chat.app.sidebar.region.width == layout.Layout().width
+
+
+async def test_foreign_text_stays_text(run_chat: ChatRunner) -> None:
+    engine = calls_engine()
+    hostile = "\x1b]0;owned\x07\x1b[31m[bold]x[/bold]\u202e"
+    call = engine.turns[OWNER][-1].messages[1].tool_calls[-1]
+    call.tool_name, call.arguments = hostile, json.dumps({"path": hostile, "content": f"{hostile}\n{hostile}"})
+    call.reasoning = hostile
+    call.result = msgspec.structs.replace(call.result, error=hostile, result=json.dumps({"text": f"{hostile}!"}))
+    engine.memory.files = [
+        AccessedFile(path=f"{hostile}/a.py", group="read", tool=hostile, turn_index=1, timestamp=CLOCK)
+    ]
+    async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        await filed(chat)
+        await traced(chat)
+        for step in ("", "enter", "escape", "f5", "enter"):
+            if step:
+                await chat.press(step)
+                await chat.pilot.pause(0.2)
+            drawn = "".join(strip.text for strip in chat.app.screen._compositor.render_strips())
+            assert "[bold]x[/bold]" in drawn, "markup is shown as it was written"
+            assert not any(letter in drawn for letter in "\x1b\x07\u202e")
+        await chat.press("i")
+        await chat.until(lambda: "@" in chat.app.prompt.text)
+        assert "\x1b" not in chat.app.prompt.text
