@@ -21,16 +21,20 @@ from ragforge_tui.call_requests import ListCalls as ListCalls
 from ragforge_tui.errors import ErrorInfo
 from ragforge_tui.events import ApprovalDecision, Event, GraphChanged, ModelChanged
 from ragforge_tui.export_records import ConversationExport
+from ragforge_tui.memory_requests import FetchContext as FetchContext
+from ragforge_tui.memory_requests import FetchMemory as FetchMemory
+from ragforge_tui.memory_requests import FindSimilar as FindSimilar
+from ragforge_tui.memory_requests import ListTopics as ListTopics
+from ragforge_tui.memory_requests import MemoryRequest as MemoryRequest
+from ragforge_tui.memory_requests import MemoryView as MemoryView
+from ragforge_tui.memory_requests import MergeTopics as MergeTopics
+from ragforge_tui.memory_requests import SummarizeConversation as SummarizeConversation
+from ragforge_tui.memory_requests import UnmergeTopic as UnmergeTopic
 from ragforge_tui.models import (
-    AccessedFile,
-    ContextRecord,
     Conversation,
     ConversationFilter,
     SearchHit,
-    SimilarConversation,
-    Summary,
     Todo,
-    Topic,
     Turn,
 )
 from ragforge_tui.persona_requests import CheckPersona as CheckPersona
@@ -48,6 +52,13 @@ from ragforge_tui.requests import Request as Request
 from ragforge_tui.session_requests import FollowConversations as FollowConversations
 from ragforge_tui.session_requests import PeekConversation as PeekConversation
 from ragforge_tui.session_requests import SessionRequest as SessionRequest
+from ragforge_tui.tree_requests import FetchDue as FetchDue
+from ragforge_tui.tree_requests import FetchSent as FetchSent
+from ragforge_tui.tree_requests import FetchSummary as FetchSummary
+from ragforge_tui.tree_requests import FetchTopicPlaces as FetchTopicPlaces
+from ragforge_tui.tree_requests import FetchTree as FetchTree
+from ragforge_tui.tree_requests import FetchTurnLines as FetchTurnLines
+from ragforge_tui.tree_requests import TreeRequest as TreeRequest
 from ragforge_tui.turn_requests import BranchConversation as BranchConversation
 from ragforge_tui.turn_requests import FindText as FindText
 from ragforge_tui.turn_requests import TurnRequest as TurnRequest
@@ -255,82 +266,6 @@ class ListFiles(Request[list[str]]):
     limit: int = 50
 
 
-class FetchContext(Request[ContextRecord]):
-    """What the requests of a turn held, as it was sent; turn 0 is the last one that asked a model.
-
-    Fails with kind ``not_found`` when nothing was kept of it.
-    """
-
-    conversation_id: str
-    turn_index: int = 0
-
-
-class MemoryView(msgspec.Struct, kw_only=True, frozen=True):
-    """What a conversation's memory holds.
-
-    Attributes:
-        summary: Two or three sentences on the whole conversation; empty until one was written.
-        summaries: All levels, ascending by level and first turn.
-        next_turns: Turns until the next level 1 summary by count, and `next_chars` by text; whichever comes first.
-        behind: Why the memory is not up to date; empty while it is.
-    """
-
-    summary: str = ""
-    summaries: list[Summary] = []
-    topics: list[Topic] = []
-    files: list[AccessedFile] = []
-    next_turns: int = 0
-    next_chars: int = 0
-    behind: str = ""
-
-
-class FetchMemory(Request[MemoryView]):
-    """The memory of an open conversation."""
-
-    conversation_id: str
-
-
-class SummarizeConversation(Request[Conversation]):
-    """Write the conversation's own summary now."""
-
-    conversation_id: str
-
-
-class ListTopics(Request[list[Topic]]):
-    """Topics whose name or alias holds the words of `query`; of one workspace when it is given."""
-
-    query: str = ""
-    limit: int = 50
-    workspace: str | None = None
-
-
-class MergeTopics(Request[Topic]):
-    """Make two topics one, each by id, name or alias: the younger goes into the older."""
-
-    a: str
-    b: str
-
-
-class UnmergeTopic(Request[Topic]):
-    """Undo the merge of a topic, by its id, its own name or an alias."""
-
-    ref: str
-
-
-class FindSimilar(Request[list[SimilarConversation]]):
-    """Conversations whose summary is like this one's, most similar first. `ref` is an id or unique prefix."""
-
-    ref: str
-    limit: int = 10
-    min_score: float | None = None
-    """Smallest cosine; None: `recall.min_score`."""
-
-
-MemoryRequest = (
-    FetchContext | FetchMemory | SummarizeConversation | ListTopics | MergeTopics | UnmergeTopic | FindSimilar
-)
-
-
 class Shutdown(Request[Empty]):
     """End in order: a turn under way is stored as interrupted."""
 
@@ -361,6 +296,7 @@ AnyRequest = (
     | CallRequest
     | MemoryRequest
     | SessionRequest
+    | TreeRequest
     | TurnRequest
     | WorkRequest
     | Shutdown

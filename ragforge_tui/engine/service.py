@@ -16,7 +16,14 @@ import msgspec
 from ragforge_tui import __version__, models, protocol
 from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import Conversation, ConversationAgent
-from ragforge_tui.engine import call_requests, memory_requests, persona_requests, turn_requests, work_requests
+from ragforge_tui.engine import (
+    call_requests,
+    memory_requests,
+    persona_requests,
+    tree_requests,
+    turn_requests,
+    work_requests,
+)
 from ragforge_tui.engine.logs import log_file
 from ragforge_tui.engine.turn_state import current_todos, foreign_active_turn, interrupted_turn
 from ragforge_tui.errors import NotFoundError, RagforgeError
@@ -86,6 +93,8 @@ class EngineService:
                 return await call_requests.answer(agent, request)
             case _ if isinstance(request, protocol.MemoryRequest):
                 return await memory_requests.answer(agent, request)
+            case _ if isinstance(request, protocol.TreeRequest):
+                return await tree_requests.answer(agent, request)
             case _ if isinstance(request, protocol.TurnRequest):
                 return await turn_requests.answer(agent, request)
             case _ if isinstance(request, protocol.WorkRequest):

@@ -15,6 +15,7 @@ from ragforge_tui.graph.elsewhere import Elsewhere
 from ragforge_tui.graph.embeddings import Embeddings
 from ragforge_tui.graph.find import TextFinding
 from ragforge_tui.graph.messages import Messages
+from ragforge_tui.graph.outline import Outline
 from ragforge_tui.graph.recall import Recalling
 from ragforge_tui.graph.session_list import SessionList
 from ragforge_tui.graph.tool_calls import ToolCalls
@@ -31,6 +32,7 @@ class Store(
     CallList,
     FileChanges,
     Contexts,
+    Outline,
     Recalling,
     Elsewhere,
     Embeddings,

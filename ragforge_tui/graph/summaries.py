@@ -207,6 +207,12 @@ def _finished(messages: list[dict[str, Any]], *, is_last: bool) -> bool:
     return end is not None and end["role"] == "assistant" and (end["state"] != "complete" or not end["calls"])
 
 
+async def headlines_of(tx: AsyncManagedTransaction, conversation_id: str, chars: int) -> list[Summary] | None:
+    """The summaries a conversation has, with no text but how each begins; None when there is no such conversation."""
+    headline = f"conversation_summary: substring(coalesce(s.conversation_summary, ''), 0, {int(chars)})"
+    return await _visible(tx, conversation_id, f"{_OUTLINE[:-1]}, {headline}}}")
+
+
 async def _visible(tx: AsyncManagedTransaction, conversation_id: str, fields: str = _OUTLINE) -> list[Summary] | None:
     """The summaries a conversation has, None when there is no such conversation."""
     lineage = await _lineage(tx, conversation_id)

@@ -1,0 +1,108 @@
+"""Requests about the memory piece by piece: the outline of the tree, summaries, turns, topics, single requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragforge_tui import protocol
+from ragforge_tui.conversation import Conversation, ConversationAgent
+from ragforge_tui.errors import NotFoundError
+from ragforge_tui.graph import Store
+from ragforge_tui.memory.context import look_up
+from ragforge_tui.models import Summary
+from ragforge_tui.tree_requests import MemoryDue, MemoryTree, SentRequest, TopicPlace
+
+
+async def answer(agent: ConversationAgent, request: protocol.TreeRequest) -> Any:
+    """Answer one request about a piece of the memory.
+
+    Raises:
+        RagforgeError: In words for the person.
+    """
+    match request:
+        case protocol.FetchTree(conversation_id=conversation_id):
+            return await _tree(agent, _opened(agent, conversation_id))
+        case protocol.FetchDue(conversation_id=conversation_id):
+            return await _due(_opened(agent, conversation_id))
+        case protocol.FetchSummary(uuid=uuid):
+            return await _summary(await agent.store(), uuid)
+        case protocol.FetchTurnLines(conversation_id=uuid, first=first, last=last):
+            return await (await agent.store()).turn_lines(uuid, first, last)
+        case protocol.FetchTopicPlaces():
+            return await _places(await agent.store(), request)
+        case protocol.FetchSent():
+            return await _sent(await agent.store(), request)
+
+
+def _opened(agent: ConversationAgent, conversation_id: str) -> Conversation:
+    conversation = agent.opened(conversation_id)
+    if conversation is None:
+        raise NotFoundError(f"The conversation {conversation_id} is not open.", todo="Open it first.")
+    return conversation
+
+
+async def _tree(agent: ConversationAgent, conversation: Conversation) -> MemoryTree:
+    store = await agent.store()
+    record = conversation.record
+    return MemoryTree(
+        summary=record.summary,
+        nodes=await store.summary_outline(record.uuid),
+        topics=await store.topics(conversation_id=record.uuid),
+        last_turn=(await store.turn_range(record.uuid))[1],
+        due=await _due(conversation),
+    )
+
+
+async def _due(conversation: Conversation) -> MemoryDue:
+    turns, chars = await conversation.memory.until_next_summary()
+    return MemoryDue(next_turns=turns, next_chars=chars, behind=conversation.memory.failure)
+
+
+async def _summary(store: Store, uuid: str) -> Summary:
+    found = await store.summaries_by_id([uuid])
+    if not found:
+        raise NotFoundError("This summary is not there any more.")
+    return found[0]
+
+
+async def _places(store: Store, request: protocol.FetchTopicPlaces) -> list[TopicPlace]:
+    """Own turns first; a conversation that is not this one only as far as the workspace's topics go."""
+    own = request.conversation_id
+    places: list[TopicPlace] = []
+    known = False
+    for scope in ({"conversation_id": own}, {"workspace": request.workspace}):
+        if scope.get("conversation_id") == "":
+            continue
+        try:
+            found = await store.turns_with_topic(request.ref, **scope)
+        except NotFoundError:
+            continue
+        known = True
+        for uuid, ranges in found.items():
+            if uuid == own and "workspace" in scope:
+                continue
+            title = (await store.get_conversation(uuid)).title
+            places += [TopicPlace(conversation_id=uuid, title=title, first=a, last=b) for a, b in ranges]
+    if not known:
+        raise NotFoundError(f"There is no topic {request.ref!r}.")
+    return places
+
+
+async def _sent(store: Store, request: protocol.FetchSent) -> SentRequest:
+    """What a request of a turn held; a turn shared with a parent is looked up there."""
+    conversation = await store.resolve(request.conversation_id)
+    last = conversation.next_turn - 1
+    index = request.turn_index or last
+    turns = await store.turns(conversation.uuid, start=index, end=index + 1) if index > 0 else []
+    if not turns:
+        raise NotFoundError(f"The conversation {conversation.uuid[:8]} has no turn {index}.")
+    found = await store.contexts_of(turns[0].messages[0].conversation_id, index)
+    if not found:
+        raise NotFoundError(
+            f"Nothing was kept of what was sent in turn {index}.",
+            todo="It was imported, or held before contexts were kept, or no model was asked in it.",
+        )
+    number = min(request.number or len(found), len(found))
+    chosen = found[number - 1]
+    record = await look_up(chosen.record, store)
+    return SentRequest(record=record, number=number, count=len(found), replies=chosen.replies, last_turn=last)
