@@ -116,6 +116,13 @@ class TuiSettings(_Section, frozen=True):
     ] = "auto"
     show_reasoning: Annotated[bool, Meta(description="Show reasoning unfolded.")] = False
     reduced_motion: Annotated[bool, Meta(description="No spinners and no animation.")] = False
+    plain: Annotated[
+        bool,
+        Meta(
+            description="For screen readers and slow links: words instead of signs, no frames, no sidebar by itself, "
+            "few updates, nothing that moves."
+        ),
+    ] = False
     sidebar: Annotated[
         bool, Meta(description="Show trace, memory and files beside the chat where there are 120 columns.")
     ] = True

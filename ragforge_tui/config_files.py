@@ -31,7 +31,12 @@ ENVIRONMENT = {
     "NEO4J_PASSWORD": "graph.password",
     "NEO4J_DATABASE": "graph.database",
 }
-FLAGS = {"model.name": "--model", "graph.uri": "--graph", "personas.default": "--persona"}
+FLAGS = {
+    "model.name": "--model",
+    "graph.uri": "--graph",
+    "personas.default": "--persona",
+    "tui.plain": "--plain",
+}
 
 _PROJECT_MAY_SET = ("personas.default", "tui.", "tools.ignore", "agent.memory.summarization.")
 _PROJECT_MAY_NOT = ("agent.memory.summarization.model",)

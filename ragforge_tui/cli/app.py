@@ -84,6 +84,9 @@ def root(
         str | None, typer.Option("--resume", "-r", metavar="[ID]", help="Resume by id or prefix; without one, pick.")
     ] = None,
     continue_last: Annotated[bool, typer.Option("--continue", "-c", help="Resume this folder's last one.")] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Words instead of signs, few updates: for screen readers and slow links.")
+    ] = False,
     persona: PersonaOption = None,
     model: ModelOption = None,
     graph: GraphOption = None,
@@ -96,7 +99,7 @@ def root(
     """Chat with an agent whose memory is a graph; without a command, the chat opens."""
     given = shared(ctx)
     given.config, given.workspace, given.graph = config, workspace, graph
-    given.model, given.persona = model, persona
+    given.model, given.persona, given.plain = model, persona, plain
     if ctx.invoked_subcommand is None:
         if resume is not None and continue_last:
             raise typer.BadParameter("--resume and --continue exclude each other.")

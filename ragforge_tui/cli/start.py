@@ -32,6 +32,7 @@ class Shared(msgspec.Struct, kw_only=True):
     """Options that may stand before any command, and what was made of them.
 
     Attributes:
+        plain: Only the chat looks at it.
         log_file: Where this process logs, once the settings are known.
     """
 
@@ -40,6 +41,7 @@ class Shared(msgspec.Struct, kw_only=True):
     graph: str | None = None
     model: str | None = None
     persona: str | None = None
+    plain: bool = False
     log_file: Path | None = None
 
 
@@ -63,6 +65,8 @@ def chat_flags(args: Sequence[str]) -> ChatFlags | None:
         arg = rest.pop(0)
         if arg in ("--continue", "-c"):
             flags.continue_last = True
+        elif arg == "--plain":
+            flags.shared.plain = True
         elif arg in ("--resume", "-r"):
             flags.resume = value() or ""
         elif arg in _VALUES and (given := value()):
@@ -89,6 +93,7 @@ def load_settings(
         "graph.uri": graph if graph is not None else given.graph,
         "model.name": model if model is not None else given.model,
         "personas.default": persona if persona is not None else given.persona,
+        "tui.plain": given.plain or None,
     }
     loaded = load(config_file=config or given.config, workspace=workspace or given.workspace, flags=flags)
     given.log_file = log_to_file(loaded.paths)

@@ -102,7 +102,7 @@ class ChatApp(App[str]):
 
     def __init__(self, connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> None:
         super().__init__()
-        self.options = options
+        self.options = options = looks.as_asked(options)
         self.registry = Registry()
         self.controller = ChatController(self, connect, options)
         self.actions = ChatActions(self)
@@ -129,7 +129,15 @@ class ChatApp(App[str]):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Without colours none is sent, not even a grey one."""
-        return looks.filters(self) or super().get_line_filters()
+        return looks.filters(self, super().get_line_filters())
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """What renderers that draw for themselves have to know besides the colours."""
+        return looks.variables(self)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """A cursor that blinks is motion too."""
+        looks.calm(self, event.widget)
 
     def compose(self) -> ComposeResult:
         """Header, chat, what waits, prompt, status."""

@@ -60,6 +60,8 @@ class Header(Chrome):
         graph = state.graph
         dot = DOTS.get(graph.phase, DOTS["unreachable"]) if graph else DOTS["starting"]
         right.append((f"graph {_short(graph.name, 24)}" if graph else "graph", "dim"))
+        if self.app.has_class("-plain") and (graph is None or graph.phase != "ready"):
+            right.append((graph.phase if graph else "starting", "dim"))
         width = self.size.width
         while len(right) > 1 and sum(cell_len(text) + 3 for text, _ in right) + 2 > width - min(len(title), 20):
             right.pop(0)
@@ -78,7 +80,8 @@ class Header(Chrome):
         glyph, color = self.state.looks.get(name, ("", ""))
         own = None if self.app.native_ansi_color else ink(color, dark=self.app.current_theme.dark)
         style = f"{own.hex} bold" if own is not None else "$secondary bold"
-        return f"{_short(glyph, 4) or '✶'} {_short(name)}", style
+        sign = "" if self.app.has_class("-plain") else f"{_short(glyph, 4) or '✶'} "
+        return f"{sign}{_short(name)}", style
 
 
 class Queue(Widget):

@@ -6,20 +6,31 @@ Used by `app.py` before the first paint, and by the settings screen and the them
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from textual.filter import LineFilter, NoColor
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
 
 from ragforge_tui.tui import theme
 from ragforge_tui.tui.keymap import keymap_problems, use_keymap
+from ragforge_tui.tui.options import ChatOptions
+from ragforge_tui.tui.plain import UPDATE_SECONDS, PlainSigns
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.app import ChatApp
 
+PLAIN = "-plain"
+"""The app's class in the plain mode."""
+
 
 def set_up(app: ChatApp) -> None:
     """Theme, motion and keys, as the settings say."""
+    if app.options.tui.plain:
+        app.set_class(True, PLAIN)
+        app.transcript.shortest_pause = UPDATE_SECONDS
     for own in theme.OWN:
         app.register_theme(own)
     use_theme(app, app.options.tui.theme)
@@ -33,9 +44,29 @@ def use_theme(app: ChatApp, setting: str) -> None:
     app.theme = name if name in app.available_themes else theme.DARK.name
 
 
-def filters(app: ChatApp) -> list[LineFilter]:
-    """What stands between the screen and the terminal instead of the framework's own, nothing for most themes."""
-    return [NoColor()] if app.theme == theme.MONO.name else []
+def as_asked(options: ChatOptions) -> ChatOptions:
+    """The options with what the plain mode means for other settings."""
+    if not options.tui.plain:
+        return options
+    tui = msgspec.structs.replace(options.tui, reduced_motion=True, sidebar=False)
+    return msgspec.structs.replace(options, tui=tui)
+
+
+def filters(app: ChatApp, usual: Sequence[LineFilter]) -> Sequence[LineFilter]:
+    """What stands between the screen and the terminal."""
+    found = [NoColor()] if app.theme == theme.MONO.name else list(usual)
+    return [*found, PlainSigns()] if app.has_class(PLAIN) else found
+
+
+def variables(app: ChatApp) -> dict[str, str]:
+    """Variables of the theme that say how to draw."""
+    return {"plain": "yes"} if app.has_class(PLAIN) else {}
+
+
+def calm(app: ChatApp, widget: Widget) -> None:
+    """Keep the cursor of a widget that got the focus from blinking, where nothing is to move."""
+    if app.options.tui.reduced_motion and isinstance(widget, Input | TextArea):
+        widget.cursor_blink = False
 
 
 def problems(app: ChatApp) -> list[str]:

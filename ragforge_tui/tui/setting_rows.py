@@ -21,9 +21,7 @@ from ragforge_tui.config_yaml import parse_yaml
 from ragforge_tui.errors import ConfigError, RagforgeError
 from ragforge_tui.tui import fuzzy
 
-AT_ONCE = frozenset(
-    {"tui.theme", "tui.show_reasoning", "tui.reduced_motion", "tui.plain", "tui.keymap", "tui.sidebar", "tui.bell"}
-)
+AT_ONCE = frozenset({"tui.theme", "tui.show_reasoning", "tui.reduced_motion", "tui.keymap", "tui.sidebar"})
 """Settings of the screen that a running chat takes up; all others are read when it starts."""
 
 MOST_SHOWN = 36

@@ -95,6 +95,8 @@ class Block(ABC):
 
     def arrow(self, palette: Palette) -> Run:
         """The sign that it can be folded or unfolded."""
+        if palette.plain:
+            return (" (folded)" if self.folded else " (unfolded)"), palette.muted
         return (" ▸" if self.folded else " ▾"), palette.arrow
 
     @abstractmethod
@@ -138,7 +140,8 @@ class UserBlock(Block):
 
     def draw(self, width: int, palette: Palette) -> list[Line]:
         label = f"{self.turn_index} · {self.when}" if self.turn_index else self.when
-        lines = [line_of([(one_line(self.name), palette.you), (f"  {label}", palette.muted)], width)]
+        name = f"{one_line(self.name)}{':' if palette.plain else ''}"
+        lines = [line_of([(name, palette.you), (f"  {label}", palette.muted)], width)]
         lines += wrap([(clean(self._shown()), palette.text)], width)
         if self.folded is not None:
             hidden = len(self.text) - len(self._shown())
@@ -201,8 +204,8 @@ class HeadBlock(Block):
         if self.name:
             glyph = one_line(self.glyph)
             style = palette.speaker(self.color)
-            runs += [(f"{glyph} ", style)] if glyph else []
-            runs.append((one_line(self.name), style + BOLD))
+            runs += [(f"{glyph} ", style)] if glyph and not palette.plain else []
+            runs.append((f"{one_line(self.name)}{':' if palette.plain else ''}", style + BOLD))
         label = self._fold_label()
         if label:
             runs += [(f"  {label}" if runs else label, palette.muted), self.arrow(palette)]
@@ -318,6 +321,8 @@ class NoteBlock(Block):
             glyph, style = "↻", palette.running
         elif self.kind == "switch":
             glyph, style = "⇄", palette.faint
+        if palette.plain:
+            glyph = "again:" if self.kind == "retry" else "note:" if self.level == "info" else f"{self.level}:"
         first = [(f"{glyph} ", style)]
         return wrap([(clean(self.text), palette.muted)], width, first=first, rest=[("  ", palette.text)])
 

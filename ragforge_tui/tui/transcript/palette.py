@@ -44,6 +44,8 @@ class Palette(msgspec.Struct, frozen=True):
     comment: Style
     dark: bool = True
     ansi: bool = False
+    plain: bool = False
+    """Whether what signs say is to be said in words."""
 
     def speaker(self, color: str) -> Style:
         """How a persona's name is written: in its own colour, where it has one and the theme has more than sixteen."""
@@ -68,8 +70,9 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         return Color.parse(variables.get(name) or fallback)
 
     looks = variables.get("looks", "")
+    plain = variables.get("plain") == "yes"
     if looks == "mono":
-        return _mono()
+        return msgspec.structs.replace(_mono(), plain=plain)
     foreground = ink("foreground", "#e0e0e0" if dark else "#1f1f1f")
     if ansi:
         text = Style(color=foreground.rich_color)
@@ -119,6 +122,7 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         comment=muted,
         dark=dark,
         ansi=ansi,
+        plain=plain,
     )
 
 

@@ -81,6 +81,8 @@ class ToolBlock(Block):
         right_cells = cell_len("".join(text for text, _ in right))
         name = clip(one_line(self.call.tool_name), max(1, width - right_cells - 6))
         left: list[Run] = [("  ", palette.text), (f"{glyph} ", style), (f"{name:<10}", palette.tool)]
+        if palette.plain:
+            left = [("  tool ", palette.text), (name, palette.tool), (f" {state} ", style)]
         room = width - right_cells - cell_len("".join(text for text, _ in left)) - 3
         for argument in [(" ", False), *((part.text, part.quiet) for part in arguments_of(self.call))]:
             shown = clip(argument[0], room)
@@ -123,6 +125,8 @@ class ToolBlock(Block):
                 "in_progress": ("◐", palette.running, palette.text),
                 "completed": ("☑", palette.ok, palette.muted),
             }[todo.status]
+            if palette.plain:
+                glyph = f"{todo.status.replace('_', ' ')}:"
             first = [("    ", palette.text), (f"{glyph} ", mark)]
             rest = [("      ", palette.text)]
             lines += wrap([(one_line(todo.content), style)], width, first=first, rest=rest, quiet_first=False)

@@ -116,6 +116,8 @@ class Transcript(SearchedWindow, can_focus=True):
         self._first = 0
         self._asked: tuple[int, int] | None = None
         self._waiting: set[TextBlock] = set()
+        self.shortest_pause = _SHORTEST_PAUSE
+        """Text that streams is drawn again after this many seconds at the soonest."""
         self._timer: Timer | None = None
         self._drawing = False
         self._last_cost = 0.0
@@ -285,7 +287,7 @@ class Transcript(SearchedWindow, can_focus=True):
     def _wake(self) -> None:
         """Draw soon, unless that is going to happen anyway."""
         if self._timer is None and not self._drawing:
-            pause = max(_SHORTEST_PAUSE, _PAUSE_FACTOR * self._last_cost)
+            pause = max(self.shortest_pause, _PAUSE_FACTOR * self._last_cost)
             self._timer = self.set_timer(pause, self._draw_streams)
 
     def _draw_streams(self) -> None:

@@ -1,0 +1,67 @@
+"""The plain mode: words, no frames, few updates; and the flag that asks for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.segment import Segment
+from textual.color import Color
+
+from ragforge_tui.cli.start import Shared, chat_flags, load_settings
+from ragforge_tui.config import TuiSettings
+from ragforge_tui.tui.help import HelpScreen
+from ragforge_tui.tui.plain import UPDATE_SECONDS, PlainSigns
+from tests.support.chat_scene import scene_engine
+from tests.tui.conftest import Chat, ChatRunner
+
+PLAIN = TuiSettings(plain=True)
+
+
+def lines(chat: Chat) -> list[str]:
+    """What reaches the terminal."""
+    return [
+        "".join(segment.text for segment in strip).rstrip() for strip in chat.app.screen._compositor.render_strips()
+    ]
+
+
+def test_signs_become_letters_of_the_same_width() -> None:
+    before = [Segment("│ ● ╭─╮ ▸ ✓ é 日本"), Segment("plain")]
+    after = PlainSigns().apply(before, Color.parse("black"))
+    assert [segment.text for segment in after] == ["|   +-+ > v é 日本", "plain"]
+
+
+@pytest.mark.parametrize(("size", "theme"), [((80, 24), "auto"), ((120, 40), "light"), ((60, 20), "mono")])
+async def test_a_session_in_words(run_chat: ChatRunner, size: tuple[int, int], theme: str) -> None:
+    tui = TuiSettings(plain=True, theme=theme)
+    async with run_chat(scene_engine(), size=size, tui=tui, continue_last=True) as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation_id)
+        chat.app.transcript.scroll_home(animate=False)
+        await chat.until(lambda: any("tool read_file ok" in line for line in lines(chat)))
+        shown = lines(chat)
+        assert any(line.strip().startswith("you:") for line in shown)
+        assert any(line.strip().startswith("Ragnarök:") for line in shown)
+        drawn = "".join(shown)
+        assert not set("│─╭╮╰╯●○◐▸▾✶") & set(drawn), "no sign stands for something that words do not say"
+        assert not chat.app.sidebar.display
+        assert chat.app.animation_level == "none"
+        assert chat.app.transcript.shortest_pause == UPDATE_SECONDS
+        assert not chat.app.prompt.cursor_blink
+
+
+async def test_other_screens_have_no_frames(run_chat: ChatRunner) -> None:
+    async with run_chat(tui=PLAIN) as chat:
+        await chat.ready()
+        await chat.press("f1")
+        await chat.until(lambda: isinstance(chat.app.screen, HelpScreen))
+        await chat.pilot.pause()
+        assert not any("+--" in line for line in lines(chat))
+
+
+def test_the_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGFORGE_HOME", str(tmp_path))
+    flags = chat_flags(["--plain", "-c"])
+    assert flags is not None and flags.shared.plain and flags.continue_last
+    loaded = load_settings(Shared(plain=True, workspace=str(tmp_path)))
+    assert loaded.settings.tui.plain and loaded.origins["tui.plain"] == "--plain"
+    assert not load_settings(Shared(workspace=str(tmp_path))).settings.tui.plain
