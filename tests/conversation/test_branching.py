@@ -25,7 +25,7 @@ async def test_a_branch_shares_the_beginning_and_leaves_its_parent_alone(loaded:
         assert (answer.turn_index, answer.content) == (2, "other second")
         sent = [message["content"] for message in server.chats()[-1]["messages"] if message["role"] == "user"]
         assert "question one" in sent[0]
-        assert not any("question two" == text for text in sent)
+        assert not any(text == "question two" for text in sent)
         store = await agent.store()
         told = [
             [m.content for turn in await store.turns(uuid, start=1, end=9) for m in turn.messages]
