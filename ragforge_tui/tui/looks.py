@@ -18,12 +18,15 @@ from ragforge_tui.tui import theme
 from ragforge_tui.tui.keymap import keymap_problems, use_keymap
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.plain import UPDATE_SECONDS, PlainSigns
+from ragforge_tui.tui.widths import AgreedWidths
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.app import ChatApp
 
 PLAIN = "-plain"
 """The app's class in the plain mode."""
+# Lines that were filtered are remembered by their filter, so there is one of each.
+_NO_COLOR, _WIDTHS, _SIGNS = NoColor(), AgreedWidths(), PlainSigns()
 
 
 def set_up(app: ChatApp) -> None:
@@ -54,8 +57,8 @@ def as_asked(options: ChatOptions) -> ChatOptions:
 
 def filters(app: ChatApp, usual: Sequence[LineFilter]) -> Sequence[LineFilter]:
     """What stands between the screen and the terminal."""
-    found = [NoColor()] if app.theme == theme.MONO.name else list(usual)
-    return [*found, PlainSigns()] if app.has_class(PLAIN) else found
+    found = [_NO_COLOR] if app.theme == theme.MONO.name else list(usual)
+    return [*found, _WIDTHS, *([_SIGNS] if app.has_class(PLAIN) else [])]
 
 
 def variables(app: ChatApp) -> dict[str, str]:

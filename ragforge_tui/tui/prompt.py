@@ -88,7 +88,8 @@ class Prompt(TextArea):
     def put(self, entry: Entry) -> None:
         """Replace what stands in the prompt; the cursor goes to its end."""
         self._pastes.restore(entry.pastes)
-        self.text = entry.text
+        # Titles, stored messages and files of earlier chats come in here too.
+        self.text = plain_text(storable(entry.text))
         self.move_cursor(self.document.end)
 
     @property
