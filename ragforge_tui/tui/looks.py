@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from textual.filter import LineFilter, NoColor
 from textual.widget import Widget
-from textual.widgets import Input, TextArea
 
 from ragforge_tui.tui import theme
 from ragforge_tui.tui.keymap import keymap_problems, use_keymap
@@ -68,7 +67,7 @@ def variables(app: ChatApp) -> dict[str, str]:
 
 def calm(app: ChatApp, widget: Widget) -> None:
     """Keep the cursor of a widget that got the focus from blinking, where nothing is to move."""
-    if app.options.tui.reduced_motion and isinstance(widget, Input | TextArea):
+    if app.options.tui.reduced_motion and hasattr(widget, "cursor_blink"):
         widget.cursor_blink = False
 
 
