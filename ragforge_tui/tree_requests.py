@@ -37,11 +37,13 @@ class MemoryDue(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         next_turns: Turns until the next level 1 summary by count, and `next_chars` by text; whichever comes first.
         behind: Why the memory is not up to date; empty while it is.
+        enabled: Whether summaries are made at all.
     """
 
     next_turns: int = 0
     next_chars: int = 0
     behind: str = ""
+    enabled: bool = True
 
 
 class MemoryTree(msgspec.Struct, frozen=True, kw_only=True):

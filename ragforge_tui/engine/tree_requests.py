@@ -23,7 +23,7 @@ async def answer(agent: ConversationAgent, request: protocol.TreeRequest) -> Any
         case protocol.FetchTree(conversation_id=conversation_id):
             return await _tree(agent, _opened(agent, conversation_id))
         case protocol.FetchDue(conversation_id=conversation_id):
-            return await _due(_opened(agent, conversation_id))
+            return await _due(agent, _opened(agent, conversation_id))
         case protocol.FetchSummary(uuid=uuid):
             return await _summary(await agent.store(), uuid)
         case protocol.FetchTurnLines(conversation_id=uuid, first=first, last=last):
@@ -49,13 +49,14 @@ async def _tree(agent: ConversationAgent, conversation: Conversation) -> MemoryT
         nodes=await store.summary_outline(record.uuid),
         topics=await store.topics(conversation_id=record.uuid),
         last_turn=(await store.turn_range(record.uuid))[1],
-        due=await _due(conversation),
+        due=await _due(agent, conversation),
     )
 
 
-async def _due(conversation: Conversation) -> MemoryDue:
+async def _due(agent: ConversationAgent, conversation: Conversation) -> MemoryDue:
     turns, chars = await conversation.memory.until_next_summary()
-    return MemoryDue(next_turns=turns, next_chars=chars, behind=conversation.memory.failure)
+    enabled = agent.settings.agent.memory.summarization.enabled
+    return MemoryDue(next_turns=turns, next_chars=chars, behind=conversation.memory.failure, enabled=enabled)
 
 
 async def _summary(store: Store, uuid: str) -> Summary:

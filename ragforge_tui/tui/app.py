@@ -182,69 +182,6 @@ class ChatApp(App[str]):
 
     # -- what the controller asks for
 
-    def refresh_chrome(self) -> None:
-        """Draw header and status again when what they show has changed."""
-        state = self.controller.state
-        if state.questions != len(self.questions.waiting):
-            state.questions = len(self.questions.waiting)
-            self.show_queue()
-        conversation = state.conversation
-        drawn = (
-            state.connection,
-            state.activity,
-            state.model,
-            state.graph,
-            state.spent.tokens,
-            state.spent.cost,
-            state.hint,
-            state.editing,
-            state.context_used,
-            frozenset(state.summarising),
-            conversation and (conversation.title, conversation.persona),
-            state.opening,
-            state.persona,
-            dict(state.looks),
-            state.mode,
-        )
-        self._tick_while_busy()
-        if drawn != self._drawn:
-            self._drawn = drawn
-            self._header.update()
-            self._status.update()
-
-    def _tick_while_busy(self) -> None:
-        """Seconds are counted while a turn is under way; no timer runs otherwise."""
-        started = self.controller.state.turn_started
-        if started is None:
-            if self._ticker is not None:
-                self._ticker.stop()
-                self._ticker = None
-            if self._status.elapsed is not None:
-                self._status.elapsed = None
-                self._status.update()
-        elif self._ticker is None and not self.options.tui.reduced_motion:
-            self._ticker = self.set_interval(1.0, self._tick)
-
-    def _tick(self) -> None:
-        started = self.controller.state.turn_started
-        if started is not None:
-            self._status.elapsed = int(self.clock() - started)
-            self._status.update()
-
-    def show_queue(self) -> None:
-        """Show messages that wait. One that is just being stored is not worth a line."""
-        items = [item for item in self.controller.outbox.items if item.place != "sending"]
-        self._queue.show([] if self.questions.waiting else items)
-        self.prompt.take_back_first = bool(items)
-
-    def show_queue_soon(self) -> None:
-        """Show also what is being stored, when that takes long."""
-        self.set_timer(SHOW_SENDING_SECONDS, self._show_all_queued)
-
-    def _show_all_queued(self) -> None:
-        if not self.questions.waiting:
-            self._queue.show(self.controller.outbox.items)
-
     def give_back(self, text: str) -> None:
         """A message that was not sent goes back into the prompt."""
         self.prompt.put_back(text)
@@ -268,19 +205,6 @@ class ChatApp(App[str]):
             self.set_timer(QUIET_SECONDS - quiet, self._offer_question)
         else:
             self.questions.focus()
-
-    def hint(self, text: str) -> None:
-        """A word at the right of the status line, for a moment."""
-        self.controller.state.hint = text
-        self.refresh_chrome()
-        if self._hint_timer is not None:
-            self._hint_timer.stop()
-        self._hint_timer = self.set_timer(HINT_SECONDS, self._forget_hint)
-
-    def _forget_hint(self) -> None:
-        self._quit_armed = False
-        self.controller.state.hint = ""
-        self.refresh_chrome()
 
     async def leave(self) -> None:
         """End the engine in order and leave."""
@@ -346,33 +270,6 @@ class ChatApp(App[str]):
         """Back to the prompt for a moment."""
         event.stop()
         self.prompt.focus()
-
-    def on_transcript_need_turns(self, event: Transcript.NeedTurns) -> None:
-        """The place of turns that are not loaded comes into view."""
-        event.stop()
-        self.controller.spawn(self.controller.fetch_turns(event.start, event.end), group="turns", exclusive=True)
-
-    def on_transcript_want_turn(self, event: Transcript.WantTurn) -> None:
-        """A turn that is not loaded is wanted."""
-        event.stop()
-        self.controller.spawn(self.controller.show_turn(event.turn_index), group="turns", exclusive=True)
-
-    def on_transcript_turn_command(self, event: Transcript.TurnCommand) -> None:
-        """A command for the turn the keyboard is at."""
-        event.stop()
-        if (command := self.registry.get(event.command)) is not None:
-            self._run_command(command, str(event.turn_index))
-
-    def on_transcript_find_step(self, event: Transcript.FindStep) -> None:
-        """On to the next place of what is looked for."""
-        event.stop()
-        self.actions.find_step(event.by)
-
-    def on_transcript_copy_requested(self, event: Transcript.CopyRequested) -> None:
-        """A block or its code is wanted on the clipboard."""
-        event.stop()
-        self.copy_to_clipboard(event.text)
-        self.hint(f"{event.what} sent to the clipboard")
 
     def on_key(self, event: events.Key) -> None:
         """A letter typed while the chat has the focus is meant for the prompt."""

@@ -38,6 +38,7 @@ from ragforge_tui.events import (
     TurnReset,
     TurnStarted,
 )
+from ragforge_tui.tui.due import learn_due
 from ragforge_tui.tui.questions import ask_approval, ask_cost, ask_trust
 from ragforge_tui.tui.state import sent_tokens
 
@@ -57,6 +58,7 @@ def dispatch(chat: ChatController, event: Event) -> None:
             chat.turn_started(event)
         case TurnCompleted() | TurnCancelled() | TurnFailed():
             chat.turn_ended(event)
+            learn_due(chat, event.conversation_id)
         case TurnReset():
             state.stale = state.stale or event.conversation_id == state.conversation_id
         case ApprovalRequested():
@@ -93,8 +95,10 @@ def dispatch(chat: ChatController, event: Event) -> None:
                 state.summarising.add((event.level, event.start_turn_index))
         case SummaryCreated(summary=summary):
             state.summarising.discard((summary.level, summary.start_turn_index))
+            learn_due(chat, event.conversation_id)
         case SummaryFailed():
             state.summarising.discard((event.level, event.start_turn_index))
+            learn_due(chat, event.conversation_id)
         case TopicsChanged():
             pass  # Topics are asked for when they are looked at.
         case MessageQueued():

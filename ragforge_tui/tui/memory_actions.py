@@ -37,16 +37,8 @@ class MemoryActions:
         self._read(f"What was sent in turn {wanted}" if wanted else "What was sent last", load)
 
     async def memory(self) -> None:
-        """Show what this conversation's memory holds."""
-        from ragforge_tui.export.memory import memory_text
-        from ragforge_tui.protocol import FetchMemory
-
-        uuid = self._open_conversation()
-
-        async def load() -> str:
-            return memory_text(await self._app.controller.ask(FetchMemory(conversation_id=uuid)))
-
-        self._read("Memory of this conversation", load, hang=True)
+        """Show the tree of summaries and the topics, or go back from them."""
+        self._app.sidebar.toggle("memory")
 
     async def summary(self) -> None:
         """Write the conversation's summary now and show it."""

@@ -45,6 +45,9 @@ class Pane(Widget):
     def event(self, event: Event) -> None:
         """The engine said something of the open conversation, deltas excepted. Must be cheap."""
 
+    def due_changed(self) -> None:
+        """The summariser waits for something else than before."""
+
     def take_focus(self) -> None:
         """Focus what the keyboard is for."""
         target = next((child for child in self.query("*") if child.can_focus and child.display), None)

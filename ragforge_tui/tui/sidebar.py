@@ -165,12 +165,12 @@ class Sidebar(Horizontal):
         else:
             self.show(pane)
 
-    def show_turn(self, turn_index: int) -> None:
-        """Bring a turn into view in the chat; what stands over it is put away."""
+    def show_turn(self, turn_index: int, last: int = 0) -> None:
+        """Bring a turn into view in the chat, marked up to the turn `last`; what stands over it is put away."""
         chat = cast("ChatApp", self.app)
         if self._over:
             self.fold()
-        chat.controller.spawn(chat.controller.show_turn(turn_index), group="turns", exclusive=True)
+        chat.controller.spawn(chat.controller.show_turn(turn_index, last), group="turns", exclusive=True)
 
     def pane(self, name: str) -> Pane | None:
         """A pane that is mounted."""
@@ -192,6 +192,11 @@ class Sidebar(Horizontal):
         if of == "" or of == cast("ChatApp", self.app).controller.state.conversation_id:
             for pane in self.panes:
                 pane.event(event)
+
+    def due_changed(self) -> None:
+        """The summariser waits for something else than before."""
+        for pane in self.panes:
+            pane.due_changed()
 
     def conversation_changed(self) -> None:
         """Another conversation is open, or none."""

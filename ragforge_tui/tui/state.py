@@ -13,6 +13,7 @@ import msgspec
 from ragforge_tui.events import GraphChanged, ModelChanged
 from ragforge_tui.models import Conversation, Message, Usage
 from ragforge_tui.protocol import Mode
+from ragforge_tui.tree_requests import MemoryDue
 
 Activity = Literal["idle", "thinking", "answering", "running", "waiting"]
 Connection = Literal["starting", "up", "lost", "closing"]
@@ -48,6 +49,7 @@ class ChatState(msgspec.Struct):
         running: Turns this engine is answering, by conversation.
         followed: A turn another process answers, which is polled.
         summarising: Summaries being made for the open conversation, by level and first turn.
+        due: What the summariser waits for; None while it is not known.
         mode: What the agent may do without asking.
         mode_unsent: The engine was not told of it yet, or is a new one that knows nothing.
         editing: The turn whose message is being written anew in the prompt, 0 for none.
@@ -69,6 +71,7 @@ class ChatState(msgspec.Struct):
     stale: bool = False
     tools: set[str] = set()
     summarising: set[tuple[int, int]] = set()
+    due: MemoryDue | None = None
     answering: bool = False
     questions: int = 0
     turn_started: float | None = None
@@ -129,6 +132,7 @@ class ChatState(msgspec.Struct):
         if not self.mode_unsent:
             self.mode = "ask"
         self.summarising.clear()
+        self.due = None
         self.followed = None
         self.stale = False
         self._clear_turn()

@@ -65,6 +65,7 @@ def status_parts(state: ChatState, elapsed: int | None, hints: Iterable[str]) ->
     if state.summarising:
         levels = ", ".join(f"L{level}" for level in sorted({level for level, _ in state.summarising}))
         parts.append(Part(f"summarising {levels}", "dim", 50))
+    parts += _due(state)
     if graph is not None and graph.journaled:
         parts.append(Part(f"{graph.journaled} in journal", "$warning", 90))
     parts += _gauge(state)
@@ -73,6 +74,17 @@ def status_parts(state: ChatState, elapsed: int | None, hints: Iterable[str]) ->
     if state.spent.cost:
         parts.append(Part(f"${state.spent.cost:.2f}", "dim", 45))
     return parts + _keys(state, hints)
+
+
+def _due(state: ChatState) -> list[Part]:
+    """How far the next summary is; that the memory is behind matters more."""
+    due = state.due
+    if due is None or state.summarising or not due.enabled:
+        return []
+    if due.behind:
+        return [Part("memory behind", "$warning", 70)]
+    turns = min(due.next_turns, 99)
+    return [Part(f"L1 in {turns} turn{'s' if turns != 1 else ''}", "dim", 5)] if turns > 0 else []
 
 
 def _gauge(state: ChatState) -> list[Part]:

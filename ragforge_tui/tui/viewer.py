@@ -230,7 +230,7 @@ class DetailScreen(ModalScreen[str | None]):
     ) -> None:
         super().__init__()
         self._load = load
-        self._actions = actions
+        self._actions = dict(actions)
         self._title = Static(plain_text(title), id="detail-title", markup=False)
         self._viewer = Viewer()
         self.sections: list[Section] = []
@@ -247,9 +247,14 @@ class DetailScreen(ModalScreen[str | None]):
     def on_mount(self) -> None:
         """Fetch what is shown while the screen is already there."""
         self._viewer.focus()
-        for key, (action, _) in self._actions.items():
-            self._bindings.bind(key, f"leave_with('{action}')", show=False)
+        for key, (action, words) in list(self._actions.items()):
+            self.offer(key, action, words)
         self.run_worker(self._fill(), name="detail", group="detail", exclusive=True, exit_on_error=False)
+
+    def offer(self, key: str, action: str, words: str) -> None:
+        """A key leads to something; what is shown may say so only once it is loaded."""
+        self._actions[key] = (action, words)
+        self._bindings.bind(key, f"leave_with('{action}')", show=False)
 
     async def _fill(self) -> None:
         try:

@@ -56,6 +56,7 @@ from ragforge_tui.protocol import (
     SendMessage,
     SessionRequest,
     SetModel,
+    TreeRequest,
     TurnPage,
     Unqueue,
     UpdateConversation,
@@ -270,6 +271,8 @@ class FakeEngine:
                 return self.shelf.answer(request, self.conversations)
             case _ if isinstance(request, CallRequest):
                 return call_shelf.answer(request, self.turns[request.conversation_id])
+            case _ if isinstance(request, TreeRequest):
+                return self.memory.piece(request, self.turns.get(getattr(request, "conversation_id", ""), []))
             case _ if isinstance(request, MemoryRequest):
                 return self.memory.answer(request)
             case _:

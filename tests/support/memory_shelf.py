@@ -19,16 +19,27 @@ from ragforge_tui.models import (
     SimilarConversation,
     Summary,
     Topic,
+    Turn,
 )
 from ragforge_tui.protocol import (
     FetchContext,
+    FetchDue,
     FetchMemory,
+    FetchSent,
+    FetchSummary,
+    FetchTopicPlaces,
+    FetchTree,
+    FetchTurnLines,
     FindSimilar,
     ListTopics,
     MemoryRequest,
     MemoryView,
+    MergeTopics,
     SummarizeConversation,
+    TreeRequest,
+    UnmergeTopic,
 )
+from ragforge_tui.tree_requests import MemoryDue, MemoryTree, SentRequest, TopicPlace, TreeNode, TurnLine
 
 CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
 HOSTILE = "\x1b[31m[bold]red[/bold]\x1b]0;owned\x07"
@@ -56,6 +67,58 @@ class MemoryShelf:
     def __init__(self, conversations: dict[str, Conversation]) -> None:
         self._conversations = conversations
         self.files: list[AccessedFile] | None = None
+        self.summaries: dict[str, list[Summary]] = {}
+        self.due = MemoryDue()
+        self.merges: list[tuple[str, str]] = []
+        self.requests = 1
+
+    def piece(self, request: TreeRequest, turns: list[Turn]) -> Any:
+        """As the engine would answer a request about a piece of the memory."""
+        match request:
+            case FetchTree(conversation_id=uuid):
+                return MemoryTree(
+                    summary=self._conversations[uuid].summary,
+                    nodes=[_node(one) for one in self._summaries(uuid)],
+                    topics=self._topics(),
+                    last_turn=len(turns),
+                    due=self.due,
+                )
+            case FetchDue():
+                return self.due
+            case FetchSummary(uuid=wanted):
+                known = [one for owner in self._conversations for one in self._summaries(owner)]
+                found = next((one for one in known if one.uuid == wanted), None)
+                if found is None:
+                    raise NotFoundError("This summary is not there any more.")
+                return found
+            case FetchTurnLines(first=first, last=last):
+                return [
+                    TurnLine(turn_index=one.turn_index, text=one.messages[0].content, timestamp=CLOCK)
+                    for one in turns
+                    if first <= one.turn_index <= last
+                ]
+            case FetchTopicPlaces(conversation_id=uuid):
+                other = next((one for one in self._conversations.values() if one.uuid != uuid), None)
+                own = [TopicPlace(conversation_id=uuid, title="", first=1, last=3)] if uuid else []
+                away = [TopicPlace(conversation_id=other.uuid, title=other.title, first=1, last=1)] if other else []
+                return own + away
+            case FetchSent(conversation_id=uuid, turn_index=turn, number=number):
+                last = max(len(turns), 7)
+                if turn > last:
+                    raise NotFoundError(f"The conversation {uuid[:8]} has no turn {turn}.")
+                record = _context(uuid, turn or last)
+                which = number or self.requests
+                return SentRequest(record=record, number=which, count=self.requests, replies=2, last_turn=last)
+
+    def _summaries(self, uuid: str) -> list[Summary]:
+        return self.summaries.get(uuid) or _memory(uuid).summaries
+
+    def _topics(self) -> list[Topic]:
+        topics = {topic.uuid: topic for topic in _topics()}
+        for loser, winner in self.merges:
+            gone = topics.pop(loser)
+            topics[winner].related.append(RelatedTopic(uuid=loser, name=gone.name, relation="merged"))
+        return list(topics.values())
 
     def answer(self, request: MemoryRequest) -> Any:
         """As the engine would."""
@@ -72,10 +135,29 @@ class MemoryShelf:
                 found.summary = "Discussed why retries doubled turns; done: one retry; found: the lock was missing."
                 return found
             case ListTopics(query=query):
-                return [topic for topic in _topics() if query.lower() in topic.name]
+                return [topic for topic in self._topics() if query.lower() in topic.name]
+            case MergeTopics(a=a, b=b):
+                winner, loser = sorted((a, b))
+                self.merges.append((loser, winner))
+                return next(topic for topic in _topics() if topic.uuid == winner)
+            case UnmergeTopic(ref=ref):
+                self.merges = [pair for pair in self.merges if pair[0] != ref]
+                return next(topic for topic in _topics() if topic.uuid == ref)
             case FindSimilar(ref=ref):
                 others = [one for uuid, one in self._conversations.items() if uuid != ref]
                 return [SimilarConversation(conversation=one, score=0.81 - n / 10) for n, one in enumerate(others)]
+
+
+def _node(made: Summary) -> TreeNode:
+    return TreeNode(
+        uuid=made.uuid,
+        level=made.level,
+        start_turn_index=made.start_turn_index,
+        end_turn_index=made.end_turn_index,
+        headline=made.conversation_summary,
+        topics=made.topics,
+        parent=made.parent,
+    )
 
 
 def _topics() -> list[Topic]:

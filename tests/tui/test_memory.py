@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets import Static
 
 from ragforge_tui.events import SummaryCreated, SummaryFailed, SummaryStarted
 from ragforge_tui.protocol import FetchContext, ListTopics
-from ragforge_tui.tui.status import StatusLine
 from ragforge_tui.tui.picker import Picker
 from ragforge_tui.tui.reader import Reader
+from ragforge_tui.tui.status import StatusLine
 from tests.support.fake_engine import FakeEngine, sessions
 from tests.support.memory_shelf import summary
 from tests.tui.conftest import Chat, ChatRunner
@@ -70,7 +69,7 @@ async def test_a_turn_is_a_number(run_chat: ChatRunner, engine: FakeEngine, comm
         await chat.until(lambda: chat.said("is not the number of a turn"))
 
 
-@pytest.mark.parametrize("command", ["/context", "/memory", "/summary", "/similar"])
+@pytest.mark.parametrize("command", ["/context", "/summary", "/similar"])
 async def test_without_a_conversation_there_is_nothing_to_show(
     run_chat: ChatRunner, engine: FakeEngine, command: str
 ) -> None:
@@ -78,28 +77,6 @@ async def test_without_a_conversation_there_is_nothing_to_show(
         await chat.ready()
         await chat.type(command)
         await chat.until(lambda: chat.said("Nothing was said here yet"))
-
-
-async def test_the_tree_topics_and_files_are_shown(run_chat: ChatRunner, engine: FakeEngine) -> None:
-    async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
-        lines = (await read(chat, "/memory")).splitlines()
-        tree = [line for line in lines if "◆" in line]
-        assert tree == ["◆ L2 t1–t5", "   ◆ L1 t1–t3", "   ◆ L1 t4–t5 · locks"]
-        assert any("[t2, t3]" in line for line in lines)
-        assert "   src/store.py · edit_file, t4" in lines
-        assert any("after 3 turns or 8200 characters" in line for line in lines)
-
-
-async def test_the_memory_has_a_key(run_chat: ChatRunner, engine: FakeEngine) -> None:
-    async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
-        await chat.press("f3")
-        await chat.until(lambda: isinstance(chat.app.screen, Reader))
-        scroll = chat.app.screen.query_one(VerticalScroll)
-        await chat.until(lambda: scroll.has_focus)
-        await chat.press("q")
-        await chat.until(lambda: not isinstance(chat.app.screen, Reader))
 
 
 async def test_lines_of_the_tree_go_on_under_their_indentation(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -159,7 +136,7 @@ async def test_summaries_under_way_stand_in_the_status_line(run_chat: ChatRunner
 
 @each_look
 @each_theme
-@pytest.mark.parametrize("command", ["context", "memory"])
+@pytest.mark.parametrize("command", ["context"])
 def test_screens(snap_compare: Any, tmp_path: Path, size: tuple[int, int], theme: str, command: str) -> None:
     scene = Scene(tmp_path, theme)
 

@@ -1,0 +1,188 @@
+"""The memory pane by its keys: the tree, what is read of it, the turns it leads to, topics, what is under way."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.events import SummaryCreated, SummaryFailed, SummaryStarted
+from ragforge_tui.protocol import FetchDue, FetchTopicPlaces, FetchTree, FetchTurnLines
+from ragforge_tui.tree_requests import MemoryDue
+from ragforge_tui.tui.memory_pane import MemoryPane
+from ragforge_tui.tui.status import StatusLine
+from ragforge_tui.tui.viewer import DetailScreen
+from tests.support.calls_scene import calls_engine
+from tests.support.fake_engine import FakeEngine, conversation, turn
+from tests.support.memory_shelf import HOSTILE, summary
+from tests.tui.conftest import Chat, ChatRunner
+
+UUID = conversation(1).uuid
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    """Twelve turns, five of them summarised."""
+    return calls_engine()
+
+
+async def opened(chat: Chat) -> MemoryPane:
+    """The pane, filled, with the focus."""
+    await chat.until(lambda: chat.app.controller.state.conversation)
+    await chat.press("f3")
+    await chat.until(lambda: chat.app.sidebar.pane("memory") is not None)
+    pane = chat.app.sidebar.pane("memory")
+    assert isinstance(pane, MemoryPane)
+    await chat.until(lambda: pane.memory.loaded and pane.rows.has_focus)
+    return pane
+
+
+def rows(pane: MemoryPane) -> list[str]:
+    """What is listed, as it is drawn."""
+    return [pane.rows.render_line(y).text.strip() for y in range(pane.rows.size.height)]
+
+
+def listed(pane: MemoryPane, text: str) -> bool:
+    return any(text in row for row in rows(pane))
+
+
+async def test_the_tree_opens_down_to_its_turns(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        assert pane.note == "12 turns · 2 L1 · 1 L2"
+        assert rows(pane)[:2] == ["▸ ▸ L2 1–5 Retries were studied and mended.", "▸ not summarised 6–12"]
+        await chat.press("enter", "down", "space")
+        await chat.until(lambda: listed(pane, "2 Question 2"))
+        assert [(r.first, r.last) for r in engine.asked(FetchTurnLines)] == [(1, 12)]
+        await chat.press("left", "left", "left")
+        assert rows(pane)[1].startswith("▸ not summarised")
+        await chat.press("right")
+        await chat.until(lambda: listed(pane, "▸ L1 1–3"))
+
+
+async def test_a_turn_is_brought_into_view_and_marked(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        await chat.press("enter", "down", "right", "down", "down", "enter")
+        await chat.until(lambda: 2 in chat.app.transcript._marked)
+        assert list(chat.app.transcript._marked) == [2]
+        await chat.press("left", "g")
+        await chat.until(lambda: list(chat.app.transcript._marked) == [1, 2, 3])
+        assert pane.rows.has_focus
+
+
+async def test_over_the_chat_the_sidebar_makes_room_for_the_turn(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001") as chat:
+        await opened(chat)
+        await chat.press("g")
+        await chat.until(lambda: list(chat.app.transcript._marked) == [1, 2, 3, 4, 5])
+        assert not chat.app.sidebar.display
+
+
+async def test_a_summary_is_read_and_a_finding_leads_to_its_turn(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        await opened(chat)
+        await chat.press("enter", "down", "r")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen))
+        screen = chat.app.screen
+        assert isinstance(screen, DetailScreen)
+        await chat.until(lambda: screen.sections)
+        assert [section.title for section in screen.sections] == ["What was said", "Key findings"]
+        assert screen.sections[1].text == "1. The second retry began before the first had ended. [t2, t3]"
+        await chat.press("1")
+        await chat.until(lambda: list(chat.app.transcript._marked) == [2])
+
+
+async def test_summaries_come_into_the_tree_as_they_are_made(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    engine.memory.due = MemoryDue(next_turns=2, next_chars=4_000)
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        status = chat.app.query_one(StatusLine)
+        assert pane._foot.render().plain == "next L1 in 2 turns or 4k characters"
+        await chat.until(lambda: "L1 in 2 turns" in str(status.render()))
+        asked = len(engine.asked(FetchDue))
+        where = {"conversation_id": UUID, "level": 1, "start_turn_index": 6, "end_turn_index": 10}
+        engine.emit(SummaryStarted(**where))
+        await chat.until(lambda: listed(pane, "◐ L1 6–10 summarising …"))
+        assert pane._foot.render().plain == "summarising L1 6–10 …"
+        engine.emit(SummaryFailed(**where, reason=f"no {HOSTILE}"))
+        await chat.until(lambda: listed(pane, "✕ L1 6–10 no [bold]red"))
+        engine.memory.due = MemoryDue(behind="the graph is full")
+        engine.emit(SummaryCreated(conversation_id=UUID, summary=summary(UUID, 1, 6, 10, "Then it was mended.")))
+        await chat.until(lambda: listed(pane, "▸ L1 6–10 Then it was mended."))
+        await chat.until(lambda: pane._foot.render().plain == "behind: the graph is full")
+        assert "memory behind" in str(status.render())
+        assert len(engine.asked(FetchDue)) == asked + 2
+        assert rows(pane)[2] == "▸ not summarised 11–12"
+
+
+async def test_a_failure_is_read(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        engine.emit(
+            SummaryFailed(conversation_id=UUID, level=1, start_turn_index=6, end_turn_index=10, reason="no room")
+        )
+        await chat.until(lambda: listed(pane, "✕ L1 6–10"))
+        await chat.press("down", "enter")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
+        assert isinstance(chat.app.screen, DetailScreen)
+        assert chat.app.screen.sections[0].text == "no room"
+
+
+async def test_the_conversations_own_summary_stands_on_top(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    engine.conversations[UUID].summary = "Retries were looked at. " * 30 + HOSTILE
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        assert rows(pane)[0].removeprefix("▸ ").startswith("Retries were looked at.")
+        assert rows(pane)[2].endswith("…")
+        assert "L2 1–5" in rows(pane)[3]
+        await chat.press("home", "r")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
+        assert isinstance(chat.app.screen, DetailScreen)
+        assert chat.app.screen.sections[0].text.endswith(HOSTILE)
+
+
+async def test_topics_are_a_second_grouping(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        await chat.press("t")
+        await chat.until(lambda: pane.topic_rows.has_focus)
+        assert "retries" in rows(pane)[0]
+        await chat.press("enter")
+        await chat.until(lambda: listed(pane, "t1–3 this conversation"))
+        assert engine.asked(FetchTopicPlaces)[0].ref == "t1"
+        await chat.press("r")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
+        await chat.press("escape")
+        await chat.until(lambda: pane.topic_rows.has_focus)
+        await chat.press("down", "enter")
+        await chat.until(lambda: list(chat.app.transcript._marked) == [1, 2, 3])
+        await chat.press("down", "g")
+        await chat.until(lambda: chat.app.controller.state.conversation_id != UUID)
+        await chat.press("t")
+        await chat.until(lambda: pane.tree_rows.display)
+
+
+async def test_an_outline_that_does_not_come_is_said_and_asked_for_again(
+    run_chat: ChatRunner, engine: FakeEngine
+) -> None:
+    engine.failures[FetchTree] = RagforgeError("The graph is away.")
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.press("f3")
+        await chat.until(lambda: engine.asked(FetchTree))
+        pane = chat.app.sidebar.pane("memory")
+        assert isinstance(pane, MemoryPane)
+        await chat.until(lambda: listed(pane, "The graph is away."))
+        await chat.press("f3", "f3")
+        await chat.until(lambda: pane.memory.loaded)
+
+
+async def test_a_long_conversation_fetches_what_is_seen(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    owner = engine.conversations[UUID]
+    engine.store(owner, *(turn(owner, index, f"Question {index}", "So.") for index in range(1, 2001)))
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        await chat.press("down", "enter", "end")
+        await chat.until(lambda: listed(pane, "2000 Question 2000"))
+        assert all(request.last - request.first <= 300 for request in engine.asked(FetchTurnLines))
+        assert len(engine.asked(FetchTurnLines)) <= 3
