@@ -16,7 +16,7 @@ from functools import partial
 from typing import ClassVar
 
 from textual import events
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.filter import LineFilter
@@ -28,7 +28,6 @@ from ragforge_tui.protocol import Engine
 from ragforge_tui.text import plain_text
 from ragforge_tui.tui import looks
 from ragforge_tui.tui.actions import ChatActions
-from ragforge_tui.tui.chrome import Header, Queue
 from ragforge_tui.tui.clipboard import copy_sequence
 from ragforge_tui.tui.commands import COMMANDS, Command, Registry, key_name
 from ragforge_tui.tui.controller import ChatController
@@ -39,17 +38,16 @@ from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.panel import Question, QuestionPanel
 from ragforge_tui.tui.prompt import Prompt, teach_alt_enter
 from ragforge_tui.tui.sidebar import Body, Sidebar
-from ragforge_tui.tui.status import StatusLine, foot_hints
+from ragforge_tui.tui.status import foot_hints
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.document import Shown
+from ragforge_tui.tui.transcript_handlers import TranscriptHandlers
 
 __all__ = ["ChatApp", "ChatOptions", "run_chat"]
 
-HINT_SECONDS = 2.0
 DRAFT_SECONDS = 0.5
 QUIET_SECONDS = 0.8
 """A question takes the focus only when no key came for this long: a letter meant for the prompt must not answer."""
-SHOW_SENDING_SECONDS = 0.25
 SWITCH_SECONDS = 0.001
 
 
@@ -75,7 +73,7 @@ def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> 
     return app.return_code or 0
 
 
-class ChatApp(App[str]):
+class ChatApp(TranscriptHandlers):
     """One chat."""
 
     TITLE = "ragforge-chat"
@@ -116,15 +114,8 @@ class ChatApp(App[str]):
         self.prompt = Prompt(History(options.state_dir, options.workspace), self.registry, self._menu)
         self.prompt.completing.source = self.actions.suggest
         self._draft = Draft(options.state_dir, options.workspace)
-        self._queue = Queue()
-        state = self.controller.state
-        self._header = Header(state, id="header")
-        self._status = StatusLine(state, foot_hints(self.registry, options.tui.keymap))
-        self._drawn: object = None
-        self._ticker: Timer | None = None
+        self.make_frame(foot_hints(self.registry, options.tui.keymap))
         self._draft_timer: Timer | None = None
-        self._hint_timer: Timer | None = None
-        self._quit_armed = False
         looks.set_up(self)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -141,15 +132,15 @@ class ChatApp(App[str]):
 
     def compose(self) -> ComposeResult:
         """Header, chat, what waits, prompt, status."""
-        yield self._header
+        yield self.header
         yield Body(self.transcript, self.sidebar)
-        yield self._queue
+        yield self.queue_line
         yield self.questions
         yield self._menu
         with Horizontal(id="prompt-row"):
             yield Static(">", id="prompt-mark", markup=False)
             yield self.prompt
-        yield self._status
+        yield self.status_line
 
     def on_mount(self) -> None:
         """Typing is possible from the first paint on; everything else comes after it."""
@@ -178,7 +169,7 @@ class ChatApp(App[str]):
             yield SystemCommand(command.usage, f"{command.help}{key}", run)
 
     def _from_palette(self, command: Command) -> None:
-        self._run_command(command, "")
+        self.run_command(command, "")
 
     # -- what the controller asks for
 
@@ -229,7 +220,7 @@ class ChatApp(App[str]):
         self.prompt.remember()
         self.prompt.empty()
         if parsed is not None and parsed.command is not None:
-            self._run_command(parsed.command, parsed.argument)
+            self.run_command(parsed.command, parsed.argument)
         elif not self.actions.resend(text):
             self.controller.send(text)
         self._offer_question()
@@ -287,12 +278,6 @@ class ChatApp(App[str]):
 
     # -- keys
 
-    def _run_command(self, command: Command, argument: str) -> None:
-        self.controller.spawn(self._await_command(command, argument), group="command")
-
-    async def _await_command(self, command: Command, argument: str) -> None:
-        await command.handler(self.actions, argument)
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """shift+tab moves the focus in whatever stands over the chat."""
         return not (self._covered and parameters == ("mode",))
@@ -301,7 +286,7 @@ class ChatApp(App[str]):
         """A command by its key."""
         command = self.registry.get(name)
         if command is not None and (not self._covered or name == "quit"):
-            self._run_command(command, "")
+            self.run_command(command, "")
 
     async def action_quit(self) -> None:
         """Leave in order."""
@@ -325,14 +310,14 @@ class ChatApp(App[str]):
             self.copy_to_clipboard(plain_text(selected))
             self.screen.clear_selection()
             self.hint("sent to the clipboard")
-        elif self._covered and not self._quit_armed:
+        elif self._covered and not self.quit_armed:
             self.pop_screen()
         elif self.controller.state.busy:
             self.action_escape()
-        elif self._quit_armed:
+        elif self.quit_armed:
             self.action_command("quit")
         else:
-            self._quit_armed = True
+            self.quit_armed = True
             self.hint("^c again quits")
 
     def action_scroll_chat(self, direction: int) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from ragforge_tui.errors import EngineGoneError, ErrorInfo, NotFoundError, RagforgeError
 from ragforge_tui.events import (
+    Event,
     GraphChanged,
     ModelChanged,
     TurnCancelled,
@@ -29,7 +30,6 @@ from ragforge_tui.protocol import (
     FetchTurns,
     Hello,
     OpenConversation,
-    Request,
     RunShell,
     SendMessage,
     SetMode,
@@ -38,6 +38,7 @@ from ragforge_tui.protocol import (
 from ragforge_tui.tui import follow
 from ragforge_tui.tui.attention import Attention
 from ragforge_tui.tui.dispatch import dispatch
+from ragforge_tui.tui.link import EngineLink, Level
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.outbox import Outbox, Outgoing
 from ragforge_tui.tui.state import ChatState, sent_tokens
@@ -48,32 +49,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-R = TypeVar("R")
-Level = Literal["info", "warning", "error"]
-
 POLL_SECONDS = 1.0
 KNOW_FILES_SECONDS = 2.0
 """After the start, when it holds up nothing, the engine gets to know the workspace's files."""
-CLOSE_SECONDS = 10.0
-STEADY_SECONDS = 30.0
-"""An engine that lived this long is not part of a row of crashes."""
-MAX_CRASHES = 3
 
 
-class ChatController:
+class ChatController(EngineLink):
     """One per chat screen."""
 
     def __init__(self, view: ChatApp, connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> None:
-        self.view = view
+        super().__init__(view, connect, ChatState(persona=options.persona))
         self.options = options
-        self.state = ChatState(persona=options.persona)
         self.outbox = Outbox()
         self.attention = Attention(view, options.tui.notify)
-        self.engine: Engine | None = None
-        self._connect = connect
         self._send_lock = asyncio.Lock()
         self._begin_lock = asyncio.Lock()
-        self._start_again = asyncio.Event()
         self._pending_open = _first_ref(options)
         self.state.opening = self._pending_open is not None
         self._first_turn = 1
@@ -81,46 +71,12 @@ class ChatController:
 
     # -- connection
 
-    async def run_link(self) -> None:
-        """Hold an engine: connect, read its events, start another one when it ends. Runs as long as the chat."""
-        crashes = 0
-        loop = asyncio.get_running_loop()
-        while not self.state.closing:
-            since = loop.time()
-            error = await self._live_once()
-            if self.state.closing:
-                return
-            crashes = 1 if loop.time() - since > STEADY_SECONDS else crashes + 1
-            self._engine_lost(error, give_up=crashes > MAX_CRASHES)
-            if crashes > MAX_CRASHES:
-                self._start_again.clear()
-                await self._start_again.wait()
-                crashes = 0
-            self.state.connection = "starting"
-            self.view.refresh_chrome()
-            await asyncio.sleep(0.1 * crashes)
+    def take_in(self, event: Event) -> None:
+        """Make an event of the engine visible."""
+        dispatch(self, event)
 
-    async def _live_once(self) -> ErrorInfo | None:
-        """One engine from start to end; what went wrong when it could not be started."""
-        try:
-            engine = await self._connect()
-        except RagforgeError as error:
-            return error.info
-        except Exception as error:
-            log.exception("engine not started")
-            return ErrorInfo(kind="engine", what=f"The engine could not be started: {error}.", todo="See the log.")
-        self.engine = engine
-        self.spawn(self._greet(engine), group="greet", exclusive=True)
-        try:
-            async for event in engine.events():
-                dispatch(self, event)
-        except RagforgeError as error:
-            log.warning("events ended: %s", error)
-        finally:
-            self.engine = None
-        return None
-
-    def _engine_lost(self, error: ErrorInfo | None, *, give_up: bool) -> None:
+    def engine_lost(self, error: ErrorInfo | None, *, give_up: bool) -> None:
+        """Say it; what was open is opened again by the next engine."""
         self.state.engine_lost()
         self.outbox.engine_lost()
         self.view.questions.clear()
@@ -132,7 +88,8 @@ class ChatController:
         self.notice(f"{what} {again}", "error")
         self.view.refresh_chrome()
 
-    async def _greet(self, engine: Engine) -> None:
+    async def greet(self, engine: Engine) -> None:
+        """Learn what the engine is now."""
         said = await engine.request(Hello())
         self.state.connection = "up"
         self.model_changed(said.model)
@@ -140,44 +97,6 @@ class ChatController:
         self.view.refresh_chrome()
         await self.view.actions.learn_personas()
         self.view.set_timer(KNOW_FILES_SECONDS, lambda: self.spawn(self.view.actions.know_files(), group="files"))
-
-    async def ask(self, request: Request[R]) -> R:
-        """Ask the engine.
-
-        Raises:
-            RagforgeError: As the engine raised it; `EngineGoneError` also while none is there.
-        """
-        if self.engine is None:
-            raise EngineGoneError("The engine is not there yet.", todo="Try again in a moment.")
-        return await self.engine.request(request)
-
-    def spawn(self, work: Coroutine[Any, Any, None], *, group: str, exclusive: bool = False) -> None:
-        """Run something beside the screen; its errors become notices."""
-        self.view.run_worker(
-            self._guarded(work), name=group, group=group, exclusive=exclusive, exit_on_error=False, start=True
-        )
-
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except EngineGoneError as error:
-            if self.engine is not None or self.state.connection == "starting":
-                self.notice(error.info.sentence(), "error")
-        except RagforgeError as error:
-            self.notice(error.info.sentence(), "error")
-        except Exception as error:
-            log.exception("request failed")
-            self.notice(f"That did not work: {error}. See the log.", "error")
-
-    async def close(self) -> None:
-        """End the engine in order; what is under way is stored as interrupted."""
-        self.state.connection = "closing"
-        self.view.refresh_chrome()
-        if self.engine is not None:
-            try:
-                await asyncio.wait_for(self.engine.close(), CLOSE_SECONDS)
-            except (TimeoutError, RagforgeError) as error:
-                log.warning("engine did not close in order: %r", error)
 
     # -- conversations
 

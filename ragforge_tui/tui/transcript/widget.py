@@ -6,8 +6,6 @@ lines are visible and how they are drawn is in `window.py`.
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -16,29 +14,26 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.selection import Selection
-from textual.timer import Timer
 
 from ragforge_tui.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
 from ragforge_tui.models import Turn
 from ragforge_tui.tui.transcript.blocks import Block, Level, TextBlock
 from ragforge_tui.tui.transcript.copying import code_of, text_between
 from ragforge_tui.tui.transcript.document import Shown
-from ragforge_tui.tui.transcript.finding import SearchedWindow
 from ragforge_tui.tui.transcript.gaps import GapBlock
 from ragforge_tui.tui.transcript.index import LineIndex
+from ragforge_tui.tui.transcript.streaming import StreamingWindow
 from ragforge_tui.tui.transcript.window import MARGIN
 
 if TYPE_CHECKING:
-    from ragforge_tui.tui.transcript.stream import StreamedText
+    pass
 
 PAGE_TURNS = 30
-_SHORTEST_PAUSE = 0.05
-_PAUSE_FACTOR = 3
 _MARK_SECONDS = 4.0
 _ASK_AGAIN_SECONDS = 3.0
 
 
-class Transcript(SearchedWindow, can_focus=True):
+class Transcript(StreamingWindow, can_focus=True):
     """Everything of a conversation, in one widget."""
 
     ALLOW_SELECT = True
@@ -115,12 +110,6 @@ class Transcript(SearchedWindow, can_focus=True):
         super().__init__(shown=shown, name=name, id=id, classes=classes)
         self._first = 0
         self._asked: tuple[int, int] | None = None
-        self._waiting: set[TextBlock] = set()
-        self.shortest_pause = _SHORTEST_PAUSE
-        """Text that streams is drawn again after this many seconds at the soonest."""
-        self._timer: Timer | None = None
-        self._drawing = False
-        self._last_cost = 0.0
 
     # What the screen calls
 
@@ -269,70 +258,6 @@ class Transcript(SearchedWindow, can_focus=True):
         if top <= height and self._first and before > self._first:
             return max(self._first, before - PAGE_TURNS), before
         return None
-
-    # Streaming
-
-    @property
-    def streaming(self) -> bool:
-        """Whether text has come that is not drawn yet."""
-        return self._timer is not None or self._drawing or bool(self._waiting)
-
-    def _streamed(self) -> None:
-        """A piece of text came."""
-        self._waiting.update(block for block in self.document.changed if isinstance(block, TextBlock))
-        if self.document.stable != len(self.document.blocks):
-            self._sync()
-        self._wake()
-
-    def _wake(self) -> None:
-        """Draw soon, unless that is going to happen anyway."""
-        if self._timer is None and not self._drawing:
-            pause = max(self.shortest_pause, _PAUSE_FACTOR * self._last_cost)
-            self._timer = self.set_timer(pause, self._draw_streams)
-
-    def _draw_streams(self) -> None:
-        self._timer = None
-        blocks = [block for block in self._waiting if not block.finished]
-        self._waiting.clear()
-        if not blocks:
-            self._sync()
-            return
-        streams = [self._stream_of(block) for block in blocks]
-        if all(stream.light for stream in streams):
-            began = time.perf_counter()
-            for stream in streams:
-                stream.advance()
-            self._last_cost = time.perf_counter() - began
-            self._drew(blocks)
-        else:
-            self._drawing = True
-            drawing = self._draw_in_thread(blocks, streams)
-            self.run_worker(drawing, group="transcript", exclusive=False, exit_on_error=True)
-
-    def _stream_of(self, block: TextBlock) -> StreamedText:
-        width, palette = self._text_width, self.palette
-        fits = block.streams_at(width, palette)
-        return block.stream if fits and block.stream is not None else block.begin_stream(width, palette)
-
-    async def _draw_in_thread(self, blocks: Sequence[TextBlock], streams: Sequence[StreamedText]) -> None:
-        began = time.perf_counter()
-        try:
-            for stream in streams:
-                await asyncio.to_thread(stream.advance)
-        finally:
-            self._drawing = False
-        self._last_cost = time.perf_counter() - began
-        self._drew(blocks)
-
-    def _drew(self, blocks: Sequence[TextBlock]) -> None:
-        """Show what was drawn."""
-        for block in blocks:
-            if not block.finished:
-                block.touch()
-                self._correct(block)
-        self._sync()
-        if self._waiting:
-            self._wake()
 
     # Selection, cursor, copying
 
