@@ -52,12 +52,22 @@ def section_headline(section: ContextSection) -> str:
     return f"{section.title} ({section.tokens}{budget} tokens{left_out})"
 
 
+def item_kind(item: ContextItem) -> str:
+    """What an item is, in words."""
+    return _KINDS.get(item.kind, item.kind)
+
+
+def item_turns(item: ContextItem) -> str:
+    """The turns an item stands for; empty when it stands for none."""
+    last = f"–t{item.last_turn}" if item.last_turn > item.turn_index else ""
+    return f"t{item.turn_index}{last}" if item.turn_index else ""
+
+
 def item_headline(item: ContextItem) -> str:
     """One line on where an item came from."""
-    parts = [_KINDS.get(item.kind, item.kind)]
-    if item.turn_index:
-        last = f"–t{item.last_turn}" if item.last_turn > item.turn_index else ""
-        parts.append(f"t{item.turn_index}{last}")
+    parts = [item_kind(item)]
+    if turns := item_turns(item):
+        parts.append(turns)
     if item.level:
         parts.append(f"L{item.level}")
     if item.title:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ragforge_tui.errors import RagforgeError
 
 if TYPE_CHECKING:
+    from ragforge_tui.tree_requests import SentRequest
     from ragforge_tui.tui.app import ChatApp
     from ragforge_tui.tui.choices import Choice
 
@@ -21,20 +22,33 @@ class MemoryActions:
     _app: ChatApp
 
     async def context(self, turn: str) -> None:
-        """Show what a turn's request held; the last turn's without a number."""
-        from ragforge_tui.export.context import context_text
-        from ragforge_tui.protocol import FetchContext
+        """Show what a turn's requests held; the last turn's without a number."""
+        from ragforge_tui.protocol import FetchSent
+        from ragforge_tui.tui.context_view import ContextScreen
 
         wanted = turn.strip().removeprefix("t")
         if wanted and not wanted.isdecimal():
             raise RagforgeError(f"{turn!r} is not the number of a turn.", todo="/context 12 shows turn 12.")
         uuid = self._open_conversation()
+        conversation = self._app.controller.state.conversation
+        newest = conversation.next_turn - 1 if conversation is not None else 0
 
-        async def load() -> str:
-            request = FetchContext(conversation_id=uuid, turn_index=int(wanted or 0))
-            return context_text(await self._app.controller.ask(request))
+        async def load(turn: int, number: int) -> SentRequest:
+            return await self._app.controller.ask(FetchSent(conversation_id=uuid, turn_index=turn, number=number))
 
-        self._read(f"What was sent in turn {wanted}" if wanted else "What was sent last", load)
+        def closed(source: tuple[str, int, int] | None) -> None:
+            if source is not None:
+                self.go_to(*source)
+
+        self._app.push_screen(ContextScreen(load, uuid, turn=int(wanted or 0), last_turn=newest), closed)
+
+    def go_to(self, conversation_id: str, first: int, last: int = 0) -> None:
+        """Bring turns into view, in this conversation or another one."""
+        controller = self._app.controller
+        if conversation_id == controller.state.conversation_id:
+            self._app.sidebar.show_turn(first, last)
+        else:
+            controller.spawn(controller.open(conversation_id, turn=first), group="open", exclusive=True)
 
     async def memory(self) -> None:
         """Show the tree of summaries and the topics, or go back from them."""

@@ -301,21 +301,12 @@ class MemoryPane(Pane):
         if not self.topic_rows.display:
             first, last = self.memory.range_of(key)
         elif (place := self.topics.place(key)) is not None:
-            self.go_to(place)
+            self.chat.actions.go_to(place.conversation_id, place.first, place.last)
             return
         else:
             return
         if first:
             self.chat.sidebar.show_turn(first, last)
-
-    def go_to(self, place: TopicPlace) -> None:
-        """Bring the turns of a topic into view, wherever they are."""
-        controller = self.chat.controller
-        if place.conversation_id == controller.state.conversation_id:
-            self.chat.sidebar.show_turn(place.first, place.last)
-        else:
-            work = controller.open(place.conversation_id, turn=place.first)
-            controller.spawn(work, group="open", exclusive=True)
 
     def action_sent(self) -> None:
         """Show what was sent in the chosen turn, of a summary in its last one."""

@@ -71,6 +71,7 @@ class MemoryShelf:
         self.due = MemoryDue()
         self.merges: list[tuple[str, str]] = []
         self.requests = 1
+        self.verified = True
 
     def piece(self, request: TreeRequest, turns: list[Turn]) -> Any:
         """As the engine would answer a request about a piece of the memory."""
@@ -106,7 +107,7 @@ class MemoryShelf:
                 last = max(len(turns), 7)
                 if turn > last:
                     raise NotFoundError(f"The conversation {uuid[:8]} has no turn {turn}.")
-                record = _context(uuid, turn or last)
+                record = msgspec.structs.replace(_context(uuid, turn or last), verified=self.verified)
                 which = number or self.requests
                 return SentRequest(record=record, number=which, count=self.requests, replies=2, last_turn=last)
 

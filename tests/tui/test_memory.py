@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 from textual.widgets import Static
 
 from ragforge_tui.events import SummaryCreated, SummaryFailed, SummaryStarted
-from ragforge_tui.protocol import FetchContext, ListTopics
+from ragforge_tui.protocol import ListTopics
 from ragforge_tui.tui.picker import Picker
 from ragforge_tui.tui.reader import Reader
 from ragforge_tui.tui.status import StatusLine
 from tests.support.fake_engine import FakeEngine, sessions
 from tests.support.memory_shelf import summary
 from tests.tui.conftest import Chat, ChatRunner
-from tests.tui.test_snapshots import Scene, each_look, each_theme
 
 
 @pytest.fixture
@@ -37,28 +33,6 @@ async def read(chat: Chat, command: str) -> str:
     text = screen.query_one("VerticalScroll Static", Static)
     await chat.until(lambda: "loading" not in str(text.content))
     return str(text.content)
-
-
-async def test_what_was_sent_is_shown_as_plain_text(run_chat: ChatRunner, engine: FakeEngine) -> None:
-    async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
-        shown = await read(chat, "/context t3")
-        assert "Turn 3 · claude-sonnet · 1240 of 25000 tokens" in shown
-        assert (
-            "recalled turn · t9 · Index allocation · from 00000002 · 2026-11-03 · 60 tokens · 120 characters cut"
-            in shown
-        )
-        assert "[bold]red[/bold]" in shown
-        assert "\x1b" not in shown
-        assert [r.turn_index for r in engine.asked(FetchContext)] == [3]
-        await chat.press("escape")
-        await chat.until(lambda: not isinstance(chat.app.screen, Reader))
-
-
-async def test_a_turn_nothing_was_kept_of_is_said(run_chat: ChatRunner, engine: FakeEngine) -> None:
-    async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
-        assert "has no turn 99" in await read(chat, "/context 99")
 
 
 @pytest.mark.parametrize("command", ["/context twelve", "/context -1"])
@@ -132,23 +106,3 @@ async def test_summaries_under_way_stand_in_the_status_line(run_chat: ChatRunner
             SummaryFailed(conversation_id=uuid, level=2, start_turn_index=1, end_turn_index=3, reason="no room")
         )
         await chat.until(lambda: "summarising" not in str(status.render()))
-
-
-@each_look
-@each_theme
-@pytest.mark.parametrize("command", ["context"])
-def test_screens(snap_compare: Any, tmp_path: Path, size: tuple[int, int], theme: str, command: str) -> None:
-    scene = Scene(tmp_path, theme)
-
-    async def before(pilot: Pilot[Any]) -> None:
-        await scene.ready(pilot)
-        scene.app.prompt.insert(f"/{command}")
-        await pilot.pause()
-        await pilot.press("escape", "enter")
-        for _ in range(300):
-            if isinstance(scene.app.screen, Reader):
-                break
-            await pilot.pause(0.01)
-        await pilot.pause(0.3)
-
-    assert snap_compare(scene.app, terminal_size=size, run_before=before)
