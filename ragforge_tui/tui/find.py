@@ -74,7 +74,9 @@ class FindBar(Horizontal):
         self._field.focus()
 
     def on_input_changed(self) -> None:
-        """Look when typing pauses."""
+        """Look when typing pauses; what the line was opened with is looked for already."""
+        if self._field.value == self._text:
+            return
         if self._pause is not None:
             self._pause.stop()
         self._pause = self.set_timer(PAUSE_SECONDS, self._look)
@@ -93,7 +95,7 @@ class FindBar(Horizontal):
 
     def action_step(self, by: int) -> None:
         """To the next place, or the one before."""
-        if self._field.value != self._text:
+        if self._field.value != self._text or not self._turns:
             self._look()
         else:
             self._controller.spawn(self._step(by), group="find")
@@ -112,11 +114,12 @@ class FindBar(Horizontal):
         if self._pause is not None:
             self._pause.stop()
             self._pause = None
-        self._controller.spawn(self._find(self._field.value), group="find", exclusive=True)
+        self._text = self._field.value
+        self._controller.spawn(self._find(self._text), group="find", exclusive=True)
 
     async def _find(self, text: str) -> None:
         transcript = self._controller.view.transcript
-        self._text, self._turns, self._spot, self._only_loaded = text, [], None, False
+        self._turns, self._spot, self._only_loaded = [], None, False
         transcript.highlight(text)
         if not text:
             self._where.update("")

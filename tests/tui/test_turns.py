@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from ragforge_tui.errors import GraphUnavailableError
 from ragforge_tui.protocol import BranchConversation, FetchTurns, FindText, SendMessage
@@ -35,6 +36,12 @@ def reversed_text(chat: Chat) -> Iterator[str]:
                 yield segment.text
 
 
+def in_window(chat: Chat, text: str) -> bool:
+    """Whether the window shows a text."""
+    view = chat.app.transcript
+    return any(text in view.render_line(y).text for y in range(view.size.height))
+
+
 async def test_a_text_is_found_wherever_it_is_and_walked_through(run_chat: ChatRunner) -> None:
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
@@ -62,6 +69,21 @@ async def test_a_text_is_found_wherever_it_is_and_walked_through(run_chat: ChatR
         assert chat.app.focused is chat.app.prompt
         await chat.press("tab", "n")
         assert chat.app.prompt.text == "n"
+
+
+async def test_each_place_in_a_long_answer_comes_into_view(run_chat: ChatRunner) -> None:
+    engine = FakeEngine()
+    owner = conversation(1, "Zoo")
+    answer = "\n".join(f"- {'a whale' if n % 60 == 30 else 'nothing'} in line {n}\n" for n in range(240))
+    engine.store(owner, turn(owner, 1, "what is there?", answer), turn(owner, 2, "and?", "nothing more\n\n" * 50))
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.press("ctrl+f", *"whale")
+        for line in (30, 90, 150, 210, 30):
+            await chat.until(partial(in_window, chat, f"in line {line}"), str(line))
+            assert list(reversed_text(chat)) == ["whale"]
+            await chat.press("enter")
+            await chat.pilot.pause()
 
 
 async def test_without_the_graph_what_is_loaded_is_looked_through(run_chat: ChatRunner) -> None:

@@ -74,6 +74,7 @@ class SearchedWindow(BlockWindow):
         line = spot.line if spot.line in lines else next(iter(lines), 0)
         self.follow = False
         self._cursor = block
+        self._correct(block)
         self._hold = (block, line - self.scrollable_content_region.height // _ABOVE)
         self._settle()
         return Spot(block, line)
