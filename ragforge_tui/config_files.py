@@ -39,10 +39,12 @@ FLAGS = {
 }
 
 _PROJECT_MAY_SET = ("personas.default", "tui.", "tools.ignore", "agent.memory.summarization.")
-_PROJECT_MAY_NOT = ("agent.memory.summarization.model",)
+_PROJECT_MAY_NOT = ("agent.memory.summarization.model", "tui.notify")
+_PROJECT_MAY_NOT_BIND = "mode"
+"""Under a key that is pressed anyway it would let the agent edit files unasked."""
 _PROJECT_WHY = (
-    "a project's file comes with the project, so it may only set personas.default, tui, tools.ignore and "
-    "agent.memory.summarization (without model)"
+    "a project's file comes with the project, so it may only set personas.default, tui (without notify and a key for "
+    "mode), tools.ignore and agent.memory.summarization (without model)"
 )
 _MAX_BYTES = 1024 * 1024
 
@@ -135,6 +137,12 @@ def _same_file(one: Path, other: Path) -> bool:
         return False
 
 
+def _project_may_set(key: str, value: Any) -> bool:
+    if key == "tui.keymap" and any(name.strip("/ ").lower() == _PROJECT_MAY_NOT_BIND for name in value):
+        return False
+    return key.startswith(_PROJECT_MAY_SET) and key not in _PROJECT_MAY_NOT
+
+
 def _add_file(
     layers: list[tuple[Layer, dict[str, str]]], file: Path, *, required: bool = False, project: bool = False
 ) -> None:
@@ -142,8 +150,8 @@ def _add_file(
     layer: Layer = {}
     _check_section("", data, str(file), layer)
     if project:
-        for key in layer:
-            if not key.startswith(_PROJECT_MAY_SET) or key in _PROJECT_MAY_NOT:
+        for key, value in layer.items():
+            if not _project_may_set(key, value):
                 raise ConfigError(
                     f"{file}: {key} cannot be set here: {_PROJECT_WHY}.", todo="Set it in your own config.yaml."
                 )
