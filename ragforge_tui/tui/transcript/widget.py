@@ -317,9 +317,16 @@ class Transcript(StreamingWindow, can_focus=True):
         self.repaint()
 
     def action_activate(self) -> None:
-        """Open or close the block the keyboard is at."""
-        if self._cursor is not None:
-            self._activate(self._cursor)
+        """Open or close the block the keyboard is at; what opens comes into view as far as it fits."""
+        block = self._cursor
+        if block is None:
+            return
+        self._activate(block)
+        self._correct(block)
+        position = self.document.position(block)
+        below = self._index.start(position) + self._index.height(position) - self.scrollable_content_region.height
+        if block.folded is False and below > round(self.scroll_y):
+            self.scroll_to(y=min(below, self._index.start(position)))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Letters that mean nothing here are typed into the prompt."""

@@ -114,6 +114,22 @@ async def test_any_turn_can_be_gone_to_and_what_is_between_is_asked_for() -> Non
         assert not view.document.gaps
 
 
+async def test_what_the_keyboard_opens_comes_into_view() -> None:
+    turns = plain_turns(8)
+    thought = reply("answer 8", 8, reasoning="\n".join(f"thought {n}" for n in range(6)))
+    app = TranscriptApp([*turns[:7], Turn(turn_index=8, messages=[said("question 8", 8), thought])])
+    async with app.run_test(size=(80, 12)) as pilot:
+        await pilot.pause()
+        view = app.transcript
+        head = next(block for block in reversed(view.document.blocks) if block.kind == "head")
+        view.scroll_to(y=view._index.start(view.document.position(head)) - 10)
+        await pilot.pause()
+        view._cursor = head
+        await pilot.press("enter")
+        await pilot.pause()
+        assert any("thought 5" in line for line in app.screen_text())
+
+
 async def test_streaming_follows_the_end_and_ends_like_the_record() -> None:
     app = TranscriptApp(plain_turns(20))
     async with app.run_test(size=(80, 24)) as pilot:
