@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -18,7 +18,7 @@ from msgspec import Meta
 from ragforge_tui.config import ToolSettings
 from ragforge_tui.errors import ToolError
 from ragforge_tui.models import FileAccess
-from ragforge_tui.tools.base import Access, ApprovalNeed, Plan, ToolArguments, ToolOutcome
+from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.diff import counts, unified_diff
 from ragforge_tui.tools.replacement import replace_once
 from ragforge_tui.tools.textfile import UTF8, decode, line_end_of, lines_of, visible, with_line_ends
@@ -26,7 +26,6 @@ from ragforge_tui.tools.undo import UndoStore, digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
 
 _log = logging.getLogger(__name__)
-_T = TypeVar("_T")
 
 _LONGEST_LINE = 2_000
 STORED_DIFF = 200_000
@@ -353,13 +352,20 @@ def _stored_diff(change: _Change) -> str:
     return change.diff[:STORED_DIFF] + f"\n[diff cut, {len(change.diff)} characters]\n"
 
 
-async def finished_in_thread(work: Callable[[], _T]) -> _T:
-    """Run in a thread to its end even when cancelled: a write half reported is worse than a moment's wait."""
+async def finished_in_thread(work: Callable[[], ToolOutcome]) -> ToolOutcome:
+    """Run a write in a thread to its end even when cancelled, so that its record says what became of the file.
+
+    Raises:
+        CallStopped: It was cancelled meanwhile and has written all the same.
+    """
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(task)
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as cancelled:
         await asyncio.wait([task])
-        if not task.cancelled() and task.exception() is not None:
+        if task.cancelled():
+            raise
+        if task.exception() is not None:
             _log.warning("A write failed while its call was cancelled: %s", task.exception())
-        raise
+            raise
+        raise CallStopped(task.result()) from cancelled

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from ragforge_tui.config import ToolSettings
 from ragforge_tui.errors import ToolError
 from ragforge_tui.tools import Toolbox
+from ragforge_tui.tools.base import CallStopped
 from tests.tools.conftest import Call
 
 
@@ -97,6 +100,31 @@ async def test_edit_must_be_read_first_and_unchanged_since(folder: Path, box: To
     for name, arguments in (("edit_file", edit), ("write_file", '{"path": "a.txt", "content": "x"}')):
         with pytest.raises(ToolError, match="changed since it was read"):
             await box.prepare(name, arguments)
+
+
+async def test_a_write_that_is_stopped_too_late_says_what_it_wrote(
+    folder: Path, box: Toolbox, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "a.txt").write_text("one\n")
+    await call("read_file", path="a.txt")
+    begun, go_on = threading.Event(), threading.Event()
+    keep = box.undo.keep
+
+    def slowly(content: bytes) -> str:
+        begun.set()
+        go_on.wait(30)
+        return keep(content)
+
+    monkeypatch.setattr(box.undo, "keep", slowly)
+    writing = asyncio.create_task(call("write_file", path="a.txt", content="two\n"))
+    await asyncio.to_thread(begun.wait, 30)
+    writing.cancel()
+    go_on.set()
+    with pytest.raises(CallStopped) as stopped:
+        await writing
+    assert (folder / "a.txt").read_text() == "two\n"
+    outcome = stopped.value.outcome
+    assert outcome.success and outcome.data["before"] and outcome.data["after"], "an undo has to know of it"
 
 
 async def test_file_that_changes_while_the_approval_waits_is_left_alone(folder: Path, box: Toolbox, call: Call) -> None:
