@@ -59,65 +59,110 @@ _WITH_SUBCOMMANDS = frozenset(
     ]
 )
 """Their first argument says what is done, so it belongs to the pattern that is offered."""
+_RUNS_ANYTHING = frozenset(["api", "config", "dlx", "eval", "exec", "filter-branch", "rebase", "run", "script", "x"])
+"""Subcommands that run, or set up to be run, whatever is named after them: offered as they stand too."""
 _ANYTHING = frozenset(
     [
+        ".",
+        "alias",
+        "at",
         "awk",
         "bash",
+        "batch",
+        "builtin",
         "busybox",
+        "cd",
         "chmod",
         "chown",
         "chroot",
+        "command",
+        "coproc",
+        "cp",
+        "crontab",
         "curl",
         "dash",
         "dd",
+        "declare",
         "doas",
+        "ed",
+        "emacs",
+        "enable",
         "env",
         "eval",
         "exec",
         "expect",
+        "export",
         "find",
         "fish",
+        "flock",
+        "gawk",
+        "gdb",
+        "hash",
+        "install",
+        "ionice",
         "ksh",
         "ln",
         "lua",
+        "mawk",
         "mv",
+        "nawk",
         "nice",
         "node",
         "nohup",
         "npx",
+        "nvim",
         "osascript",
+        "parallel",
         "perl",
         "php",
         "pkexec",
         "powershell",
+        "pushd",
         "pwsh",
         "python",
         "python3",
         "rm",
         "rsync",
         "ruby",
+        "runuser",
         "scp",
         "screen",
         "script",
         "sed",
+        "set",
         "setsid",
         "sh",
+        "shopt",
         "source",
         "ssh",
-        "sudo",
+        "stdbuf",
+        "strace",
         "su",
+        "sudo",
+        "systemctl",
+        "systemd-run",
+        "tar",
+        "taskset",
+        "tclsh",
         "tee",
         "time",
         "timeout",
         "tmux",
+        "trap",
+        "truncate",
+        "typeset",
+        "unlink",
+        "unshare",
         "uvx",
+        "vi",
+        "vim",
         "watch",
         "wget",
         "xargs",
         "zsh",
     ]
 )
-"""With other arguments they do anything at all: offered as they stand, without `*`."""
+"""With other arguments they do anything at all, or change what later words mean: offered as they stand."""
 
 
 def simple_commands(command: str) -> list[list[str]] | None:
@@ -172,7 +217,7 @@ def offer(command: str) -> str:
     if name in _ANYTHING or re.fullmatch(r"(python|pypy|ruby|perl|php|lua)[\d.]*", name):
         kept, rest = words, False
     elif name in _WITH_SUBCOMMANDS and len(words) > 1:
-        is_subcommand = bool(_SUBCOMMAND.fullmatch(words[1]))
+        is_subcommand = bool(_SUBCOMMAND.fullmatch(words[1])) and words[1] not in _RUNS_ANYTHING
         kept, rest = (words[:2], len(words) > 2) if is_subcommand else (words, False)
     else:
         kept, rest = words[:1], len(words) > 1
