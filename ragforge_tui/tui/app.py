@@ -293,13 +293,15 @@ class ChatApp(TranscriptHandlers):
         await self.leave()
 
     def action_escape(self) -> None:
-        """Close the menu, else stop; with messages queued the engine goes on with the first."""
+        """Close the menu, else say no to what is asked, else stop; with messages queued the engine goes on with the first."""
         if self.prompt.completing.open:
             self.prompt.completing.close()
         elif self.actions.cancel_edit():
             pass
         elif self.sidebar.overlaid:
             self.sidebar.fold()
+        elif self.questions.waiting:
+            self.questions.action_refuse()
         elif self.controller.state.busy:
             self.controller.spawn(self.controller.stop(), group="stop")
 
@@ -313,7 +315,7 @@ class ChatApp(TranscriptHandlers):
         elif self._covered and not self.quit_armed:
             self.pop_screen()
         elif self.controller.state.busy:
-            self.action_escape()
+            self.controller.spawn(self.controller.stop(), group="stop")
         elif self.quit_armed:
             self.action_command("quit")
         else:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 PAUSE_SECONDS = 0.15
 """Typing goes on for that long before a text is looked for."""
+WATCH_SECONDS = 0.5
+"""Whether another conversation was opened is seen that often; what was found is not in that one."""
 
 
 class FindBar(Horizontal):
@@ -47,6 +49,7 @@ class FindBar(Horizontal):
     def __init__(self, controller: ChatController, text: str = "") -> None:
         super().__init__(id="find")
         self._controller = controller
+        self._conversation = controller.state.conversation_id
         self._field = Input(text, placeholder="find in this conversation", compact=True, select_on_focus=False)
         self._where = Static(id="find-where", markup=False)
         self._turns: list[int] = []
@@ -65,8 +68,13 @@ class FindBar(Horizontal):
     def on_mount(self) -> None:
         """Typing goes here; a text given at once is looked for at once."""
         self._field.focus()
+        self.set_interval(WATCH_SECONDS, self._watch)
         if self._field.value:
             self._look()
+
+    def _watch(self) -> None:
+        if self._controller.state.conversation_id != self._conversation:
+            self.close(keep_focus=not self._field.has_focus)
 
     def look_for(self, text: str) -> None:
         """Look for another text."""
@@ -106,8 +114,13 @@ class FindBar(Horizontal):
 
     def action_close(self) -> None:
         """End the search; the chat stays where it is."""
+        self.close()
+
+    def close(self, *, keep_focus: bool = False) -> None:
+        """Take the line away; the prompt has the keyboard then, unless something else is to keep it."""
         self._controller.view.transcript.highlight("")
-        self._controller.view.prompt.focus()
+        if not keep_focus:
+            self._controller.view.prompt.focus()
         self.remove()
 
     def _look(self) -> None:
@@ -125,6 +138,7 @@ class FindBar(Horizontal):
             self._where.update("")
             return
         found = transcript.turns_with(text)
+        self._say("looking …")
         try:
             conversation_id = self._controller.state.conversation_id
             stored = await self._controller.ask(FindText(conversation_id=conversation_id, text=text))

@@ -163,9 +163,9 @@ class TracePane(Pane):
 
     def opened(self) -> None:
         """Fetch the newest calls."""
-        self._show()
         if self.trace.first_turn == 0:
             self._fetch()
+        self._show()
 
     def conversation_changed(self) -> None:
         """Forget what was listed."""

@@ -63,6 +63,18 @@ async def test_each_choice(run_chat: ChatRunner, keys: list[str], decision: str)
         assert not chat.app.questions.display
 
 
+async def test_escape_says_no_while_the_prompt_holds_a_draft(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        await chat.press(*"draft")
+        chat.engine.emit(approval("a1"))
+        await chat.until(lambda: len(chat.app.questions.waiting) == 1)
+        assert chat.app.focused is chat.app.prompt
+        await chat.press("escape")
+        assert await answers(chat) == [("a1", "no", "")]
+        assert chat.app.prompt.text == "draft"
+
+
 async def test_no_with_a_reason(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await asked(chat, "a1")

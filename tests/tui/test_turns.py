@@ -86,6 +86,16 @@ async def test_each_place_in_a_long_answer_comes_into_view(run_chat: ChatRunner)
             await chat.pilot.pause()
 
 
+async def test_what_is_found_goes_with_its_conversation(run_chat: ChatRunner) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.press("ctrl+f", *"okapi")
+        await chat.until(lambda: "turn 98, 3 of 3" in where(chat))
+        await chat.press("ctrl+n")
+        await chat.until(lambda: not chat.app.query(FindBar))
+        assert chat.app.focused is chat.app.prompt
+
+
 async def test_without_the_graph_what_is_loaded_is_looked_through(run_chat: ChatRunner) -> None:
     engine = zoo()
     async with run_chat(engine, continue_last=True) as chat:
