@@ -6,9 +6,9 @@ from typing import Any
 
 from ragforge_tui import protocol
 from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.engine.tree_requests import sent
 from ragforge_tui.errors import NotFoundError
-from ragforge_tui.memory.context import look_up
-from ragforge_tui.models import ContextRecord, Conversation, SimilarConversation
+from ragforge_tui.models import Conversation, SimilarConversation
 from ragforge_tui.protocol import MemoryView
 
 
@@ -20,7 +20,7 @@ async def answer(agent: ConversationAgent, request: protocol.MemoryRequest) -> A
     """
     match request:
         case protocol.FetchContext(conversation_id=ref, turn_index=turn):
-            return await _context(agent, ref, turn)
+            return (await sent(await agent.store(), ref, turn)).record
         case protocol.FetchMemory(conversation_id=conversation_id):
             return await _memory(agent, conversation_id)
         case protocol.SummarizeConversation(conversation_id=conversation_id):
@@ -36,23 +36,6 @@ async def answer(agent: ConversationAgent, request: protocol.MemoryRequest) -> A
             return await (await agent.store()).unmerge_named(ref)
         case protocol.FindSimilar():
             return await _similar(agent, request)
-
-
-async def _context(agent: ConversationAgent, ref: str, turn_index: int) -> ContextRecord:
-    """What the last request of a turn held; a turn shared with a parent is looked up there."""
-    store = await agent.store()
-    conversation = await store.resolve(ref)
-    index = turn_index or conversation.next_turn - 1
-    turns = await store.turns(conversation.uuid, start=index, end=index + 1) if index > 0 else []
-    if not turns:
-        raise NotFoundError(f"The conversation {conversation.uuid[:8]} has no turn {index}.")
-    found = await store.context_of(turns[0].messages[0].conversation_id, index)
-    if found is None:
-        raise NotFoundError(
-            f"Nothing was kept of what was sent in turn {index}.",
-            todo="It was imported, or held before contexts were kept, or no model was asked in it.",
-        )
-    return await look_up(found, store)
 
 
 async def _memory(agent: ConversationAgent, conversation_id: str) -> MemoryView:

@@ -31,7 +31,7 @@ async def answer(agent: ConversationAgent, request: protocol.TreeRequest) -> Any
         case protocol.FetchTopicPlaces():
             return await _places(await agent.store(), request)
         case protocol.FetchSent():
-            return await _sent(await agent.store(), request)
+            return await sent(await agent.store(), request.conversation_id, request.turn_index, request.number)
 
 
 def _opened(agent: ConversationAgent, conversation_id: str) -> Conversation:
@@ -89,11 +89,15 @@ async def _places(store: Store, request: protocol.FetchTopicPlaces) -> list[Topi
     return places
 
 
-async def _sent(store: Store, request: protocol.FetchSent) -> SentRequest:
-    """What a request of a turn held; a turn shared with a parent is looked up there."""
-    conversation = await store.resolve(request.conversation_id)
+async def sent(store: Store, ref: str, turn_index: int, number: int = 0) -> SentRequest:
+    """What a request of a turn held, the last one for number 0; a turn shared with a parent is looked up there.
+
+    Raises:
+        NotFoundError: There is no such turn, or nothing was kept of it.
+    """
+    conversation = await store.resolve(ref)
     last = conversation.next_turn - 1
-    index = request.turn_index or last
+    index = turn_index or last
     turns = await store.turns(conversation.uuid, start=index, end=index + 1) if index > 0 else []
     if not turns:
         raise NotFoundError(f"The conversation {conversation.uuid[:8]} has no turn {index}.")
@@ -103,7 +107,7 @@ async def _sent(store: Store, request: protocol.FetchSent) -> SentRequest:
             f"Nothing was kept of what was sent in turn {index}.",
             todo="It was imported, or held before contexts were kept, or no model was asked in it.",
         )
-    number = min(request.number or len(found), len(found))
+    number = min(number or len(found), len(found))
     chosen = found[number - 1]
     record = await look_up(chosen.record, store)
     return SentRequest(record=record, number=number, count=len(found), replies=chosen.replies, last_turn=last)

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from ragforge_tui.graph.messages import INDEXED_CHARS
 from ragforge_tui.graph.records import derived
-from ragforge_tui.models import ContextRecord, now
+from ragforge_tui.models import now
 from ragforge_tui.text import cut_middle, storable
 
 if TYPE_CHECKING:
@@ -67,31 +65,6 @@ class Contexts:
             )
 
         await self._graph.write(work)
-
-    async def context_of(self, conversation_id: str, turn_index: int) -> ContextRecord | None:
-        """What the last request of a turn held, texts left out; None when nothing was kept of it.
-
-        Args:
-            conversation_id: The conversation that holds the turn itself, not a branch of it.
-        """
-
-        async def work(tx: AsyncManagedTransaction) -> str | None:
-            result = await tx.run(
-                "MATCH (m:Message {conversation_id: $id, turn_index: $turn})-[:WAS_SENT]->(x:Context) "
-                "RETURN x.items AS items ORDER BY m.position DESC LIMIT 1",
-                id=conversation_id,
-                turn=turn_index,
-            )
-            record = await result.single()
-            return record["items"] if record else None
-
-        items = await self._graph.read(work)
-        if items is None:
-            return None
-        try:
-            return msgspec.json.decode(items, type=ContextRecord)
-        except msgspec.MsgspecError:
-            return None
 
     async def system_texts(self, digests: list[str]) -> dict[str, str]:
         """Texts of the stable beginning by their digests."""

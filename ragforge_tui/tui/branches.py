@@ -119,7 +119,8 @@ class TopicRows(BranchRows[TopicLine]):
                 return _fit([lead, ("+ ", palette.muted)], f"{line.text} (merged)", palette.muted, width)
             case "place":
                 style = palette.you if line.own else palette.link
-                return _fit([lead, ("  ", palette.text), (f"{line.text} ", style)], line.detail, palette.muted, width)
+                runs = [lead, ("  ", palette.text), (line.text, style), (" ", palette.text)]
+                return _fit(runs, line.detail, palette.muted, width)
             case "topic":
                 mark: Run = ("⋈ " if line.key == self.marked else "", palette.running)
                 head = [lead, (_arrow(line.open), palette.arrow), mark]

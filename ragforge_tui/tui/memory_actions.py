@@ -5,13 +5,12 @@ A part of `ChatActions`. Screens are imported when first wanted.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from ragforge_tui.errors import RagforgeError
 
 if TYPE_CHECKING:
-    from ragforge_tui.tree_requests import SentRequest
+    from ragforge_tui.tree_requests import SentRequest, TopicPlace
     from ragforge_tui.tui.app import ChatApp
     from ragforge_tui.tui.choices import Choice
 
@@ -57,26 +56,37 @@ class MemoryActions:
     async def summary(self) -> None:
         """Write the conversation's summary now and show it."""
         from ragforge_tui.protocol import SummarizeConversation
+        from ragforge_tui.tui.detail import Section
+        from ragforge_tui.tui.viewer import DetailScreen
 
         uuid = self._open_conversation()
 
-        async def load() -> str:
-            found = await self._app.controller.ask(SummarizeConversation(conversation_id=uuid))
-            return found.summary or "There is nothing to summarise yet."
+        title = "Summary of this conversation"
 
-        self._read("Summary of this conversation", load)
+        async def load() -> tuple[str, list[Section]]:
+            found = await self._app.controller.ask(SummarizeConversation(conversation_id=uuid))
+            text = found.summary or "There is nothing to summarise yet."
+            return title, [Section(title=found.title or "Untitled", text=text, look="prose")]
+
+        self._app.push_screen(DetailScreen(title, load, actions={}))
 
     async def topics(self, query: str) -> None:
         """Show the topics of all conversations of this folder, or those with these words."""
-        from ragforge_tui.export.memory import topics_text
-        from ragforge_tui.protocol import ListTopics
+        from ragforge_tui.tui.topics_screen import TopicsScreen
 
-        async def load() -> str:
-            workspace = self._app.options.workspace or None
-            found = await self._app.controller.ask(ListTopics(query=query, workspace=workspace))
-            return topics_text(found) or "No topics yet; they come with the summaries."
+        controller = self._app.controller
 
-        self._read(f"Topics: {query}" if query else "Topics", load)
+        def closed(place: TopicPlace | None) -> None:
+            if place is not None:
+                self.go_to(place.conversation_id, place.first, place.last)
+
+        screen = TopicsScreen(
+            controller.ask,
+            conversation_id=controller.state.conversation_id,
+            workspace=self._app.options.workspace or None,
+            query=query,
+        )
+        self._app.push_screen(screen, closed)
 
     async def similar(self) -> None:
         """Show conversations like this one; the picked one is opened."""
@@ -113,8 +123,3 @@ class MemoryActions:
         if not uuid:
             raise RagforgeError("Nothing was said here yet.", todo="Write a message, or /resume a conversation.")
         return uuid
-
-    def _read(self, title: str, load: Callable[[], Awaitable[str]], *, hang: bool = False) -> None:
-        from ragforge_tui.tui.reader import Reader
-
-        self._app.push_screen(Reader(title, load, hang=hang))

@@ -71,6 +71,7 @@ class MemoryPane(Pane):
         Binding("g", "show_turns", show=False),
         Binding("c", "sent", show=False),
         Binding("t", "switch", show=False),
+        Binding("m", "manage", show=False),
     ]
 
     def __init__(self) -> None:
@@ -84,6 +85,7 @@ class MemoryPane(Pane):
         self._bar = KeyBar(self._pressed)
         self._due = False
         self._trouble = ""
+        self._fresh = True
         self._wanted: set[int] = set()
         self._asked: set[int] = set()
 
@@ -111,6 +113,7 @@ class MemoryPane(Pane):
     def conversation_changed(self) -> None:
         """Forget what was listed."""
         self.memory, self.topics = SummaryTree(), TopicList()
+        self._fresh = True
         self._wanted.clear()
         self._asked.clear()
         self._show()
@@ -148,11 +151,19 @@ class MemoryPane(Pane):
         waits = "loading …" if state.conversation_id and not self.memory.loaded else "nothing was said yet"
         lines = self.memory.lines() if self.memory.loaded or self.memory.working else []
         self.tree_rows.show([*self._about(), *lines], empty=self._trouble or waits)
-        self.topic_rows.show(self.topics.lines(state.conversation_id))
+        if self._fresh and self.memory.loaded and lines:
+            # The person came for the tree, not for what stands above it.
+            self._fresh = False
+            self.tree_rows.choose(lines[0].key)
+        self.topic_rows.show(self.topics.lines(state.conversation_id, self._headline))
         self._foot.refresh()
         switch = KeyHint("switch", "t", "tree" if self.topic_rows.display else "topics")
         hints = _HINTS[:2] if self.topic_rows.display else _HINTS
         self._bar.say([*hints, switch, *([KeyHint("manage", "m", "merge")] if self.topic_rows.display else [])])
+
+    def _headline(self, first: int, last: int) -> str:
+        node = self.memory.at(first, last)
+        return node.headline if node is not None else ""
 
     def _about(self) -> list[TreeLine]:
         """The conversation's own summary, in the lines there is room for."""
@@ -283,6 +294,8 @@ class MemoryPane(Pane):
                 self.action_sent()
             case "switch":
                 self.action_switch()
+            case "manage":
+                self.action_manage()
 
     def action_switch(self) -> None:
         """Show the tree or the topics."""
@@ -294,6 +307,10 @@ class MemoryPane(Pane):
             self.rows.focus()
         if wanted and not self.topics.loaded:
             self._fetch()
+
+    def action_manage(self) -> None:
+        """Show the topics of the whole folder, where they are merged."""
+        self.chat.controller.spawn(self.chat.actions.topics(""), group="command")
 
     def action_show_turns(self) -> None:
         """Bring the turns of the chosen line into view in the chat, in another conversation where they are there."""

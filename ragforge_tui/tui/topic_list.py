@@ -5,7 +5,7 @@ Pure. Where a topic is found is asked for when it is opened.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -85,8 +85,12 @@ class TopicList:
         self._open.symmetric_difference_update({key})
         return True
 
-    def lines(self, own: str) -> list[TopicLine]:
-        """What is listed, for a screen on which the conversation `own` is open."""
+    def lines(self, own: str, headline: Callable[[int, int], str] | None = None) -> list[TopicLine]:
+        """What is listed, for a screen on which the conversation `own` is open.
+
+        Args:
+            headline: How the summary of some turns of that conversation begins.
+        """
         found: list[TopicLine] = []
         for topic in self.topics:
             opened = topic.uuid in self._open
@@ -103,7 +107,9 @@ class TopicList:
                 found.append(TopicLine("note", "", 1, text="no turns that can be shown"))
             for number, place in enumerate(places or ()):
                 here = place.conversation_id == own
-                title = "this conversation" if here else place.title or f"untitled {place.conversation_id[:8]}"
+                known = headline(place.first, place.last) if here and headline is not None else ""
+                away = place.title or f"untitled {place.conversation_id[:8]}"
+                title = known or ("this conversation" if here else away)
                 text = f"t{range_text(place.first, place.last)}"
                 found.append(TopicLine("place", f"{topic.uuid}|place|{number}", 1, text=text, detail=title, own=here))
         return found

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from textual.widgets import Static
 
 from ragforge_tui.events import SummaryCreated, SummaryFailed, SummaryStarted
-from ragforge_tui.protocol import ListTopics
 from ragforge_tui.tui.picker import Picker
-from ragforge_tui.tui.reader import Reader
 from ragforge_tui.tui.status import StatusLine
+from ragforge_tui.tui.viewer import DetailScreen
 from tests.support.fake_engine import FakeEngine, sessions
 from tests.support.memory_shelf import summary
-from tests.tui.conftest import Chat, ChatRunner
+from tests.tui.conftest import ChatRunner
 
 
 @pytest.fixture
@@ -23,16 +19,6 @@ def engine() -> FakeEngine:
     fake = FakeEngine()
     list(sessions(fake))
     return fake
-
-
-async def read(chat: Chat, command: str) -> str:
-    """The text a command shows."""
-    await chat.type(command)
-    await chat.until(lambda: isinstance(chat.app.screen, Reader))
-    screen = chat.app.screen
-    text = screen.query_one("VerticalScroll Static", Static)
-    await chat.until(lambda: "loading" not in str(text.content))
-    return str(text.content)
 
 
 @pytest.mark.parametrize("command", ["/context twelve", "/context -1"])
@@ -53,31 +39,13 @@ async def test_without_a_conversation_there_is_nothing_to_show(
         await chat.until(lambda: chat.said("Nothing was said here yet"))
 
 
-async def test_lines_of_the_tree_go_on_under_their_indentation(run_chat: ChatRunner, engine: FakeEngine) -> None:
-    async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
-        await chat.app.push_screen(Reader("Tree", lambda: asyncio.sleep(0, f"   - {'word ' * 60}"), hang=True))
-        await chat.until(lambda: isinstance(chat.app.screen, Reader))
-        text = chat.app.screen.query_one("VerticalScroll Static", Static)
-        await chat.until(lambda: "word" in str(text.content))
-        first, *rest = str(text.content).splitlines()
-        assert first.startswith("   - word") and rest
-        assert all(line.startswith("     word") for line in rest)
-
-
 async def test_a_summary_is_written_on_demand(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001") as chat:
         await chat.until(lambda: chat.app.controller.state.conversation)
-        assert "the lock was missing" in await read(chat, "/summary")
-
-
-async def test_topics_by_their_words(run_chat: ChatRunner, engine: FakeEngine) -> None:
-    async with run_chat(engine) as chat:
-        await chat.ready()
-        shown = await read(chat, "/topics retr")
-        assert "retries (3 summaries, 2 conversations)" in shown
-        assert "near: locks (related)" in shown
-        assert [request.query for request in engine.asked(ListTopics)][-1:] == ["retr"]
+        await chat.type("/summary")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
+        assert isinstance(chat.app.screen, DetailScreen)
+        assert "the lock was missing" in chat.app.screen.sections[0].text
 
 
 async def test_a_similar_conversation_is_opened(run_chat: ChatRunner, engine: FakeEngine) -> None:

@@ -148,7 +148,7 @@ async def test_topics_are_a_second_grouping(run_chat: ChatRunner, engine: FakeEn
         await chat.until(lambda: pane.topic_rows.has_focus)
         assert "retries" in rows(pane)[0]
         await chat.press("enter")
-        await chat.until(lambda: listed(pane, "t1–3 this conversation"))
+        await chat.until(lambda: listed(pane, "t1–3 The person asked"))
         assert engine.asked(FetchTopicPlaces)[0].ref == "t1"
         await chat.press("r")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)

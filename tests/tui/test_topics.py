@@ -1,0 +1,132 @@
+"""The topics screen by its keys: words, turns, merging and taking apart, and that undone."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.protocol import FetchTopicPlaces, ListTopics, MergeTopics, UnmergeTopic
+from ragforge_tui.tui.topics_screen import TopicsScreen
+from ragforge_tui.tui.viewer import DetailScreen
+from tests.support.calls_scene import calls_engine
+from tests.support.fake_engine import FakeEngine, conversation
+from tests.tui.conftest import Chat, ChatRunner
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    """Two topics."""
+    return calls_engine()
+
+
+async def opened(chat: Chat, command: str = "/topics") -> TopicsScreen:
+    """The screen, filled."""
+    await chat.until(lambda: chat.app.controller.state.conversation)
+    await chat.type(command)
+    await chat.until(lambda: isinstance(chat.app.screen, TopicsScreen))
+    screen = chat.app.screen
+    assert isinstance(screen, TopicsScreen)
+    await chat.until(lambda: screen.topics.loaded and screen.rows.has_focus)
+    return screen
+
+
+def names(screen: TopicsScreen) -> list[str]:
+    return [line.text.partition(" ")[0] for line in screen.topics.lines("") if line.kind in ("topic", "merged")]
+
+
+def said(screen: TopicsScreen) -> str:
+    return screen._keys.render().plain
+
+
+async def test_topics_by_their_words(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001") as chat:
+        screen = await opened(chat, "/topics retr")
+        asked = engine.asked(ListTopics)[-1]
+        assert (asked.query, asked.workspace) == ("retr", "/w")
+        assert names(screen) == ["retries"]
+        await chat.press("slash", "backspace", "backspace", "backspace", "backspace")
+        await chat.until(lambda: names(screen) == ["retries", "locks"])
+        await chat.press("z")
+        await chat.until(lambda: "no topic has these words" in screen.rows.render_line(0).text)
+        await chat.press("escape")
+        await chat.until(lambda: screen.rows.has_focus)
+        await chat.press("escape")
+        await chat.until(lambda: chat.app.prompt.has_focus)
+
+
+async def test_a_topic_leads_to_its_turns(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001") as chat:
+        screen = await opened(chat)
+        await chat.press("enter")
+        await chat.until(lambda: screen.topics.place("t1|place|1") is not None)
+        assert engine.asked(FetchTopicPlaces)[0].conversation_id == conversation(1).uuid
+        await chat.press("down", "left", "down", "enter")
+        await chat.until(lambda: list(chat.app.transcript._marked) == [1, 2, 3])
+
+
+async def test_a_topic_is_read(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001") as chat:
+        await opened(chat)
+        await chat.press("r")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
+        assert isinstance(chat.app.screen, DetailScreen)
+        assert [section.title for section in chat.app.screen.sections] == ["Near it", "Found in"]
+
+
+async def test_two_are_made_one_and_that_is_undone(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        screen = await opened(chat)
+        await chat.press("down", "m")
+        assert screen.rows.marked == "t2"
+        await chat.press("escape")
+        assert screen.rows.marked == ""
+        await chat.press("m", "up", "m")
+        await chat.until(lambda: names(screen) == ["retries"])
+        assert [(r.a, r.b) for r in engine.asked(MergeTopics)] == [("t2", "t1")]
+        await chat.until(lambda: "is retries from now on" in said(screen))
+        await chat.press("u")
+        await chat.until(lambda: names(screen) == ["retries", "locks"])
+        assert [r.ref for r in engine.asked(UnmergeTopic)] == ["t2"]
+        await chat.press("u")
+        assert len(engine.asked(UnmergeTopic)) == 1
+
+
+async def test_a_name_is_taken_out_and_that_is_undone(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    engine.memory.merges = [("t2", "t1")]
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        screen = await opened(chat)
+        await chat.press("enter")
+        await chat.until(lambda: names(screen) == ["retries", "locks"])
+        await chat.press("down", "x")
+        await chat.until(lambda: "stands by itself again" in said(screen))
+        assert screen.rows.chosen == "t2"
+        await chat.press("u")
+        await chat.until(lambda: engine.memory.merges == [("t2", "t1")])
+        await chat.until(lambda: "are one again" in said(screen))
+
+
+async def test_where_there_is_nothing_to_take_out_it_is_said(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        screen = await opened(chat)
+        await chat.press("x")
+        assert "Nothing was merged into retries" in said(screen)
+
+
+async def test_what_did_not_work_is_said(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    engine.failures[MergeTopics] = NotFoundError("There is no topic 'locks'.")
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        screen = await opened(chat)
+        await chat.press("m", "down", "m")
+        await chat.until(lambda: "There is no topic 'locks'." in said(screen))
+        engine.failures[ListTopics] = RagforgeError("The graph is away.")
+        await chat.press("slash", "a")
+        await chat.until(lambda: "The graph is away." in said(screen))
+
+
+async def test_it_opens_from_the_memory_pane(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.press("f3")
+        await chat.until(lambda: (pane := chat.app.sidebar.pane("memory")) is not None and pane.has_focus_within)
+        await chat.press("t", "m")
+        await chat.until(lambda: isinstance(chat.app.screen, TopicsScreen))
