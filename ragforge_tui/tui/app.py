@@ -293,7 +293,7 @@ class ChatApp(TranscriptHandlers):
         await self.leave()
 
     def action_escape(self) -> None:
-        """Close the menu, else say no to what is asked, else stop; with messages queued the engine goes on with the first."""
+        """Close the menu, else say no to a question, else stop; with messages queued the first goes on."""
         if self.prompt.completing.open:
             self.prompt.completing.close()
         elif self.actions.cancel_edit():

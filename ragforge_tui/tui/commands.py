@@ -113,9 +113,11 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "personas",
         "See who can speak, and choose",
-        lambda do, _: do.personas(),
+        lambda do, who: do.set_persona(who) if who else do.personas(),
         ("persona",),
+        arguments="[NAME]",
         key="f2",
+        completes="personas",
         group="Personas",
     ),
     Command(

@@ -37,7 +37,7 @@ REGISTRY = Registry()
         ("/usr/bin", None, ""),
         ("/model ", "argument", ""),
         ("/model  gp", "argument", "gp"),
-        ("/persona x", None, ""),
+        ("/memory x", None, ""),
         ("/nothing x", None, ""),
         ("/retry x", None, ""),
         ("plain", None, ""),

@@ -102,6 +102,12 @@ class TestChoosing:
             await chat.type("/set-persona nobody")
             await chat.until(lambda: chat.said("There is no persona named 'nobody'"))
 
+    async def test_a_name_behind_the_picker_s_command_is_not_dropped(self, run_chat: ChatRunner) -> None:
+        async with run_chat() as chat:
+            await chat.ready()
+            await chat.type("/persona Researcher")
+            await chat.until(lambda: chat.said("◎ Researcher speaks"))
+
     async def test_the_picker_narrows_and_previews(self, run_chat: ChatRunner) -> None:
         async with run_chat(size=(120, 40)) as chat:
             await chat.ready()
