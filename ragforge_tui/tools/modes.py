@@ -43,13 +43,18 @@ class ModeTools:
         Raises:
             ToolError: The mode does not allow it, or as the toolbox raises it.
         """
+        self._check(name)
+        prepared = await self._tools.prepare(name, arguments)
+        self._check(name)  # the person may have switched meanwhile, and what is granted is not asked about again
+        return prepared
+
+    def _check(self, name: str) -> None:
         if not self._allows(name):
             raise ToolError(
                 f"{name} is not allowed while planning; nothing was changed or run.",
                 todo="Look with the tools that read, then answer with the plan; the person decides what comes of it.",
                 kind="planning",
             )
-        return await self._tools.prepare(name, arguments)
 
     def _allows(self, name: str) -> bool:
         return self._mode() != "plan" or self._tools.access(name) not in CHANGING

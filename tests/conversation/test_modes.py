@@ -9,7 +9,11 @@ import pytest
 
 from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.errors import ToolError
 from ragforge_tui.events import ApprovalRequested, ToolCallFinished
+from ragforge_tui.tools import PreparedCall
+from ragforge_tui.tools.modes import ModeTools
+from ragforge_tui.tools.narrowed import NarrowedTools
 from ragforge_tui.work_requests import Mode
 from tests.support.openai_server import OpenAIServer
 
@@ -74,3 +78,19 @@ async def test_a_change_holds_from_the_next_call_on(
     assert last["messages"][-1]["role"] == "user"
     assert told in last["messages"][-1]["content"]
     assert ("create_file" in offered(last)) == (after == "ask")
+
+
+async def test_a_call_that_is_being_checked_when_planning_begins_is_refused(loaded: Loaded) -> None:
+    mode: Mode = "ask"
+
+    class Switching(NarrowedTools):
+        async def prepare(self, name: str, arguments: str) -> PreparedCall:
+            nonlocal mode
+            prepared = await super().prepare(name, arguments)
+            mode = "plan"
+            return prepared
+
+    async with ConversationAgent(loaded) as agent:
+        tools = ModeTools(Switching(agent.toolbox, None, "Nobody"), lambda: mode)
+        with pytest.raises(ToolError, match="not allowed while planning"):
+            await tools.prepare("create_file", '{"path": "new.txt", "content": "x"}')
