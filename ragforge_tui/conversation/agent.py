@@ -161,8 +161,10 @@ class ConversationAgent:
 
     async def finish_turns(self) -> None:
         """Wait for the turns under way; what waits behind them is not begun."""
-        for conversation in list(self._open.values()):
+        conversations = list(self._open.values())
+        for conversation in conversations:
             conversation.unqueue()
+        for conversation in conversations:
             await conversation.wait_idle()
 
     # --- events --------------------------------------------------------------------------------------------------

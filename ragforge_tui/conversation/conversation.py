@@ -178,7 +178,7 @@ class Conversation:
         if turn is None:
             raise RagforgeError("There is nothing to retry yet.")
         if any(message.role == "system" for message in turn.messages):
-            raise RagforgeError("The last turn was your own doing; no answer can be asked for again.")
+            raise RagforgeError("The last turn was your own doing; nobody answers it.", todo="Ask in a new message.")
         store = await self._agent.store()
         await store.supersede(self.record.uuid, turn.turn_index, from_position=1)
         del turn.messages[1:]
@@ -260,6 +260,8 @@ class Conversation:
         Raises:
             RagforgeError: A turn is under way, or nothing can be put back.
         """
+        if message_id in self._seen:
+            return self.active_turn or 0
         if self.busy:
             raise RagforgeError("A turn is under way.", todo="Stop it first, then undo.")
         doing = await (await self._changed()).undoing(turn_index)
@@ -281,6 +283,9 @@ class Conversation:
         self._stop = asyncio.Event()
         try:
             return await self._store_and_run(waiting)
+        except RagforgeError:
+            self._seen.discard(waiting.message_id)  # it did not begin, so it may be sent again
+            raise
         finally:
             self._starting = False
 
@@ -318,7 +323,10 @@ class Conversation:
         index = message.turn_index
         stored = await (await self._agent.store()).turns(self.record.uuid, start=index, end=index + 1)
         if stored and len(stored[0].messages) > 1:
-            raise RagforgeError(f"Turn {index} was begun before and is not done again: {message.content[:80]}")
+            raise RagforgeError(
+                f"Turn {index} was begun before and is not done again: {message.content[:80]}",
+                todo="See what became of it, then enter it anew if it is still wanted.",
+            )
 
     def _run(self, turn: Turn, doing: Doing | None = None) -> None:
         self._active = turn
@@ -342,7 +350,6 @@ class Conversation:
         try:
             await self._begin(waiting)
         except RagforgeError as error:
-            self._seen.discard(waiting.message_id)
             self._agent.emit(
                 Notice(
                     text=f"A message that waited was not sent: {error}", level="error", conversation_id=self.record.uuid

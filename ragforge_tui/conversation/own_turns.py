@@ -93,7 +93,9 @@ class OwnTurn:
         conversation_id, turn_index = self._turn.messages[0].conversation_id, self._turn.turn_index
         watcher = asyncio.create_task(self._watch_for_stop(conversation_id))
         try:
-            await until_stopped(self._do(conversation_id), self._stop)
+            # A stop comes after it: without this message the turn would look like one that waits for an answer.
+            message = await self._store_message(conversation_id)
+            await until_stopped(self._do(message), self._stop)
         except Stopped:
             await self._mark_interrupted()
             return TurnCancelled(conversation_id=conversation_id, turn_index=turn_index)
@@ -104,7 +106,7 @@ class OwnTurn:
             await asyncio.gather(watcher, return_exceptions=True)
         return TurnCompleted(text="", conversation_id=conversation_id, turn_index=turn_index)
 
-    async def _do(self, conversation_id: str) -> None:
+    async def _store_message(self, conversation_id: str) -> Message:
         message = await self._recorder.add_message(
             Message(
                 uuid=uuid.uuid4().hex,
@@ -123,14 +125,16 @@ class OwnTurn:
                 message=msgspec.structs.replace(message, tool_calls=[]),
             )
         )
+        return message
+
+    async def _do(self, message: Message) -> None:
         request = ToolRequest(id=uuid.uuid4().hex, name=self._doing.tool, arguments=self._doing.arguments)
         await self._tools.run(message, [request], 1)
 
     async def _mark_interrupted(self) -> None:
         message = self._turn.messages[-1]
-        if message.role == "system":
-            message.state = "interrupted"
-            await self._recorder.finish_message(message)
+        message.state = "interrupted"
+        await self._recorder.finish_message(message)
 
     async def _watch_for_stop(self, conversation_id: str) -> None:
         """See a stop that another process asks for through the graph."""

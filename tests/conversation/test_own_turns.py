@@ -55,8 +55,9 @@ async def test_a_command_of_the_person(loaded: Loaded, server: OpenAIServer, mon
         with pytest.raises(RagforgeError, match="your own doing"):
             await conversation.retry()
         conversation._seen.clear()  # as an engine that was started after a crash knows nothing
-        with pytest.raises(RagforgeError, match="not done again"):
-            await conversation.run_command("echo out", "m1")
+        for _ in range(2):  # refused each time, not taken for one that waits
+            with pytest.raises(RagforgeError, match="not done again"):
+                await conversation.run_command("echo out", "m1")
         await conversation.send_message("What did it say?")
         assert conversation.record.title == "What did it say?"
     (request,) = server.chats()
@@ -84,3 +85,18 @@ async def test_it_can_be_stopped_and_waits_its_turn(loaded: Loaded, server: Open
         assert stopped.success is False and "before" in str(stopped.result), "what it had printed is kept"
         assert "second" in str(second.messages[1].tool_calls[0].result)
     assert server.chats() == []
+
+
+async def test_stopped_before_it_began_it_still_waits_for_no_answer(loaded: Loaded) -> None:
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        with agent.subscribe() as events:
+            await conversation.run_command("touch made")
+            conversation.cancel()
+            assert isinstance((await ended(events))[-1], TurnCancelled)
+        history = await conversation.get_history()
+        assert [message.role for message in history[0].messages] == ["user", "system"]
+        assert interrupted_turn(history) is None
+        with pytest.raises(RagforgeError, match="your own doing"):
+            await conversation.retry()
+    assert not (Path(loaded.workspace) / "made").exists()

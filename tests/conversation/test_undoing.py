@@ -37,8 +37,9 @@ async def test_diff_undo_and_redo(loaded: Loaded, server: OpenAIServer) -> None:
         plan = await conversation.plan_undo()
         assert (plan.turn_index, [one.path for one in plan.restored], plan.refused) == (2, ["docs/new.md"], [])
         assert "+++ /dev/null" in plan.restored[0].diff
-        assert await conversation.undo(1) == 3
+        assert await conversation.undo(1, "m1") == 3
         await conversation.wait_idle()
+        assert await conversation.undo(1, "m1") == 0, "the same id is taken once"
         assert greeting.read_text(encoding="utf-8") == before
         assert not made.exists()
         assert await conversation.diff() == []
