@@ -6,6 +6,7 @@ import pytest
 
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.summaries import prompt
+from ragforge_tui.models import ToolCall, now
 from tests.support.turns import turn_of
 
 
@@ -38,3 +39,21 @@ def test_material_cannot_end_its_own_fence() -> None:
 def test_replaced_answers_are_left_out() -> None:
     turn = turn_of("c", 1, "q", "old", state="superseded")
     assert "old" not in prompt.format_turn(turn)
+
+
+def test_what_the_person_did_is_not_told_as_the_assistants_doing() -> None:
+    turn = turn_of("c", 1, "!make clean", "ok")
+    reply = turn.messages[1]
+    reply.tool_calls = [
+        ToolCall(
+            uuid="t",
+            message_id=reply.uuid,
+            tool_name="run_command",
+            arguments='{"command": "make clean"}',
+            iteration=1,
+            timestamp=now(),
+        )
+    ]
+    assert "did this themselves" not in prompt.format_turn(turn)
+    reply.role = "system"
+    assert "did this themselves" in prompt.format_turn(turn)

@@ -205,6 +205,8 @@ def _message_lines(message: Message) -> list[str]:
     if message.content:
         ended = {"interrupted": " (interrupted)", "failed": " (failed)"}.get(message.state, "")
         lines.append(f"{who}{ended}: {message.content}")
+    if message.role == "system" and message.tool_calls:
+        lines.append("Note: the person did this themselves, not the assistant:")
     return lines + [line for call in message.tool_calls for line in _call_lines(call, message.reasoning)]
 
 
