@@ -27,8 +27,23 @@ from ragforge_tui.tools.changes import (
 )
 from ragforge_tui.work_requests import FileDiff, UndoPlan
 
+MOST_DIFF_CHARS = 8_000_000
+"""Characters of all diffs of one answer together; more would not pass through the pipe to the screen."""
+
 _SINCE = "somebody else changed it since"
 _NOT_KEPT = "its earlier content is not kept any more"
+
+
+def fitted(files: list[FileDiff], most: int = MOST_DIFF_CHARS) -> list[FileDiff]:
+    """The same files, with diffs cut where all together are longer than `most` characters."""
+    shown = []
+    for file in files:
+        diff = file.diff
+        if len(diff) > most:
+            diff = f"{diff[:most]}\n[diff cut, {len(diff)} characters]\n"
+        most = max(0, most - len(file.diff))
+        shown.append(msgspec.structs.replace(file, diff=diff))
+    return shown
 
 
 class ChangedFiles:
@@ -53,7 +68,7 @@ class ChangedFiles:
                 continue
             diff = self._kept.diff(path, first, now if now is not None else last)
             found.append(FileDiff(path=path, diff=diff, note="" if now == last else _SINCE))
-        return found
+        return fitted(found)
 
     async def plan(self, turn_index: int = 0, *, redo: bool = False) -> UndoPlan:
         """What taking a turn back would do.
@@ -78,7 +93,7 @@ class ChangedFiles:
             else:
                 diff = self._kept.diff(one.path, one.current, one.wanted)
                 restored.append(FileDiff(path=one.path, diff=diff, note=""))
-        return UndoPlan(turn_index=turn, redo=redo, restored=restored, refused=refused)
+        return UndoPlan(turn_index=turn, redo=redo, restored=fitted(restored), refused=refused)
 
     def _restores(self, changes: list[FileChange], turn: int) -> list[Restore]:
         paths = {change.path for change in changes if change.turn_index >= turn}

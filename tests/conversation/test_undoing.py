@@ -8,7 +8,9 @@ import pytest
 
 from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.undoing import fitted
 from ragforge_tui.errors import NotFoundError
+from ragforge_tui.work_requests import FileDiff
 from tests.support.openai_server import OpenAIServer
 
 READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}
@@ -81,3 +83,12 @@ async def test_what_somebody_else_changed_is_named_and_left(loaded: Loaded, serv
         assert greeting.read_text(encoding="utf-8") == "mine\n"
         with pytest.raises(NotFoundError):
             await conversation.undo(1)
+
+
+def test_diffs_too_long_for_one_answer_are_cut_and_say_so() -> None:
+    files = [FileDiff(path=name, diff="x" * 6) for name in "abc"]
+    assert [one.diff for one in fitted(files, 20)] == ["x" * 6] * 3
+    first, second, third = (one.diff for one in fitted(files, 8))
+    assert first == "x" * 6
+    assert second == "xx\n[diff cut, 6 characters]\n"
+    assert third == "\n[diff cut, 6 characters]\n"
