@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from ragforge_tui.tui.transcript.lines import Run, line_of
+from ragforge_tui.tui.transcript.lines import Run, line_of, one_line, wrap_spans
 from ragforge_tui.tui.transcript.palette import Palette, palette_of
 
 L = TypeVar("L")
@@ -171,9 +171,10 @@ class Rows(ScrollView, Generic[L], can_focus=True):
     def render_line(self, y: int) -> Strip:
         """One row of the window."""
         width, base, palette = self.scrollable_content_region.width, self.rich_style, self.palette
+        runs: list[Run]
         place = y + round(self.scroll_y)
         if place >= len(self._lines):
-            runs: list[Run] = [(f"  {self._empty}", palette.muted)] if not self._lines and y == 0 else []
+            runs = [(self._note(y, width - MARGIN), palette.muted)]
         else:
             line = self._lines[place]
             key = self.key_of(line)
@@ -183,6 +184,14 @@ class Rows(ScrollView, Generic[L], can_focus=True):
             if marked and self.has_focus:
                 runs = [(text, style + _BOLD) for text, style in runs]
         return line_of(runs, width).strip.crop_extend(0, width, None).apply_style(base)
+
+    def _note(self, y: int, width: int) -> str:
+        """What a row says of there being no lines; longer than the list is wide, it goes on in the next row."""
+        if self._lines or y < 0:
+            return ""
+        text = one_line(self._empty)
+        spans = wrap_spans(text, max(1, width))
+        return f"  {text[spans[y][0] : spans[y][1]]}" if y < len(spans) else ""
 
     # -- moving
 

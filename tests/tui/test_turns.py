@@ -120,6 +120,16 @@ async def test_any_turn_is_gone_to(run_chat: ChatRunner) -> None:
         await chat.until(lambda: chat.app.transcript.document.holds(1))
 
 
+async def test_the_keyboard_goes_along_to_a_turn(run_chat: ChatRunner) -> None:
+    engine = zoo()
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.type("/turn 50")
+        await chat.until(lambda: chat.app.transcript.turn_in_view == 50)
+        await chat.press("tab", "b")
+        await chat.until(lambda: chat.said("shares turns 1 to 50"))
+
+
 async def test_an_edited_message_is_sent_in_a_branch(run_chat: ChatRunner) -> None:
     engine = zoo()
     parent = conversation(1).uuid

@@ -193,7 +193,7 @@ class Transcript(StreamingWindow, can_focus=True):
         """
         for position, block in enumerate(self.document.blocks):
             if block.turn_index == turn_index:
-                self.follow = False
+                self.follow, self._cursor = False, block
                 self._hold = (block, 0)
                 self._marked = range(turn_index, max(turn_index, last) + 1)
                 self._settle()
