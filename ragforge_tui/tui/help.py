@@ -14,8 +14,12 @@ from textual.widgets import Static
 
 from ragforge_tui.tui.commands import Registry, key_name
 from ragforge_tui.tui.keymap import effective_keys
+from ragforge_tui.tui.transcript.lines import wrap_spans
 
 NARROW = 76
+WIDEST = 90
+FRAME = 5
+"""Columns of the border, the padding and the scroll bar."""
 KEYS = (
     ("enter", "send"),
     ("^j, alt+enter", "new line"),
@@ -57,15 +61,18 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """One text."""
         with VerticalScroll():
-            yield Static(help_text(self._registry, self._version, self._keymap, narrow=self.app.size.width < NARROW))
+            yield Static(help_text(self._registry, self._version, self._keymap, screen=self.app.size.width))
 
 
-def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, narrow: bool = False) -> Content:
+def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, screen: int = 0) -> Content:
     """All commands under their headings, then what keys do.
 
     Args:
-        narrow: What a command does stands below it instead of beside it.
+        screen: Columns of the screen; on a narrow one what a command does stands below it instead of beside it.
+            0: lines may be of any length.
     """
+    narrow = 0 < screen < NARROW
+    room = min(WIDEST, screen * 96 // 100) - FRAME if screen else 10_000
     keys = effective_keys(keymap, registry)
     width = 2 if narrow else max(len(command.usage) for command in registry.commands) + 2
     lines = [Content.styled(f"ragforge-chat {version}".strip(), "bold")]
@@ -73,14 +80,18 @@ def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, na
         lines += [Content(), Content.styled(heading, "bold")]
         for command in commands:
             key = f"  {key_name(keys[command.name])}" if command.name in keys else ""
-            lines += _entry(command.usage, command.help, key, width, narrow)
+            lines += _entry(command.usage, command.help, key, width, narrow, room)
     lines += [Content(), Content.styled("Keys", "bold")]
     for key, text in KEYS:
-        lines += _entry(key, text, "", width, narrow)
+        lines += _entry(key, text, "", width, narrow, room)
     return Content("\n").join(lines)
 
 
-def _entry(name: str, text: str, key: str, width: int, narrow: bool) -> list[Content]:
+def _entry(name: str, text: str, key: str, width: int, narrow: bool, room: int) -> list[Content]:
     if narrow:
         return [Content.assemble((f"  {name}", "$primary"), (key, "dim")), Content(f"    {text}")]
-    return [Content.assemble((f"  {name:<{width}}", "$primary"), text, (key, "dim"))]
+    spans = wrap_spans(text, max(1, room - width - 2 - len(key)))
+    lines = [Content(text[start:end]) for start, end, _ in spans]
+    lines[-1] = Content.assemble(lines[-1], (key, "dim"))
+    heads = [Content.styled(f"  {name:<{width}}", "$primary")] + [Content(" " * (width + 2))] * len(spans)
+    return [head + line for head, line in zip(heads, lines, strict=False)]
