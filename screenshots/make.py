@@ -40,9 +40,9 @@ SETTINGS = {
     "tui.reduced_motion": True,
     "agent.memory.max_context_chars": 16_000,
     "agent.memory.recent.max_chars": 5_000,
-    "agent.memory.summarization.every_turns": 4,
+    "agent.memory.summarization.every_turns": 2,
     "agent.memory.summarization.every_chars": 60_000,
-    "agent.memory.summarization.level_chars": 2_500,
+    "agent.memory.summarization.level_chars": 900,
 }
 EARLIER = (
     ("Where are secrets masked?", "Where is `plain_text` defined?"),
@@ -57,15 +57,19 @@ SESSION = (
     "Where is `supersede` called?",
     "How is a `SummaryCreated` shown?",
     "Read ragforge_tui/graph/writer.py lines 1-12",
+    "Where is `derived` called?",
+    "Where is `Segment` used?",
     "Where is LEASE_GRACE used?",
 )
 EDIT = "Replace `timedelta(seconds=10)` with `timedelta(seconds=15)` in ragforge_tui/graph/writer.py"
 AFTER_SWITCH = "Read ragforge_tui/graph/writer.py lines 17-18"
 LAST = "What did we change about LEASE_GRACE?"
+IN_BRANCH = "Where is `find_conversation` called?"
 SCREENS = (
-    ("memory", TALL, "/memory", ()),
-    ("what-was-sent", WIDE, "/context", ("pagedown",) * 5),
+    ("what-was-sent", WIDE, "/context", ()),
+    ("search", WIDE, "/search LEASE_GRACE", ()),
     ("sessions", WIDE, "/sessions", ()),
+    ("settings", WIDE, "/settings", ("pagedown",)),
 )
 """Picture, its size, the command and the keys that scroll to what is worth seeing."""
 
@@ -121,11 +125,15 @@ class Studio:
     async def look(self, command: str, *keys: str) -> None:
         """Open a screen over the chat and wait until it has its content."""
         await self.type(command)
-        await self.until(lambda: len(self._app.screen_stack) > 1, command)
-        await self._pilot.pause(1.0)
+        await self.opened(command)
         for key in keys:
             await self._pilot.press(key)
             await self._pilot.pause(0.2)
+
+    async def opened(self, what: str) -> None:
+        """Wait until a screen stands over the chat, and has its content."""
+        await self.until(lambda: len(self._app.screen_stack) > 1, what)
+        await self._pilot.pause(1.0)
 
     async def press(self, *keys: str) -> None:
         """Press keys in the chat."""
@@ -142,9 +150,8 @@ class Studio:
         self._app.theme = theme
         await self._pilot.resize_terminal(*size)
         await self._pilot.pause(0.5)
-        picture = self._app.export_screenshot(title=self._app.title)
-        if self._secret in picture:
-            raise SystemExit(f"{name} shows a path of this machine.")
+        # The folder is a temporary one, which nobody's home is called like.
+        picture = self._app.export_screenshot(title=self._app.title).replace(self._secret, "~")
         (self._out / f"{name}.svg").write_text(picture, encoding="utf-8")
         self._app.theme = DARK.name
         await self._pilot.resize_terminal(*WIDE)
@@ -170,9 +177,11 @@ async def session(studio: Studio) -> None:
     editing = asyncio.create_task(studio.say(EDIT))
     await studio.answer_question("approval")
     await editing
-    await studio.press("tab", "k", "k", "enter", "pagedown")
+    await studio.press("f4", "up", "up", "enter")
+    await studio.opened("a call")
     await studio.take("trace")
-    await studio.press("enter", "tab")
+    await studio.close()
+    await studio.press("escape")
     await studio.look("/personas", "down")
     await studio.take("personas")
     await studio.close()
@@ -181,6 +190,15 @@ async def session(studio: Studio) -> None:
     await studio.take("persona-switch")
     await studio.take("chat-80x24", SMALL)
     await studio.say(LAST)
+    await studio.press("f3", "home", "down", "enter", "down", "enter", "down", "enter")
+    await studio.take("memory", TALL)
+    await studio.press("r")
+    await studio.opened("a summary")
+    await studio.take("summary")
+    await studio.close()
+    await studio.press("escape")
+    await studio.type("/branch 3")
+    await studio.say(IN_BRANCH)
     for name, size, command, keys in SCREENS:
         await studio.look(command, *keys)
         await studio.take(name, size)
@@ -200,6 +218,9 @@ async def run(loaded: Loaded, out: Path, secret: str) -> None:
         state_dir=Path(loaded.paths.state),
         workspace=loaded.workspace,
         version=__version__,
+        settings=loaded.settings,
+        origins=loaded.origins,
+        config_file=Path(loaded.paths.config, "config.yaml"),
     )
     app = ChatApp(connect, options)
     async with app.run_test(size=WIDE) as pilot:
