@@ -67,7 +67,7 @@ def headline(sent: SentRequest) -> str:
     """Turn, which of its requests, model, tokens and how the past was chosen."""
     record = sent.record
     which = f" · request {sent.number} of {sent.count}" if sent.count > 1 else ""
-    replies = f" · {sent.replies} replies" if sent.replies > 1 else ""
+    replies = f" · for {sent.replies} replies" if sent.replies > 1 else ""
     budget = f" of {count(record.budget)}" if record.budget else ""
     how = "whole conversation" if record.whole else record.strategy
     return (
@@ -134,8 +134,9 @@ def _item_runs(item: ContextItem, width: int, palette: Palette) -> list[Run]:
     room = max(1, width - cell_len(right))
     shown = _clipped(runs, room)
     left = room - sum(cell_len(text) for text, _ in shown)
-    if left >= _PREVIEW_CELLS:
-        preview = clip(f"  {one_line(item.text[:_PREVIEW_CHARS])}", left - 1)
+    text = one_line(item.text[:_PREVIEW_CHARS])
+    if left >= _PREVIEW_CELLS and text != away:
+        preview = clip(f"  {text}", left - 1)
         shown.append((preview, palette.faint))
         left -= cell_len(preview)
     return [*shown, (" " * left, palette.text), (right, palette.muted)]
