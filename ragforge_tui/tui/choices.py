@@ -18,6 +18,10 @@ from textual.widget import Widget
 from ragforge_tui.text import plain_text
 
 
+LEAST_LABEL = 8
+"""Cells a label keeps beside what stands before it."""
+
+
 class Choice(msgspec.Struct, frozen=True):
     """One row.
 
@@ -168,7 +172,7 @@ def _labelled(row: Choice, label: str, space: int, selected: bool) -> list[tuple
     badge = _one_line(row.badge)
     badge = f" {badge}" if badge and cell_len(badge) + 1 <= space // 2 else ""
     lead = plain_text(row.lead).replace("\n", " ").replace("\t", " ")
-    lead = lead if cell_len(lead) <= (space - cell_len(badge)) // 2 else ""
+    lead = lead if cell_len(lead) + LEAST_LABEL <= space - cell_len(badge) else ""
     room = space - cell_len(badge) - cell_len(lead)
     shown = _fit(label, min(cell_len(label), room))
     gap = " " * (room - cell_len(shown))
