@@ -15,21 +15,9 @@ from typing import Any, Protocol, get_args
 
 import msgspec
 
-from ragforge_tui.call_requests import CallRequest as CallRequest
-from ragforge_tui.call_requests import FetchCall as FetchCall
-from ragforge_tui.call_requests import ListCalls as ListCalls
 from ragforge_tui.errors import ErrorInfo
 from ragforge_tui.events import ApprovalDecision, Event, GraphChanged, ModelChanged
 from ragforge_tui.export_records import ConversationExport
-from ragforge_tui.memory_requests import FetchContext as FetchContext
-from ragforge_tui.memory_requests import FetchMemory as FetchMemory
-from ragforge_tui.memory_requests import FindSimilar as FindSimilar
-from ragforge_tui.memory_requests import ListTopics as ListTopics
-from ragforge_tui.memory_requests import MemoryRequest as MemoryRequest
-from ragforge_tui.memory_requests import MemoryView as MemoryView
-from ragforge_tui.memory_requests import MergeTopics as MergeTopics
-from ragforge_tui.memory_requests import SummarizeConversation as SummarizeConversation
-from ragforge_tui.memory_requests import UnmergeTopic as UnmergeTopic
 from ragforge_tui.models import (
     Conversation,
     ConversationFilter,
@@ -37,41 +25,53 @@ from ragforge_tui.models import (
     Todo,
     Turn,
 )
-from ragforge_tui.persona_requests import CheckPersona as CheckPersona
-from ragforge_tui.persona_requests import DeletePersona as DeletePersona
-from ragforge_tui.persona_requests import DraftPersona as DraftPersona
-from ragforge_tui.persona_requests import ImprovePersona as ImprovePersona
-from ragforge_tui.persona_requests import ListPersonas as ListPersonas
-from ragforge_tui.persona_requests import PersonaRequest as PersonaRequest
-from ragforge_tui.persona_requests import RestorePersona as RestorePersona
-from ragforge_tui.persona_requests import SavePersona as SavePersona
-from ragforge_tui.persona_requests import SetPersona as SetPersona
-from ragforge_tui.persona_requests import ShowPersona as ShowPersona
-from ragforge_tui.requests import R as R
-from ragforge_tui.requests import Request as Request
-from ragforge_tui.session_requests import FollowConversations as FollowConversations
-from ragforge_tui.session_requests import PeekConversation as PeekConversation
-from ragforge_tui.session_requests import SessionRequest as SessionRequest
-from ragforge_tui.tree_requests import FetchDue as FetchDue
-from ragforge_tui.tree_requests import FetchSent as FetchSent
-from ragforge_tui.tree_requests import FetchSummary as FetchSummary
-from ragforge_tui.tree_requests import FetchTopicPlaces as FetchTopicPlaces
-from ragforge_tui.tree_requests import FetchTree as FetchTree
-from ragforge_tui.tree_requests import FetchTurnLines as FetchTurnLines
-from ragforge_tui.tree_requests import TreeRequest as TreeRequest
-from ragforge_tui.turn_requests import BranchConversation as BranchConversation
-from ragforge_tui.turn_requests import FindText as FindText
-from ragforge_tui.turn_requests import TurnRequest as TurnRequest
-from ragforge_tui.work_requests import MODES as MODES
-from ragforge_tui.work_requests import FileDiff as FileDiff
-from ragforge_tui.work_requests import Mode as Mode
-from ragforge_tui.work_requests import PlanUndo as PlanUndo
-from ragforge_tui.work_requests import RunShell as RunShell
-from ragforge_tui.work_requests import SessionDiff as SessionDiff
-from ragforge_tui.work_requests import SetMode as SetMode
-from ragforge_tui.work_requests import UndoPlan as UndoPlan
-from ragforge_tui.work_requests import UndoTurn as UndoTurn
-from ragforge_tui.work_requests import WorkRequest as WorkRequest
+from ragforge_tui.requests.base import R as R
+from ragforge_tui.requests.base import Request as Request
+from ragforge_tui.requests.calls import CallRequest as CallRequest
+from ragforge_tui.requests.calls import FetchCall as FetchCall
+from ragforge_tui.requests.calls import ListCalls as ListCalls
+from ragforge_tui.requests.memory import FetchContext as FetchContext
+from ragforge_tui.requests.memory import FetchMemory as FetchMemory
+from ragforge_tui.requests.memory import FindSimilar as FindSimilar
+from ragforge_tui.requests.memory import ListTopics as ListTopics
+from ragforge_tui.requests.memory import MemoryRequest as MemoryRequest
+from ragforge_tui.requests.memory import MemoryView as MemoryView
+from ragforge_tui.requests.memory import MergeTopics as MergeTopics
+from ragforge_tui.requests.memory import SummarizeConversation as SummarizeConversation
+from ragforge_tui.requests.memory import UnmergeTopic as UnmergeTopic
+from ragforge_tui.requests.personas import CheckPersona as CheckPersona
+from ragforge_tui.requests.personas import DeletePersona as DeletePersona
+from ragforge_tui.requests.personas import DraftPersona as DraftPersona
+from ragforge_tui.requests.personas import ImprovePersona as ImprovePersona
+from ragforge_tui.requests.personas import ListPersonas as ListPersonas
+from ragforge_tui.requests.personas import PersonaRequest as PersonaRequest
+from ragforge_tui.requests.personas import RestorePersona as RestorePersona
+from ragforge_tui.requests.personas import SavePersona as SavePersona
+from ragforge_tui.requests.personas import SetPersona as SetPersona
+from ragforge_tui.requests.personas import ShowPersona as ShowPersona
+from ragforge_tui.requests.sessions import FollowConversations as FollowConversations
+from ragforge_tui.requests.sessions import PeekConversation as PeekConversation
+from ragforge_tui.requests.sessions import SessionRequest as SessionRequest
+from ragforge_tui.requests.tree import FetchDue as FetchDue
+from ragforge_tui.requests.tree import FetchSent as FetchSent
+from ragforge_tui.requests.tree import FetchSummary as FetchSummary
+from ragforge_tui.requests.tree import FetchTopicPlaces as FetchTopicPlaces
+from ragforge_tui.requests.tree import FetchTree as FetchTree
+from ragforge_tui.requests.tree import FetchTurnLines as FetchTurnLines
+from ragforge_tui.requests.tree import TreeRequest as TreeRequest
+from ragforge_tui.requests.turns import BranchConversation as BranchConversation
+from ragforge_tui.requests.turns import FindText as FindText
+from ragforge_tui.requests.turns import TurnRequest as TurnRequest
+from ragforge_tui.requests.work import MODES as MODES
+from ragforge_tui.requests.work import FileDiff as FileDiff
+from ragforge_tui.requests.work import Mode as Mode
+from ragforge_tui.requests.work import PlanUndo as PlanUndo
+from ragforge_tui.requests.work import RunShell as RunShell
+from ragforge_tui.requests.work import SessionDiff as SessionDiff
+from ragforge_tui.requests.work import SetMode as SetMode
+from ragforge_tui.requests.work import UndoPlan as UndoPlan
+from ragforge_tui.requests.work import UndoTurn as UndoTurn
+from ragforge_tui.requests.work import WorkRequest as WorkRequest
 
 PROTOCOL_VERSION = 1
 MAX_LINE_BYTES = 64 * 1024 * 1024

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from ragforge_tui.conversation.allowing import AllowedCommands
 from ragforge_tui.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
 from ragforge_tui.models import ToolCall
+from ragforge_tui.requests.work import Mode
 from ragforge_tui.tools import ApprovalNeed, ApprovalPolicy
 from ragforge_tui.tools.approval import ApprovalMode
-from ragforge_tui.work_requests import Mode
 
 Emit = Callable[[Event], None]
 

@@ -37,8 +37,8 @@ from ragforge_tui.graph import writer_id
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.memory.history_source import speaking
 from ragforge_tui.models import Message, MessageState, ToolCall, Turn, Usage, now
+from ragforge_tui.requests.work import FileDiff, Mode, UndoPlan
 from ragforge_tui.text import mask_secrets, storable
-from ragforge_tui.work_requests import FileDiff, Mode, UndoPlan
 
 if TYPE_CHECKING:
     from ragforge_tui.conversation.agent import ConversationAgent

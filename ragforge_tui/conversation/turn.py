@@ -23,7 +23,7 @@ from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.context import BuiltContext, to_stored
 from ragforge_tui.models import Message, Turn, Usage, now
 from ragforge_tui.personas import Persona
-from ragforge_tui.work_requests import Mode
+from ragforge_tui.requests.work import Mode
 
 log = logging.getLogger(__name__)
 

@@ -23,9 +23,9 @@ from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.models import Turn
 from ragforge_tui.personas import Persona
+from ragforge_tui.requests.work import Mode
 from ragforge_tui.tools.modes import ModeTools
 from ragforge_tui.tools.narrowed import NarrowedTools
-from ragforge_tui.work_requests import Mode
 
 if TYPE_CHECKING:
     from ragforge_tui.conversation.agent import ConversationAgent

@@ -13,6 +13,7 @@ import msgspec
 from ragforge_tui.conversation.own_turns import Doing
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Store
+from ragforge_tui.requests.work import FileDiff, UndoPlan
 from ragforge_tui.tools import Toolbox
 from ragforge_tui.tools.changes import (
     RESTORE,
@@ -25,7 +26,6 @@ from ragforge_tui.tools.changes import (
     turn_to_redo,
     turn_to_undo,
 )
-from ragforge_tui.work_requests import FileDiff, UndoPlan
 
 MOST_DIFF_CHARS = 8_000_000
 """Characters of all diffs of one answer together; more would not pass through the pipe to the screen."""

@@ -10,7 +10,7 @@ from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.context import look_up
 from ragforge_tui.models import Summary
-from ragforge_tui.tree_requests import MemoryDue, MemoryTree, SentRequest, TopicPlace
+from ragforge_tui.requests.tree import MemoryDue, MemoryTree, SentRequest, TopicPlace
 
 
 async def answer(agent: ConversationAgent, request: protocol.TreeRequest) -> Any:

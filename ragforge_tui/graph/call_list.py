@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragforge_tui.call_requests import CallEntry, CallPage
 from ragforge_tui.graph.records import call_from, native
 from ragforge_tui.graph.turns import segments_of
 from ragforge_tui.models import ToolResult
+from ragforge_tui.requests.calls import CallEntry, CallPage
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

@@ -15,7 +15,7 @@ from ragforge_tui.graph.records import native
 from ragforge_tui.graph.summaries import headlines_of
 from ragforge_tui.graph.turns import Segment, segments_of
 from ragforge_tui.models import ContextRecord, Summary
-from ragforge_tui.tree_requests import TreeNode, TurnLine
+from ragforge_tui.requests.tree import TreeNode, TurnLine
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

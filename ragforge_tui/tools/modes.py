@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ragforge_tui.errors import ToolError
+from ragforge_tui.requests.work import Mode
 from ragforge_tui.tools.base import Access
 from ragforge_tui.tools.narrowed import NarrowedTools
 from ragforge_tui.tools.toolbox import PreparedCall
-from ragforge_tui.work_requests import Mode
 
 CHANGING: frozenset[Access] = frozenset({"write", "command"})
 

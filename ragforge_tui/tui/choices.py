@@ -17,7 +17,6 @@ from textual.widget import Widget
 
 from ragforge_tui.text import plain_text
 
-
 LEAST_LABEL = 8
 """Cells a label keeps beside what stands before it."""
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from ragforge_tui.export.context import item_kind, item_turns
 from ragforge_tui.models import ContextItem, ContextRecord, ContextSection
-from ragforge_tui.tree_requests import SentRequest
+from ragforge_tui.requests.tree import SentRequest
 from ragforge_tui.tui.branches import BranchRows
 from ragforge_tui.tui.status import count
 from ragforge_tui.tui.transcript.lines import Run, clip, one_line

@@ -18,8 +18,8 @@ from textual.widgets import Static
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.export.context import context_text, item_headline
 from ragforge_tui.models import ContextItem
+from ragforge_tui.requests.tree import SentRequest
 from ragforge_tui.text import plain_text
-from ragforge_tui.tree_requests import SentRequest
 from ragforge_tui.tui.branches import BranchRows
 from ragforge_tui.tui.context_rows import ContextRows, headline, lines_of, source_of
 from ragforge_tui.tui.detail import Section

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ragforge_tui.errors import RagforgeError
 
 if TYPE_CHECKING:
-    from ragforge_tui.tree_requests import SentRequest, TopicPlace
+    from ragforge_tui.requests.tree import SentRequest, TopicPlace
     from ragforge_tui.tui.app import ChatApp
     from ragforge_tui.tui.choices import Choice
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragforge_tui.models import Summary, Topic
-from ragforge_tui.tree_requests import TopicPlace
+from ragforge_tui.requests.tree import TopicPlace
 from ragforge_tui.tui.detail import Section
 from ragforge_tui.tui.memory_tree import range_text
 from ragforge_tui.tui.topic_list import topic_text

@@ -19,8 +19,8 @@ from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import ConversationChanged, Event, TopicsChanged
 from ragforge_tui.models import Topic
 from ragforge_tui.protocol import FetchSummary, FetchTopicPlaces, FetchTree, FetchTurnLines
+from ragforge_tui.requests.tree import TopicPlace
 from ragforge_tui.text import plain_text
-from ragforge_tui.tree_requests import TopicPlace
 from ragforge_tui.tui.branches import BranchRows, TopicRows, TreeRows
 from ragforge_tui.tui.detail import Section
 from ragforge_tui.tui.keybar import KeyBar, KeyHint

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.events import Event, SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
-from ragforge_tui.tree_requests import MemoryDue, MemoryTree, TreeNode, TurnLine
+from ragforge_tui.requests.tree import MemoryDue, MemoryTree, TreeNode, TurnLine
 
 Kind = Literal["about", "summary", "working", "failed", "raw", "turn"]
 

@@ -13,7 +13,7 @@ import msgspec
 from ragforge_tui.events import GraphChanged, ModelChanged
 from ragforge_tui.models import Conversation, Message, Usage
 from ragforge_tui.protocol import Mode
-from ragforge_tui.tree_requests import MemoryDue
+from ragforge_tui.requests.tree import MemoryDue
 
 Activity = Literal["idle", "thinking", "answering", "running", "waiting"]
 Connection = Literal["starting", "up", "lost", "closing"]

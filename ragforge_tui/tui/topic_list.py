@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.models import RelatedTopic, Topic
-from ragforge_tui.tree_requests import TopicPlace
+from ragforge_tui.requests.tree import TopicPlace
 from ragforge_tui.tui.memory_tree import range_text
 
 Kind = Literal["topic", "merged", "place", "note"]

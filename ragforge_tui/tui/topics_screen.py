@@ -18,8 +18,8 @@ from textual.widgets import Input, Static
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.models import Topic
 from ragforge_tui.protocol import FetchTopicPlaces, ListTopics, MergeTopics, R, Request, UnmergeTopic
+from ragforge_tui.requests.tree import TopicPlace
 from ragforge_tui.text import plain_text
-from ragforge_tui.tree_requests import TopicPlace
 from ragforge_tui.tui.branches import BranchRows, TopicRows
 from ragforge_tui.tui.detail import Section
 from ragforge_tui.tui.keybar import KeyBar, KeyHint

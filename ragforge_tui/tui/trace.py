@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ragforge_tui.call_requests import CallEntry
 from ragforge_tui.events import (
     ApprovalRequested,
     ApprovalResolved,
@@ -26,6 +25,7 @@ from ragforge_tui.events import (
     TurnStarted,
 )
 from ragforge_tui.models import ToolCall
+from ragforge_tui.requests.calls import CallEntry
 from ragforge_tui.tui.transcript.lines import one_line
 from ragforge_tui.tui.transcript.tool_text import CallState, arguments_of, failure_of, state_of
 

@@ -15,10 +15,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from ragforge_tui.call_requests import FetchCall, ListCalls
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import Event
 from ragforge_tui.models import ToolCall
+from ragforge_tui.requests.calls import FetchCall, ListCalls
 from ragforge_tui.text import plain_text
 from ragforge_tui.tui.detail import Section, call_sections, call_title
 from ragforge_tui.tui.keybar import KeyBar, KeyHint

@@ -11,10 +11,10 @@ from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.errors import ToolError
 from ragforge_tui.events import ApprovalRequested, ToolCallFinished
+from ragforge_tui.requests.work import Mode
 from ragforge_tui.tools import PreparedCall
 from ragforge_tui.tools.modes import ModeTools
 from ragforge_tui.tools.narrowed import NarrowedTools
-from ragforge_tui.work_requests import Mode
 from tests.support.openai_server import OpenAIServer
 
 CREATE = {"name": "create_file", "arguments": {"path": "new.txt", "content": "x\n"}}

@@ -10,8 +10,8 @@ from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.undoing import fitted
 from ragforge_tui.errors import NotFoundError
+from ragforge_tui.requests.work import FileDiff
 from ragforge_tui.tools.changes import WRITING_TOOLS
-from ragforge_tui.work_requests import FileDiff
 from tests.support.openai_server import OpenAIServer
 
 READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}

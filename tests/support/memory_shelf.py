@@ -39,7 +39,7 @@ from ragforge_tui.protocol import (
     TreeRequest,
     UnmergeTopic,
 )
-from ragforge_tui.tree_requests import MemoryDue, MemoryTree, SentRequest, TopicPlace, TreeNode, TurnLine
+from ragforge_tui.requests.tree import MemoryDue, MemoryTree, SentRequest, TopicPlace, TreeNode, TurnLine
 
 CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
 HOSTILE = "\x1b[31m[bold]red[/bold]\x1b]0;owned\x07"

@@ -6,7 +6,7 @@ import pytest
 
 from ragforge_tui.models import ContextItem, ContextRecord, ContextSection
 from ragforge_tui.protocol import FetchSent, FetchTree
-from ragforge_tui.tree_requests import SentRequest
+from ragforge_tui.requests.tree import SentRequest
 from ragforge_tui.tui.context_rows import bar, headline, lines_of, percent, source_of
 from ragforge_tui.tui.context_view import CHANGED, ContextScreen
 from ragforge_tui.tui.viewer import DetailScreen

@@ -7,7 +7,7 @@ import pytest
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import SummaryCreated, SummaryFailed, SummaryStarted
 from ragforge_tui.protocol import FetchDue, FetchTopicPlaces, FetchTree, FetchTurnLines
-from ragforge_tui.tree_requests import MemoryDue
+from ragforge_tui.requests.tree import MemoryDue
 from ragforge_tui.tui.memory_pane import MemoryPane
 from ragforge_tui.tui.status import StatusLine
 from ragforge_tui.tui.viewer import DetailScreen

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from ragforge_tui.tree_requests import MemoryDue
+from ragforge_tui.requests.tree import MemoryDue
 from tests.support.calls_scene import calls_engine
 from tests.tui.test_snapshots import Scene
 

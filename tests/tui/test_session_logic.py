@@ -157,9 +157,10 @@ def test_a_title_gives_way_before_its_mark_does(space: int) -> None:
     parts = _labelled(row, row.label, space, False)
     assert sum(len(text) for text, _ in parts) == space
     assert ("(open now)" in parts[2][0]) == (space > 20)
-    branch = Choice("k", "A title far longer than the room there is for it", lead="└ ⎇ from turn 2 · ◆ ", badge="(open now)")
+    branch = Choice(
+        "k", "A title far longer than the room there is for it", lead="└ ⎇ from turn 2 · ◆ ", badge="(open now)"
+    )
     assert "".join(text for text, _ in _labelled(branch, branch.label, 41, False)).startswith("└ ⎇ from turn 2 · ◆ A")
-
 
 
 def test_a_list_keeps_its_cursor_when_rows_change() -> None:

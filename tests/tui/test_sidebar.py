@@ -11,12 +11,12 @@ import msgspec
 import pytest
 from textual.widgets import Input
 
-from ragforge_tui.call_requests import FetchCall, ListCalls
 from ragforge_tui.config import TuiSettings
 from ragforge_tui.errors import GraphUnavailableError
 from ragforge_tui.events import ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
 from ragforge_tui.models import AccessedFile
 from ragforge_tui.protocol import FetchMemory
+from ragforge_tui.requests.calls import FetchCall, ListCalls
 from ragforge_tui.tui import layout
 from ragforge_tui.tui.files_pane import FilesPane
 from ragforge_tui.tui.keybar import KeyBar

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.call_requests import CallEntry
 from ragforge_tui.events import (
     ApprovalRequested,
     ApprovalResolved,
@@ -19,6 +18,7 @@ from ragforge_tui.events import (
     TurnStarted,
 )
 from ragforge_tui.models import ToolCall, ToolResult
+from ragforge_tui.requests.calls import CallEntry
 from ragforge_tui.tui.trace import Filter, Trace, lines_of, row_of, size_text
 from tests.support.fake_engine import CLOCK, conversation, message
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from ragforge_tui.requests import Request
+from ragforge_tui.requests.base import Request
 
 Mode = Literal["plan", "ask", "edits"]
 """What the agent may do without asking: only read, ask before each write and command, or edit files by itself."""

@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from ragforge_tui.models import ContextRecord, Summary, Topic
-from ragforge_tui.requests import Request
+from ragforge_tui.requests.base import Request
 
 
 class TreeNode(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from ragforge_tui.models import ConversationChanges, ConversationPeek
-from ragforge_tui.requests import Request
+from ragforge_tui.requests.base import Request
 
 
 class PeekConversation(Request[ConversationPeek]):

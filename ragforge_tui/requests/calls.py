@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ragforge_tui.models import ToolCall
-from ragforge_tui.requests import Request
+from ragforge_tui.requests.base import Request
 
 
 class CallEntry(msgspec.Struct, frozen=True, kw_only=True):

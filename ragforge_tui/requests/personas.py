@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragforge_tui.persona_records import PersonaBrief, PersonaDraft, PersonaInfo, PersonaList, PersonaView
-from ragforge_tui.requests import Request
+from ragforge_tui.requests.base import Request
 
 
 class ListPersonas(Request[PersonaList]):

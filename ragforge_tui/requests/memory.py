@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ragforge_tui.models import AccessedFile, ContextRecord, Conversation, SimilarConversation, Summary, Topic
-from ragforge_tui.requests import Request
+from ragforge_tui.requests.base import Request
 
 
 class FetchContext(Request[ContextRecord]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragforge_tui.models import Conversation
-from ragforge_tui.requests import Request
+from ragforge_tui.requests.base import Request
 
 
 class FindText(Request[list[int]]):
