@@ -160,7 +160,7 @@ def line_of(runs: Iterable[Run], width: int, *, gutter: int = 0, join: str = "\n
             break
         kept.append(segment)
         room -= cells
-    return Line(Strip(kept, width - room), gutter, join)
+    return Line(Strip(kept, width - room), min(gutter, sum(len(segment.text) for segment in kept)), join)
 
 
 def wrap(
@@ -231,9 +231,11 @@ def indent(lines: Iterable[Line], prefix: Sequence[Run], width: int) -> list[Lin
     result = []
     for line in lines:
         strip = Strip([*segments, *line.strip], cells + line.strip.cell_length)
+        gutter = line.gutter + length
         if strip.cell_length > width:
             strip = strip.crop(0, width)
-        result.append(Line(strip, line.gutter + length, line.join))
+            gutter = min(gutter, len(strip.text))
+        result.append(Line(strip, gutter, line.join))
     return result
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -27,6 +27,7 @@ _DOCUMENTS = st.lists(_PIECES | st.text(max_size=20), max_size=14).map("\n".join
 
 @settings(max_examples=150, deadline=None)
 @given(_DOCUMENTS, st.integers(4, 60))
+@example("1. first\n   - nested", 4)
 def test_no_line_is_wider_than_asked_and_none_holds_controls(text: str, width: int) -> None:
     for line in render(text, width, DARK):
         assert line.strip.cell_length <= width
