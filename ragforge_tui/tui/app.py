@@ -32,7 +32,7 @@ from ragforge_tui.tui.clipboard import copy_sequence
 from ragforge_tui.tui.commands import COMMANDS, Command, Registry, key_name
 from ragforge_tui.tui.controller import ChatController
 from ragforge_tui.tui.history import Draft, History
-from ragforge_tui.tui.keymap import effective_keys
+from ragforge_tui.tui.keymap import effective_keys, opening_keys
 from ragforge_tui.tui.menu import SlashMenu
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.panel import Question, QuestionPanel
@@ -115,6 +115,7 @@ class ChatApp(TranscriptHandlers):
         self.prompt.completing.source = self.actions.suggest
         self._draft = Draft(options.state_dir, options.workspace)
         self.make_frame(foot_hints(self.registry, options.tui.keymap))
+        self.opening_keys = opening_keys(options.tui.keymap, self.registry)
         self._draft_timer: Timer | None = None
         looks.set_up(self)
 

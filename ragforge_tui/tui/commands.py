@@ -70,6 +70,7 @@ class Command(msgspec.Struct, frozen=True):
         hint: A word for the footer; empty keeps it out.
         completes: What its argument is completed from: the words themselves, or the name of a source in
             `completion_actions.py`; empty for nothing.
+        opens: Whether its key takes the keyboard elsewhere: what is typed behind it waits until that stands.
         group: The heading it and those after it stand under in /help; empty: that of the one before.
     """
 
@@ -82,6 +83,7 @@ class Command(msgspec.Struct, frozen=True):
     hint: str = ""
     completes: str | tuple[str, ...] = ""
     group: str = ""
+    opens: bool = False
 
     @property
     def usage(self) -> str:
@@ -90,7 +92,7 @@ class Command(msgspec.Struct, frozen=True):
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("help", "Commands and keys", lambda do, _: do.help(), ("?", "keys"), key="f1", group="Chat"),
+    Command("help", "Commands and keys", lambda do, _: do.help(), ("?", "keys"), key="f1", group="Chat", opens=True),
     Command("new", "Start a new conversation", lambda do, _: do.new(), ("clear",), key="ctrl+n"),
     Command(
         "resume",
@@ -99,9 +101,16 @@ COMMANDS: tuple[Command, ...] = (
         arguments="[ID]",
         completes="sessions",
     ),
-    Command("sessions", "Find and open an earlier conversation", lambda do, _: do.pick_session(), key="ctrl+o"),
     Command(
-        "search", "Find words in all sessions", lambda do, words: do.search(words), arguments="[WORDS]", key="ctrl+t"
+        "sessions", "Find and open an earlier conversation", lambda do, _: do.pick_session(), key="ctrl+o", opens=True
+    ),
+    Command(
+        "search",
+        "Find words in all sessions",
+        lambda do, words: do.search(words),
+        arguments="[WORDS]",
+        key="ctrl+t",
+        opens=True,
     ),
     Command(
         "model",
@@ -119,6 +128,7 @@ COMMANDS: tuple[Command, ...] = (
         key="f2",
         completes="personas",
         group="Personas",
+        opens=True,
     ),
     Command(
         "set-persona",
@@ -155,9 +165,15 @@ COMMANDS: tuple[Command, ...] = (
         arguments="[TURN]",
         group="Memory, tools and files",
     ),
-    Command("memory", "The tree of summaries and the topics of this conversation", lambda do, _: do.memory(), key="f3"),
-    Command("trace", "Calls of tools: arguments, results, diffs", lambda do, _: do.trace(), key="f4"),
-    Command("files", "Files that were read, changed or found", lambda do, _: do.files(), key="f5"),
+    Command(
+        "memory",
+        "The tree of summaries and the topics of this conversation",
+        lambda do, _: do.memory(),
+        key="f3",
+        opens=True,
+    ),
+    Command("trace", "Calls of tools: arguments, results, diffs", lambda do, _: do.trace(), key="f4", opens=True),
+    Command("files", "Files that were read, changed or found", lambda do, _: do.files(), key="f5", opens=True),
     Command("sidebar", "Show or fold the sidebar", lambda do, _: do.sidebar(), key="f8"),
     Command("summary", "Write this conversation's summary now", lambda do, _: do.summary()),
     Command(
@@ -175,6 +191,7 @@ COMMANDS: tuple[Command, ...] = (
         arguments="[TEXT]",
         key="ctrl+f",
         group="This conversation",
+        opens=True,
     ),
     Command("turn", "Go to a turn", lambda do, which: do.turn(which), ("goto",), arguments="TURN"),
     Command("edit", "Write a message anew and send it in a branch", lambda do, t: do.edit(t), arguments="[TURN]"),

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from textual.app import App
 from textual.timer import Timer
 
 from ragforge_tui.tui.actions import ChatActions
 from ragforge_tui.tui.chrome import Header, Queue
 from ragforge_tui.tui.commands import Command, Registry
 from ragforge_tui.tui.controller import ChatController
+from ragforge_tui.tui.key_order import KeysInOrder
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.panel import QuestionPanel
 from ragforge_tui.tui.prompt import Prompt
@@ -23,7 +23,7 @@ HINT_SECONDS = 2.0
 SHOW_SENDING_SECONDS = 0.25
 
 
-class ChatFrame(App[str]):
+class ChatFrame(KeysInOrder):
     """An app with the frame of a chat; what is in it, the subclass makes."""
 
     options: ChatOptions

@@ -35,6 +35,13 @@ def effective_keys(keymap: Mapping[str, str], registry: Registry) -> dict[str, s
     return keys
 
 
+def opening_keys(keymap: Mapping[str, str], registry: Registry) -> frozenset[str]:
+    """The keys of commands that take the keyboard elsewhere, and that of the palette."""
+    keys = effective_keys(keymap, registry)
+    opening = [keys[command.name] for command in registry.commands if command.opens and command.name in keys]
+    return frozenset({"ctrl+p", *(one for key in opening for one in _split(key))})
+
+
 def keymap_problems(keymap: Mapping[str, str], registry: Registry) -> list[str]:
     """What is wrong with a keymap, in sentences."""
     problems = []

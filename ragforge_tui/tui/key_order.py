@@ -1,0 +1,97 @@
+"""Keys typed right behind one that takes the keyboard elsewhere go where it takes them.
+
+The base of the chat's app. A key travels from widget to widget before its command runs, and a pane or a picker needs
+a moment until it stands; by then the next letters would have gone to the widget that is left. So they wait here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from textual import events
+from textual.app import App
+from textual.message import Message
+from textual.widget import Widget
+
+HOLD_SECONDS = 1.0
+"""Nothing that is typed waits longer, whatever became of the key before it."""
+LOOK_SECONDS = 0.005
+FOCUS_KEYS = frozenset({"tab", "shift+tab"})
+AT_ONCE = frozenset({"ctrl+c", "ctrl+q"})
+"""Stopping and leaving wait for nothing."""
+
+
+class KeysInOrder(App[str]):
+    """An app in which a key that moves the focus is done before the next one is given away.
+
+    Attributes:
+        opening_keys: Keys whose command opens something that takes the keyboard, a moment later.
+    """
+
+    @dataclass
+    class Passed(Message):
+        """Follows a key on its way up: when it arrives, the key has done what it does."""
+
+        key: str
+        before: Widget | None
+        again: bool = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opening_keys: frozenset[str] = frozenset({"ctrl+p"})
+        self._held: deque[events.Key | events.Paste] = deque()
+        self._holding = 0
+        """The number of the hold that is on, 0 for none; a late end of an earlier one ends nothing."""
+        self._holds = 0
+
+    async def on_event(self, event: events.Event) -> None:
+        """Give an event to who it is for, or keep it until the keyboard is where it is going."""
+        if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
+            await super().on_event(event)
+        elif (self._holding or self._held) and not (isinstance(event, events.Key) and event.key in AT_ONCE):
+            self._held.append(event)
+        else:
+            await self._give(event)
+
+    async def _give(self, event: events.Key | events.Paste) -> None:
+        if not isinstance(event, events.Key) or not self._moves(event.key):
+            await super().on_event(event)
+            return
+        self._holds += 1
+        self._holding = hold = self._holds
+        self.set_timer(HOLD_SECONDS, lambda: self._end_hold(hold))
+        passed = self.Passed(event.key, self.focused)
+        await super().on_event(event)
+        (self.focused or self.screen).post_message(passed)
+
+    def _moves(self, key: str) -> bool:
+        return key in FOCUS_KEYS or (key in self.opening_keys and len(self.screen_stack) == 1)
+
+    def on_keys_in_order_passed(self, event: Passed) -> None:
+        """The key has run; what it opens may still be on its way."""
+        event.stop()
+        hold = self._holding
+        if event.key not in FOCUS_KEYS:
+            self._until_moved(event.before, hold)
+        elif not event.again:
+            # What the key did may have been to ask for the focus by a message of its own: this one goes behind it.
+            (event.before or self.screen).post_message(self.Passed(event.key, event.before, again=True))
+        else:
+            self.call_later(self._end_hold, hold)  # Behind the change of focus, which is called later too.
+
+    def _until_moved(self, before: Widget | None, hold: int) -> None:
+        if self.focused not in (before, None):
+            self._end_hold(hold)
+        elif self._holding == hold:
+            self.set_timer(LOOK_SECONDS, lambda: self._until_moved(before, hold))
+
+    def _end_hold(self, hold: int) -> None:
+        if hold and hold == self._holding:
+            self._holding = 0
+            self.call_later(self._give_held)
+
+    async def _give_held(self) -> None:
+        """In the app's own line of work, where no newer key can come in between."""
+        while self._held and not self._holding:
+            await self._give(self._held.popleft())

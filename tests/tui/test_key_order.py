@@ -1,0 +1,68 @@
+"""Keys typed in one go: those behind a key that moves the focus go where it takes them."""
+
+from __future__ import annotations
+
+import pytest
+from textual import events
+
+from ragforge_tui.tui.find import FindBar
+from ragforge_tui.tui.search_screen import SearchScreen
+from tests.support.fake_engine import conversation, turn
+from tests.tui.conftest import Chat, ChatRunner
+
+
+def type_at_once(chat: Chat, *keys: str) -> None:
+    """As a terminal sends them: all are there before the first is dealt with."""
+    for key in keys:
+        chat.app.post_message(events.Key(key, key if len(key) == 1 else None))
+
+
+async def opened(chat: Chat) -> None:
+    owner = conversation(1, "Retries")
+    chat.engine.store(owner, turn(owner, 1, "why", "because"))
+    await chat.ready()
+    await chat.app.controller.open(owner.uuid)
+
+
+async def test_the_text_behind_ctrl_f_is_what_is_looked_for(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await opened(chat)
+        type_at_once(chat, "x", "ctrl+f", "a", "b", "c")
+        await chat.until(lambda: chat.app.query(FindBar) and chat.app.query_one(FindBar)._field.value == "abc")
+        assert chat.app.prompt.text == "x"
+
+
+async def test_keys_behind_tab_work_in_the_chat_and_come_back_with_it(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await opened(chat)
+        type_at_once(chat, "h", "i", "tab", "j", "k")
+        await chat.until(lambda: chat.app.transcript.cursor_block is not None)
+        assert chat.app.prompt.text == "hi"
+        assert chat.app.focused is chat.app.transcript
+
+
+async def test_the_words_behind_ctrl_t_are_searched_for(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await opened(chat)
+        type_at_once(chat, "ctrl+t", "a", "b")
+        await chat.until(lambda: isinstance(chat.app.screen, SearchScreen))
+        await chat.until(lambda: getattr(chat.app.focused, "value", "") == "ab")
+        assert chat.app.prompt.text == ""
+
+
+@pytest.mark.parametrize("key", ["f3", "f4", "f5"])
+async def test_letters_behind_the_key_of_a_pane_are_not_typed(run_chat: ChatRunner, key: str) -> None:
+    async with run_chat() as chat:
+        await opened(chat)
+        type_at_once(chat, key, "j", "k")
+        await chat.until(lambda: chat.app.sidebar.has_focus_within)
+        await chat.until(lambda: not chat.app._held)
+        assert chat.app.prompt.text == ""
+
+
+async def test_a_key_that_opens_nothing_holds_nothing_for_long(run_chat: ChatRunner) -> None:
+    """Without a conversation there is nothing to find in: what was typed is not lost."""
+    async with run_chat() as chat:
+        await chat.ready()
+        type_at_once(chat, "ctrl+f", "a", "b")
+        await chat.until(lambda: chat.app.prompt.text == "ab")
