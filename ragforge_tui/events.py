@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.errors import ErrorInfo
-from ragforge_tui.models import Conversation, FileAccess, Message, Summary, Todo, ToolCall, Topic, Usage
+from ragforge_tui.models import Conversation, FileAccess, Message, Summary, Todo, ToolCall, Topic, Turn, Usage
 
 
 def _snake(name: str) -> str:
@@ -155,6 +155,20 @@ class TurnReset(_TurnEvent):
     """More was said than this reader took in: fetch the turn again."""
 
 
+class TurnElsewhere(_TurnEvent):
+    """A turn that another process began or went on with in the conversation that is looked at here.
+
+    Attributes:
+        turn: As it is stored by now; said again, with more in it, about once a second while it is answered.
+        active: It is still being answered.
+        interrupted: It ended without a whole answer: a retry is offered.
+    """
+
+    turn: Turn
+    active: bool = False
+    interrupted: bool = False
+
+
 class MessageQueued(_Event):
     """A message waits for the turn under way."""
 
@@ -280,6 +294,7 @@ MemoryEvent = SummaryStarted | SummaryCreated | SummaryFailed | TopicsChanged
 Event = (
     TurnEvent
     | MemoryEvent
+    | TurnElsewhere
     | MessageQueued
     | Notice
     | TrustRequested

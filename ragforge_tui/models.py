@@ -173,6 +173,13 @@ class ConversationChanges(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
+class ConversationPulse(msgspec.Struct, frozen=True, kw_only=True):
+    """What tells whether anything was done to a conversation: its record, and how many summaries it made."""
+
+    conversation: Conversation
+    summaries: int = 0
+
+
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     """A message that matches a search.
 

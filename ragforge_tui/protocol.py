@@ -25,6 +25,7 @@ from ragforge_tui.models import (
     Todo,
     Turn,
 )
+from ragforge_tui.requests.base import Empty as Empty
 from ragforge_tui.requests.base import R as R
 from ragforge_tui.requests.base import Request as Request
 from ragforge_tui.requests.calls import CallRequest as CallRequest
@@ -50,6 +51,7 @@ from ragforge_tui.requests.personas import SavePersona as SavePersona
 from ragforge_tui.requests.personas import SetPersona as SetPersona
 from ragforge_tui.requests.personas import ShowPersona as ShowPersona
 from ragforge_tui.requests.sessions import FollowConversations as FollowConversations
+from ragforge_tui.requests.sessions import LeaveConversation as LeaveConversation
 from ragforge_tui.requests.sessions import PeekConversation as PeekConversation
 from ragforge_tui.requests.sessions import SessionRequest as SessionRequest
 from ragforge_tui.requests.tree import FetchDue as FetchDue
@@ -76,10 +78,6 @@ from ragforge_tui.requests.work import WorkRequest as WorkRequest
 PROTOCOL_VERSION = 1
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Longest line either side reads; asyncio's default of 64 KiB would raise on a pasted file."""
-
-
-class Empty(msgspec.Struct, frozen=True):
-    """An answer without content."""
 
 
 class EngineState(msgspec.Struct, kw_only=True, frozen=True):

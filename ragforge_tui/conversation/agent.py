@@ -69,7 +69,7 @@ class ConversationAgent:
         self.workspace = Path(loaded.workspace)
         state, data = Path(loaded.paths.state), Path(loaded.paths.data)
         self.closing = False
-        self._interactive = interactive
+        self.interactive = interactive
         self._subscribers: list[asyncio.Queue[Event]] = []
         memory = loaded.settings.agent.memory
         self.recorder = Recorder(Journal(state / "journal"), auto_save=memory.persistence.auto_save)
@@ -258,7 +258,7 @@ class ConversationAgent:
         await self.recorder.create_conversation(record)
         conversation = Conversation(self, record, [])
         self._open[record.uuid] = conversation
-        if self._interactive:
+        if self.interactive:
             conversation.memory.start()
         return conversation
 
@@ -285,7 +285,7 @@ class ConversationAgent:
             end = record.next_turn
             newest = await store.turns(record.uuid, start=max(1, end - max(turns, 1)), end=end)
             self._open[record.uuid] = conversation = Conversation(self, record, newest)
-            if self._interactive:
+            if self.interactive:
                 conversation.memory.start()
         return self._open[record.uuid]
 
@@ -389,7 +389,7 @@ class ConversationAgent:
             purged = [await self._purge_one(store, uuid) for uuid in await store.expired()]
             if any(purged):
                 log.info("purged %d deleted conversations", sum(purged))
-            if self._interactive:
+            if self.interactive:
                 await self.memory.catch_up(set(self._open))
         except GraphError as error:
             log.warning("chores not finished: %s", error)

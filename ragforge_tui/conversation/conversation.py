@@ -184,6 +184,7 @@ class Conversation:
         del turn.messages[1:]
         await self._window.catch_up(turn.turn_index)
         self._stop = asyncio.Event()
+        self._seen.add(turn.messages[0].uuid)  # whoever asked first, it is answered here
         started = TurnStarted(
             conversation_id=self.record.uuid,
             turn_index=turn.turn_index,
@@ -203,6 +204,15 @@ class Conversation:
         """Stop the turn under way here; what came is kept."""
         if self.busy:
             self._stop.set()
+
+    def began(self, turn: Turn) -> bool:
+        """Whether a turn was begun here, and not by another process."""
+        return any(message.uuid in self._seen for message in turn.messages[:1])
+
+    async def take_in(self, turn: Turn) -> None:
+        """Know what another process has said in a turn."""
+        self._window.refresh(turn)
+        await asyncio.to_thread(self.memory.files.note, turn)
 
     def unqueue(self) -> None:
         """Drop the messages that wait."""

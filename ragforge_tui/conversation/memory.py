@@ -251,6 +251,16 @@ class ConversationMemory:
             self._record.summary = (await store.get_conversation(self._record.uuid)).summary
             await self.recall.summaries_changed(self.summaries)
 
+    async def summaries_elsewhere(self) -> list[Summary]:
+        """Take in the summaries that another process made; those that are new here."""
+        known = {summary.uuid for summary in self.summaries}
+        found = await (await self._agent.store()).summaries(self._record.uuid)
+        self.summaries = found
+        fresh = [summary for summary in found if summary.uuid not in known]
+        if fresh:
+            await self.recall.summaries_changed(found)
+        return fresh
+
     async def until_next_summary(self) -> tuple[int, int]:
         """Turns and characters until the next level 1 summary, whichever comes first."""
         settings = self._settings.summarization

@@ -79,6 +79,12 @@ class TurnWindow:
         if kept < len(self.turns) - PAGE_TURNS:
             del self.turns[:-kept]
 
+    def refresh(self, turn: Turn) -> None:
+        """Take over what another process made of a turn that was read when it was not at its end."""
+        for position, known in enumerate(self.turns):
+            if known.turn_index == turn.turn_index:
+                self.turns[position] = turn
+
     async def first_message(self) -> Message | None:
         """The person's first message of the conversation, read once; None while there is none or no graph."""
         if self._first is None and self.turns:

@@ -62,6 +62,7 @@ class InProcessEngine:
     async def close(self) -> None:
         """End in order; a turn under way is stored as interrupted."""
         if not self._closed.is_set():
+            self._service.close()
             await self.agent.close(settle_seconds=self._settle_seconds)
             self._stack.close()
             self._closed.set()

@@ -69,6 +69,7 @@ class _Server:
         ]
         self._agent.start()
         await self._stop.wait()
+        self._service.close()
         if not self._orderly:
             log.info("the screen is gone; finishing what is under way")
             await run_orphan(self._agent)

@@ -24,6 +24,7 @@ from ragforge_tui.engine import (
     turn_requests,
     work_requests,
 )
+from ragforge_tui.engine.following import Following
 from ragforge_tui.engine.logs import log_file
 from ragforge_tui.engine.turn_state import current_todos, foreign_active_turn, interrupted_turn
 from ragforge_tui.errors import NotFoundError, RagforgeError
@@ -46,6 +47,7 @@ class EngineService:
     def __init__(self, agent: ConversationAgent, loaded: Loaded) -> None:
         self._agent = agent
         self._loaded = loaded
+        self._following = Following(agent) if agent.interactive else None
 
     async def handle(self, request: Request[Any]) -> Any:
         """Answer one request.
@@ -121,6 +123,9 @@ class EngineService:
                 return await _search(await agent.store(), request)
             case protocol.PeekConversation(conversation_id=conversation_id, chars=chars):
                 return await (await agent.store()).peek(conversation_id, chars=chars)
+            case protocol.LeaveConversation():
+                self.close()
+                return Empty()
             case protocol.FollowConversations(since=since, workspace=workspace):
                 return await (await agent.store()).changed_conversations(since, workspace=workspace)
             case protocol.ExportConversation(ref=ref):
@@ -129,6 +134,11 @@ class EngineService:
             case protocol.ImportConversation(data=data):
                 return await (await agent.store()).import_(data)
         raise RagforgeError(f"The engine does not know the request {type(request).__name__}.", kind="protocol")
+
+    def close(self) -> None:
+        """Say no more of what other processes do."""
+        if self._following is not None:
+            self._following.end()
 
     def _state(self) -> EngineState:
         return EngineState(
@@ -156,6 +166,8 @@ class EngineService:
             page = TurnPage(turns=opening, first=1, last=record.next_turn - 1)
         else:
             page = await self._page(record.uuid, -turns, 0)
+        if self._following is not None:
+            self._following.begin(conversation, page.turns, page.last)
         active = conversation.active_turn if conversation.busy else foreign_active_turn(page.turns)
         return ConversationView(
             conversation=msgspec.structs.replace(record),

@@ -35,6 +35,14 @@ def foreign_active_turn(turns: list[Turn]) -> int | None:
     return last.turn_index if writer_alive(last.writer, last.lease_until, now()) else None
 
 
+def answered_elsewhere(turn: Turn) -> bool:
+    """Whether a living process is answering a turn that was not begun here."""
+    last = _last([turn])
+    if last is None or not _unanswered(last) or not last.writer:
+        return False
+    return writer_alive(last.writer, last.lease_until, now())
+
+
 def interrupted_turn(turns: list[Turn]) -> int | None:
     """Index of the last turn when it ended without a whole answer."""
     last = _last(turns)

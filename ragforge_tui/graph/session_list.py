@@ -12,7 +12,7 @@ from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph.conversations import find_conversation
 from ragforge_tui.graph.records import CONVERSATION_FIELDS, conversation_from, graph_value, projection
 from ragforge_tui.graph.turns import Segment, segments_of
-from ragforge_tui.models import ConversationChanges, ConversationPeek
+from ragforge_tui.models import ConversationChanges, ConversationPeek, ConversationPulse
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
@@ -52,6 +52,23 @@ class SessionList:
 
         peeked: ConversationPeek = await self._graph.read(work)
         return peeked
+
+    async def pulse(self, conversation_id: str) -> ConversationPulse | None:
+        """What an open conversation is asked for again and again: one node, by its id; None when it is gone."""
+
+        async def work(tx: AsyncManagedTransaction) -> ConversationPulse | None:
+            result = await tx.run(
+                f"MATCH (c:Conversation {{uuid: $id}}) RETURN {_CONVERSATION} AS c, "
+                "coalesce(c.summary_sequence, 0) AS summaries",
+                id=conversation_id,
+            )
+            record = await result.single()
+            if record is None:
+                return None
+            return ConversationPulse(conversation=conversation_from(record["c"]), summaries=record["summaries"])
+
+        found: ConversationPulse | None = await self._graph.read(work)
+        return found
 
     async def changed_conversations(self, since: datetime, *, workspace: str | None = None) -> ConversationChanges:
         """Those changed at `since` or later, newest first and at most `MOST_CHANGES`, and how many there are in all."""

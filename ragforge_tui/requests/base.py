@@ -11,5 +11,9 @@ from ragforge_tui.events import _snake
 R = TypeVar("R")
 
 
+class Empty(msgspec.Struct, frozen=True):
+    """An answer without content."""
+
+
 class Request(msgspec.Struct, Generic[R], kw_only=True, tag_field="type", tag=_snake):
     """A request whose answer is an `R`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from ragforge_tui.models import ConversationChanges, ConversationPeek
-from ragforge_tui.requests.base import Request
+from ragforge_tui.requests.base import Empty, Request
 
 
 class PeekConversation(Request[ConversationPeek]):
@@ -27,4 +27,8 @@ class FollowConversations(Request[ConversationChanges]):
     workspace: str | None = None
 
 
-SessionRequest = PeekConversation | FollowConversations
+class LeaveConversation(Request[Empty]):
+    """No conversation is looked at any more: what other processes do to the last one opened need not be said."""
+
+
+SessionRequest = PeekConversation | FollowConversations | LeaveConversation

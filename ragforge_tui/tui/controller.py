@@ -11,12 +11,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ragforge_tui.errors import EngineGoneError, ErrorInfo, NotFoundError, RagforgeError
 from ragforge_tui.events import (
     Event,
     GraphChanged,
     ModelChanged,
     TurnCancelled,
+    TurnElsewhere,
     TurnEnd,
     TurnEvent,
     TurnStarted,
@@ -29,6 +32,7 @@ from ragforge_tui.protocol import (
     Engine,
     FetchTurns,
     Hello,
+    LeaveConversation,
     OpenConversation,
     RunShell,
     SendMessage,
@@ -49,7 +53,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 1.0
 KNOW_FILES_SECONDS = 2.0
 """After the start, when it holds up nothing, the engine gets to know the workspace's files."""
 
@@ -68,6 +71,8 @@ class ChatController(EngineLink):
         self.state.opening = self._pending_open is not None
         self._first_turn = 1
         self._was_lost = False
+        self._elsewhere: dict[int, Turn] = {}
+        """Turns that other processes are answering, as far as they were told."""
 
     # -- connection
 
@@ -124,18 +129,22 @@ class ChatController(EngineLink):
         self.view.sidebar.conversation_changed()
         if view.interrupted_turn is not None:
             self.notice("The last answer was interrupted. /retry asks for it again.", "info")
+        self._elsewhere.clear()
         if view.active_turn is not None:
             if state.conversation_id in state.running:
                 state.stale = True  # Events between the stored checkpoint and now were missed.
             else:
-                self._follow(view.page.turns, view.active_turn)
+                known = next((turn for turn in view.page.turns if turn.turn_index == view.active_turn), None)
+                self._follow(known or Turn(turn_index=view.active_turn))
         self.view.refresh_chrome()
 
     def leave_conversation(self) -> None:
         """Back to an empty screen; the next message starts a conversation."""
         self.state.leave_conversation()
         self.view.transcript.clear()
-        self.view.cancel_group("follow")
+        self._elsewhere.clear()
+        if self.engine is not None:
+            self.spawn(self._let_go(), group="leave")
         self.view.sidebar.conversation_changed()
         self.view.refresh_chrome()
 
@@ -173,31 +182,51 @@ class ChatController(EngineLink):
         if not transcript.scroll_to_turn(turn_index, last):
             raise NotFoundError(f"There is no turn {turn_index} here.")
 
-    def _follow(self, turns: list[Turn], index: int) -> None:
-        known = next((turn for turn in turns if turn.turn_index == index), Turn(turn_index=index))
-        self.state.followed = index
-        self.notice("This turn is being answered by another process; it is followed here.", "info")
-        self.spawn(self._poll(self.state.conversation_id, known), group="follow", exclusive=True)
+    async def _let_go(self) -> None:
+        await self.ask(LeaveConversation())
 
-    async def _poll(self, conversation_id: str, known: Turn) -> None:
-        """Read a turn again and again until nobody answers it any more."""
-        while self.state.conversation_id == conversation_id and self.state.followed == known.turn_index:
-            await asyncio.sleep(POLL_SECONDS)
-            request = OpenConversation(ref=conversation_id, turns=1)
-            view = await self.ask(request)
-            index = known.turn_index
-            page = await self.ask(FetchTurns(conversation_id=conversation_id, start=index, end=index + 1))
-            if self.state.conversation_id != conversation_id:
-                return
-            if page.turns:
-                for event in follow.changes(conversation_id, known, page.turns[0]):
-                    dispatch(self, event)
-                known = page.turns[0]
-            if view.active_turn != index:
-                dispatch(self, follow.ending(conversation_id, known))
-                if view.interrupted_turn is not None:
-                    self.notice("That answer was interrupted. /retry asks for it again.", "info")
-                return
+    def _follow(self, turn: Turn) -> None:
+        self._elsewhere[turn.turn_index] = turn
+        self.state.followed = turn.turn_index
+        self.notice("This turn is being answered by another process; it is followed here.", "info")
+
+    def turn_elsewhere(self, event: TurnElsewhere) -> None:
+        """Another process goes on in the conversation that is open: show it as if it were answered here."""
+        if event.conversation_id != self.state.conversation_id:
+            return
+        turn, transcript, held = event.turn, self.view.transcript, self.view.transcript.document.holds(event.turn_index)
+        if event.conversation_id in self.state.running:
+            # Its events would be taken for those of the turn that began here meanwhile.
+            (transcript.replace_turn if held else transcript.add_turn)(turn)
+            return
+        spent = msgspec.structs.replace(self.state.spent)
+        known = self._elsewhere.get(turn.turn_index)
+        if known is None and held:
+            transcript.replace_turn(turn)  # Its answer was asked for again, or it was shown before it was whole.
+            known = turn
+        elif known is None:
+            known = Turn(turn_index=turn.turn_index, messages=turn.messages[:1])
+            transcript.add_turn(known)
+            self._tell_panes(known)
+        if event.active and self.state.followed != turn.turn_index:
+            self._follow(known)
+        for change in follow.changes(event.conversation_id, known, turn):
+            dispatch(self, change)
+        self._elsewhere[turn.turn_index] = turn
+        if not event.active:
+            del self._elsewhere[turn.turn_index]
+            dispatch(self, follow.ending(event.conversation_id, turn))
+            if event.interrupted:
+                self.notice("That answer was interrupted. /retry asks for it again.", "info")
+
+        self.state.spent = spent  # It is counted where it was asked for.
+
+    def _tell_panes(self, turn: Turn) -> None:
+        """The panes take a turn in at its beginning; the chat does not jump to it."""
+        for message in turn.messages:
+            self.view.sidebar.event(
+                TurnStarted(conversation_id=self.state.conversation_id, turn_index=turn.turn_index, message=message)
+            )
 
     # -- messages
 

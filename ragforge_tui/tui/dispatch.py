@@ -34,6 +34,7 @@ from ragforge_tui.events import (
     TrustRequested,
     TurnCancelled,
     TurnCompleted,
+    TurnElsewhere,
     TurnFailed,
     TurnReset,
     TurnStarted,
@@ -59,6 +60,8 @@ def dispatch(chat: ChatController, event: Event) -> None:
         case TurnCompleted() | TurnCancelled() | TurnFailed():
             chat.turn_ended(event)
             learn_due(chat, event.conversation_id)
+        case TurnElsewhere():
+            chat.turn_elsewhere(event)
         case TurnReset():
             state.stale = state.stale or event.conversation_id == state.conversation_id
         case ApprovalRequested():

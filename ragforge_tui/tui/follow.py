@@ -38,6 +38,8 @@ def _message_changes(
             turn_index=turn_index,
             message_id=after.uuid,
             persona=after.persona,
+            persona_glyph=after.persona_glyph,
+            persona_color=after.persona_color,
             model=after.model,
         )
     reasoning = _grown(before.reasoning if before else "", after.reasoning)

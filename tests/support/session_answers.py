@@ -17,7 +17,14 @@ from ragforge_tui.models import (
     SearchHit,
     Turn,
 )
-from ragforge_tui.protocol import FollowConversations, PeekConversation, Search, SessionRequest
+from ragforge_tui.protocol import (
+    Empty,
+    FollowConversations,
+    LeaveConversation,
+    PeekConversation,
+    Search,
+    SessionRequest,
+)
 
 
 def listed(conversations: dict[str, Conversation], wanted: ConversationFilter) -> list[Conversation]:
@@ -41,6 +48,8 @@ def answer(
             said = [message for one in turns[uuid] for message in one.messages]
             first, last = (said[0].content, said[-1].content) if said else ("", "")
             return ConversationPeek(conversation=conversations[uuid], first=first, last=last, last_role="assistant")
+        case LeaveConversation():
+            return Empty()
         case Search():
             if request.topic and request.topic != "retries":
                 raise NotFoundError(f"There is no topic {request.topic!r}.")

@@ -7,18 +7,18 @@ import asyncio
 import pytest
 
 from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import TextDelta, TurnCompleted
-from ragforge_tui.models import Turn
+from ragforge_tui.events import TextDelta, TurnCompleted, TurnElsewhere
+from ragforge_tui.models import Conversation, Turn
 from ragforge_tui.protocol import (
     ArchiveConversation,
     CreateConversation,
     DeleteConversation,
     FetchTurns,
+    LeaveConversation,
     ListConversations,
     RestoreConversation,
     UpdateConversation,
 )
-from ragforge_tui.tui import controller
 from ragforge_tui.tui.session_picker import SessionPicker
 from ragforge_tui.tui.transcript import Transcript
 from tests.support.fake_engine import FakeEngine, conversation, message, sessions, turn
@@ -150,26 +150,65 @@ async def test_an_interrupted_turn_is_offered_again(run_chat: ChatRunner, engine
         await chat.until(lambda: chat.happened(TurnCompleted))
 
 
-async def test_a_turn_of_another_process_is_followed(
-    run_chat: ChatRunner, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(controller, "POLL_SECONDS", 0.02)
+def elsewhere(owner: Conversation, index: int, text: str, state: str) -> TurnElsewhere:
+    """What the engine says of a turn of another process."""
+    reply = message(owner, index, "assistant", text, 1, state=state)
+    stored = Turn(turn_index=index, messages=[message(owner, index, "user", f"question {index}"), reply])
+    active = state == "streaming"
+    return TurnElsewhere(conversation_id=owner.uuid, turn_index=index, turn=stored, active=active)
+
+
+async def test_a_turn_of_another_process_is_followed(run_chat: ChatRunner, engine: FakeEngine) -> None:
     owner = engine.conversations[conversation(1).uuid]
-
-    def stored(text: str, state: str) -> Turn:
-        reply = message(owner, 1, "assistant", text, 1, state=state)
-        return Turn(turn_index=1, messages=[message(owner, 1, "user", "q"), reply])
-
-    engine.turns[owner.uuid] = [stored("It", "streaming")]
+    engine.turns[owner.uuid] = [elsewhere(owner, 1, "It", "streaming").turn]
     engine.active[owner.uuid] = 1
     async with run_chat(engine, continue_last=True) as chat:
         await chat.until(lambda: chat.app.controller.state.busy)
-        engine.turns[owner.uuid] = [stored("It grows", "streaming")]
+        engine.emit(elsewhere(owner, 1, "It grows", "streaming"))
         await chat.until(lambda: [e.text for e in chat.events if isinstance(e, TextDelta)] == [" grows"])
-        engine.turns[owner.uuid] = [stored("It grows up", "complete")]
-        engine.active.clear()
+        engine.emit(elsewhere(owner, 1, "It grows up", "complete"))
         await chat.until(lambda: chat.happened(TurnCompleted))
         assert not chat.app.controller.state.busy
+
+
+async def test_turns_of_another_process_appear_in_an_idle_chat(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    owner = engine.conversations[conversation(1).uuid]
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        state, document = chat.app.controller.state, chat.app.transcript.document
+        engine.emit(elsewhere(owner, 2, "Words", "streaming"))
+        await chat.until(lambda: state.busy)
+        engine.emit(elsewhere(owner, 2, "Words come", "streaming"))
+        engine.emit(elsewhere(owner, 2, "Words come.", "complete"))
+        await chat.until(lambda: not state.busy)
+        said = [(block.kind, block.source) for block in document.blocks if block.turn_index == 2 and block.source]
+        assert ("user", "question 2") in said and ("text", "Words come.") in said
+        assert state.spent.tokens == 0
+
+
+async def test_a_turn_that_began_before_one_of_ours_stands_before_it(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    owner = engine.conversations[conversation(1).uuid]
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        last = len(engine.turns[owner.uuid])
+        await chat.type("ours")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        document = chat.app.transcript.document
+        engine.emit(elsewhere(owner, last + 3, "later", "complete"))
+        await chat.until(lambda: document.holds(last + 3))
+        document.gaps.clear()
+        engine.emit(elsewhere(owner, last + 2, "between", "complete"))
+        await chat.until(lambda: document.holds(last + 2))
+        shown = [block.turn_index for block in document.blocks if block.source]
+        assert shown == sorted(shown)
+        assert [block.serial for block in document.blocks] == sorted(block.serial for block in document.blocks)
+
+
+async def test_leaving_a_conversation_ends_its_following(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.press("ctrl+n")
+        await chat.until(lambda: engine.asked(LeaveConversation))
 
 
 async def test_new_rename_archive_delete(run_chat: ChatRunner, engine: FakeEngine) -> None:

@@ -66,6 +66,17 @@ class Document:
             mark_switch(view, self._speaker_before(turn.turn_index))
             self._replace(turn.turn_index, view)
 
+    def add(self, turn: Turn) -> None:
+        """Show a stored turn that is not here yet: after what is there, or before turns that began meanwhile."""
+        if self.gap_with(turn.turn_index) is not None:
+            return  # It comes with its gap, when that is looked at.
+        self._note_missing(turn.turn_index)
+        view = stored_turn(turn, self.shown)
+        mark_switch(view, self._speaker_before(turn.turn_index))
+        self._views[turn.turn_index] = view
+        self._note_first([turn.turn_index])
+        self._rearrange([], view.blocks, before_turn=turn.turn_index + 1)
+
     def holds(self, turn_index: int) -> bool:
         """Whether a turn is loaded."""
         return turn_index in self._views
@@ -196,8 +207,20 @@ class Document:
         block.serial = last.serial + room if last is not None else 0
         self.blocks.append(block)
 
-    def _rearrange(self, before: list[Block], after: list[Block]) -> None:
-        """Put a turn's blocks where they were; what is new at the end simply follows."""
+    def _rearrange(self, before: list[Block], after: list[Block], *, before_turn: int = 0) -> None:
+        """Put a turn's blocks where they were; what is new at the end simply follows.
+
+        Args:
+            before_turn: Of a turn without a place yet: it belongs before blocks of this turn and later ones.
+        """
+        if before_turn and not before:
+            start = next((at for at, block in enumerate(self.blocks) if block.turn_index >= before_turn), None)
+            if start is not None:
+                rest = self.blocks[start:]
+                del self.blocks[start:]
+                self.stable = min(self.stable, start)
+                self._append_all(after, rest)
+                return
         common = 0
         while common < len(before) and common < len(after) and before[common] is after[common]:
             common += 1
@@ -210,7 +233,10 @@ class Document:
         rest = [block for block in self.blocks[start:] if block not in removed]
         del self.blocks[start:]
         self.stable = min(self.stable, start)
-        for block in after[common:]:
+        self._append_all(after[common:], rest)
+
+    def _append_all(self, fresh: list[Block], rest: list[Block]) -> None:
+        for block in fresh:
             self._append(block)
         for block in rest:
             # Its serial stays when it can: around a gap they are far apart on purpose.

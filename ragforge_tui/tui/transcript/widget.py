@@ -159,6 +159,11 @@ class Transcript(StreamingWindow, can_focus=True):
         self.document.load([turn])
         self._sync()
 
+    def add_turn(self, turn: Turn) -> None:
+        """Show a turn that was begun elsewhere, in its place; what is being read stays where it is."""
+        self.document.add(turn)
+        self._sync()
+
     def notice(self, text: str, level: Level = "info") -> None:
         """Show a sentence of the program."""
         self.document.notice(text, level)

@@ -1,0 +1,130 @@
+"""What other processes do to the conversation that is looked at here, said as events.
+
+One query of one node a second while nothing runs here, and none while the graph is away. Turns that are being
+answered elsewhere are read again at that rate until they end. Made by `EngineService`, for screens only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import msgspec
+
+from ragforge_tui import models
+from ragforge_tui.conversation import Conversation, ConversationAgent
+from ragforge_tui.engine.turn_state import answered_elsewhere, interrupted_turn
+from ragforge_tui.errors import GraphError
+from ragforge_tui.events import ConversationChanged, SummaryCreated, TopicsChanged, TurnElsewhere
+from ragforge_tui.graph import Store
+from ragforge_tui.models import ConversationPulse, Turn
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+MOST_TURNS = 30
+"""Of more turns made elsewhere at once, an import say, only the newest are told; the others are fetched when wanted."""
+_TOLD = ("title", "tags", "persona", "summary", "private", "status", "model")
+_COUNTED = ("message_count", "total_chars", "next_turn", "updated_at", "deleted_at")
+
+
+class Following:
+    """Follows one conversation at a time, the last one opened."""
+
+    def __init__(self, agent: ConversationAgent) -> None:
+        self._agent = agent
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, conversation: Conversation, turns: Sequence[Turn], last: int) -> None:
+        """Follow a conversation from what its reader has of it.
+
+        Args:
+            turns: The newest turns, as they were read.
+            last: Index of the last turn there was.
+        """
+        self.end()
+        followed = _Followed(self._agent, conversation, turns, last)
+        self._task = asyncio.create_task(followed.run(), name=f"follow {conversation.record.uuid[:8]}")
+
+    def end(self) -> None:
+        """Follow none."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+
+class _Followed:
+    def __init__(self, agent: ConversationAgent, conversation: Conversation, turns: Sequence[Turn], last: int) -> None:
+        self._agent = agent
+        self._conversation = conversation
+        self._last = last
+        self._active = {turn.turn_index for turn in turns[-1:] if self._foreign(turn) and answered_elsewhere(turn)}
+        self._pulse: ConversationPulse | None = None
+
+    def _foreign(self, turn: Turn) -> bool:
+        return not self._conversation.began(turn)
+
+    async def run(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if self._agent.graph_state.phase != "ready" or self._conversation.busy or self._agent.closing:
+                continue
+            try:
+                await self._look(await self._agent.store())
+            except GraphError as error:
+                log.info("not followed: %s", error)
+
+    async def _look(self, store: Store) -> None:
+        pulse = await store.pulse(self._conversation.record.uuid)
+        if pulse is None or self._conversation.busy:
+            return  # Not written in from the journal yet, or what is read now is not the whole story any more.
+        before, self._pulse = self._pulse, pulse
+        if before != pulse:
+            self._record_changed(before.conversation if before is not None else None, pulse.conversation)
+        stored = pulse.conversation.next_turn - 1
+        wanted = {*self._active, *range(max(self._last + 1, stored - MOST_TURNS + 1), stored + 1)}
+        if before is not None and before.conversation.message_count != pulse.conversation.message_count:
+            wanted.add(stored)  # Its answer may have been asked for again.
+        self._last = max(self._last, stored)
+        for index in sorted(wanted):
+            await self._read(store, index)
+        if before is not None and before.summaries != pulse.summaries:
+            await self._summaries_changed()
+
+    async def _read(self, store: Store, index: int) -> None:
+        uuid = self._conversation.record.uuid
+        turns = await store.turns(uuid, start=index, end=index + 1)
+        if not turns or not self._foreign(turns[0]):
+            self._active.discard(index)
+            return
+        turn = turns[0]
+        active = answered_elsewhere(turn)
+        (self._active.add if active else self._active.discard)(index)
+        await self._conversation.take_in(turn)
+        interrupted = not active and interrupted_turn(turns) is not None
+        self._agent.emit(
+            TurnElsewhere(conversation_id=uuid, turn_index=index, turn=turn, active=active, interrupted=interrupted)
+        )
+
+    def _record_changed(self, before: models.Conversation | None, stored: models.Conversation) -> None:
+        """Take over what changed in the graph, in place: the conversation's memory holds the same record.
+
+        What did not change there may have been changed here a moment ago, and is on its way there.
+        """
+        record = self._conversation.record
+        known = before if before is not None else record
+        told = [name for name in _TOLD if getattr(known, name) != getattr(stored, name)]
+        for name in (*told, *_COUNTED):
+            setattr(record, name, getattr(stored, name))
+        if told:
+            self._agent.emit(ConversationChanged(conversation=msgspec.structs.replace(record)))
+
+    async def _summaries_changed(self) -> None:
+        uuid = self._conversation.record.uuid
+        fresh = await self._conversation.memory.summaries_elsewhere()
+        for summary in fresh:
+            self._agent.emit(SummaryCreated(conversation_id=uuid, summary=summary))
+        if any(summary.topics for summary in fresh):
+            self._agent.emit(TopicsChanged(conversation_id=uuid, topics=[]))

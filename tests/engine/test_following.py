@@ -1,0 +1,133 @@
+"""Two engines on one graph with the same conversation open: each says what the other does, once."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from ragforge_tui.config import Loaded
+from ragforge_tui.engine import connect_in_process
+from ragforge_tui.events import ConversationChanged, Event, SummaryCreated, TurnElsewhere, TurnEnd, TurnStarted
+from ragforge_tui.graph import Graph, Store
+from ragforge_tui.models import Summary, now
+from ragforge_tui.protocol import (
+    CreateConversation,
+    Engine,
+    FetchTurns,
+    LeaveConversation,
+    OpenConversation,
+    SendMessage,
+    UpdateConversation,
+)
+from tests.support.openai_server import OpenAIServer
+
+PATIENCE = 60.0
+
+
+class Terminal:
+    """An engine and everything it said."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.said: list[Event] = []
+
+    async def listen(self) -> None:
+        async for event in self.engine.events():
+            self.said.append(event)
+
+    async def send(self, conversation_id: str, text: str) -> None:
+        await self.engine.request(SendMessage(conversation_id=conversation_id, message_id=uuid.uuid4().hex, text=text))
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not holds():
+                await asyncio.sleep(0.02)
+
+    def elsewhere(self) -> list[TurnElsewhere]:
+        return [event for event in self.said if isinstance(event, TurnElsewhere)]
+
+    def ended(self) -> int:
+        return sum(isinstance(event, TurnEnd) for event in self.said)
+
+
+@asynccontextmanager
+async def terminal(loaded: Loaded) -> AsyncIterator[Terminal]:
+    engine = await connect_in_process(loaded, interactive=True)
+    there = Terminal(engine)
+    listening = asyncio.create_task(there.listen())
+    try:
+        yield there
+    finally:
+        await engine.close()
+        await listening
+
+
+async def test_turns_of_the_other_stream_in_and_title_and_summaries_follow(
+    loaded: Loaded, server: OpenAIServer, graph: Graph
+) -> None:
+    server.script([{"text": "short"}, {"text": "words " * 60, "delay": 0.05}, *[{"text": "more"}] * 9])
+    async with terminal(loaded) as one, terminal(loaded) as two:
+        uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
+        await one.send(uuid_, "first")
+        await one.until(one.ended)
+        await two.engine.request(OpenConversation(ref=uuid_))
+        await one.send(uuid_, "second")
+        await two.until(lambda: two.elsewhere() and not two.elsewhere()[-1].active)
+        told = two.elsewhere()
+        assert {event.turn_index for event in told} == {2}
+        lengths = [len(event.turn.messages[-1].content) for event in told if len(event.turn.messages) > 1]
+        assert len([event for event in told if event.active]) >= 1 and lengths == sorted(lengths)
+        assert told[-1].turn.messages[-1].content == ("words " * 60)
+        await one.engine.request(UpdateConversation(conversation_id=uuid_, title="Their title"))
+        await two.until(
+            lambda: [
+                e for e in two.said if isinstance(e, ConversationChanged) and e.conversation.title == "Their title"
+            ]
+        )
+        made = Summary(
+            uuid="s1",
+            conversation_id=uuid_,
+            level=1,
+            conversation_summary="What was said.",
+            start_turn_index=1,
+            end_turn_index=2,
+            turn_count=2,
+            created_at=now(),
+        )
+        await Store(graph).store_summary(made, [])
+        await two.until(lambda: [e for e in two.said if isinstance(e, SummaryCreated) and e.summary.uuid == "s1"])
+        assert not one.elsewhere()
+
+
+async def test_both_send_at_once_and_each_turn_is_there_once(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "start"}, *[{"text": "an answer", "delay": 0.01}] * 9])
+    async with terminal(loaded) as one, terminal(loaded) as two:
+        uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
+        await one.send(uuid_, "first")
+        await one.until(one.ended)
+        await two.engine.request(OpenConversation(ref=uuid_))
+        await asyncio.gather(one.send(uuid_, "from one"), two.send(uuid_, "from two"))
+        for there in (one, two):
+            await there.until(lambda there=there: there.elsewhere() and not there.elsewhere()[-1].active)
+        page = await one.engine.request(FetchTurns(conversation_id=uuid_, start=1, end=10))
+        assert [turn.turn_index for turn in page.turns] == [1, 2, 3]
+        for there in (one, two):
+            own = {event.turn_index for event in there.said if isinstance(event, TurnStarted)} - {1}
+            assert len(own) == 1
+            assert {event.turn_index for event in there.elsewhere()} == {2, 3} - own
+
+
+async def test_nothing_is_asked_once_no_conversation_is_looked_at(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "an answer"}] * 9)
+    async with terminal(loaded) as one, terminal(loaded) as two:
+        uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
+        await one.send(uuid_, "first")
+        await one.until(one.ended)
+        await two.engine.request(OpenConversation(ref=uuid_))
+        await two.engine.request(LeaveConversation())
+        await one.send(uuid_, "second")
+        await one.until(lambda: one.ended() == 2)
+        await asyncio.sleep(1.5)
+        assert not two.elsewhere()
