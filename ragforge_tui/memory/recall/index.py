@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ragforge_tui.llm.tokens import count_tokens
 from ragforge_tui.memory.language import date_words, language_of
 from ragforge_tui.memory.recall import scoring, terms
+from ragforge_tui.memory.recall.keys import summary_key
 from ragforge_tui.memory.recall.postings import Postings
 from ragforge_tui.memory.recall.scoring import WEIGHTS, Floats
 from ragforge_tui.memory.recall.vectors import TurnVectors
@@ -220,10 +221,7 @@ class ConversationIndex:
             for name, values in self._views(query, context, vector).items():
                 if weight := weights.get(name):
                     scores += weight * scoring.zscores(values, wanted)
-            rows = np.flatnonzero(wanted)
-            # Of equals the later one comes first: np.lexsort sorts by its last key.
-            order = rows[np.lexsort((-rows, -scores[rows]))][:limit]
-            return [Ranked(int(row), float(scores[row])) for row in order]
+            return [Ranked(row, float(scores[row])) for row in scoring.best(scores, wanted, limit)]
 
     def vector(self, turn_index: int) -> Floats | None:
         """A turn's vector, None when it is unknown."""
@@ -346,7 +344,7 @@ class ConversationIndex:
             if vector is not None and known is not None:
                 scores[summary.uuid] = float(known @ vector)
             else:
-                scores[summary.uuid] = terms.share(asked, summary_text(summary), self._main_language())
+                scores[summary.uuid] = terms.share(asked, summary_key(summary), self._main_language())
         return scores
 
     def _wanted(self, exclude: Collection[int], only: Collection[int] | None) -> npt.NDArray[np.bool_]:
@@ -392,16 +390,3 @@ class ConversationIndex:
 
     def _main_language(self) -> str:
         return self._languages.most_common(1)[0][0] if self._languages else ""
-
-
-def summary_text(summary: Summary) -> str:
-    """What of a summary is compared with a question."""
-    return "\n".join(
-        part
-        for part in (
-            summary.conversation_summary,
-            summary.actions_summary,
-            *(finding.text for finding in summary.key_findings),
-        )
-        if part
-    )

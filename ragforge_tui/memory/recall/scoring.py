@@ -65,6 +65,17 @@ def zscores(values: Floats, among: npt.NDArray[np.bool_]) -> Floats:
     return ((values - float(chosen.mean())) / deviation).astype(np.float32)
 
 
+def best(scores: Floats, among: npt.NDArray[np.bool_], limit: int | None = None) -> list[int]:
+    """The marked rows with the highest scores, best first; of equals the later one comes first."""
+    rows = np.flatnonzero(among)
+    values = scores[rows]
+    if limit is not None and 0 < limit < len(rows):
+        # Sorting all to keep a few costs more than ranking them does.
+        rows = rows[values >= np.partition(values, -limit)[-limit]]
+    # np.lexsort sorts by its last key.
+    return [int(row) for row in rows[np.lexsort((-rows, -scores[rows]))][:limit]]
+
+
 def recency(age_days: float, boost: float, decay_days: float) -> float:
     """The factor age puts on a summary's score: 1 when new, 1 - boost when old."""
     return 1 - boost + boost * math.exp(-max(age_days, 0.0) / decay_days)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragforge_tui.memory.language import DAYS, MONTHS, STEMMERS, STOP_WORDS, date_words, language_of
 from ragforge_tui.memory.recall import lex_key, scoring, terms, turn_text
@@ -126,3 +129,14 @@ def test_factors_of_summaries() -> None:
     assert scoring.recency(2, 0.5, 7) == pytest.approx(0.876, abs=1e-3)
     assert scoring.recency(-5, 0.5, 7) == 1.0
     assert scoring.recency(10_000, 0.5, 7) == pytest.approx(0.5)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40),
+    st.one_of(st.none(), st.integers(1, 45)),
+)
+def test_the_best_are_the_first_of_all_in_order(rows: list[tuple[int, bool]], limit: int | None) -> None:
+    scores = np.array([score for score, _ in rows], np.float32)
+    among = np.array([marked for _, marked in rows])
+    ranked = sorted((-scores[row], -row) for row in range(len(rows)) if among[row])
+    assert scoring.best(scores, among, limit) == [-row for _, row in ranked][:limit]
