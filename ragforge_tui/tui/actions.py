@@ -11,6 +11,7 @@ from ragforge_tui.protocol import (
 )
 from ragforge_tui.tui.choices import Choice
 from ragforge_tui.tui.completion_actions import CompletionActions
+from ragforge_tui.tui.link_actions import LinkActions
 from ragforge_tui.tui.looks_actions import LooksActions
 from ragforge_tui.tui.memory_actions import MemoryActions
 from ragforge_tui.tui.persona_actions import PersonaActions
@@ -36,6 +37,7 @@ class ChatActions(
     LooksActions,
     PromptActions,
     TurnActions,
+    LinkActions,
 ):
     """The commands of one chat screen. Pickers, help and exports are imported when first wanted."""
 

@@ -30,6 +30,16 @@ class TranscriptHandlers(ChatFrame):
         event.stop()
         self.actions.find_step(event.by)
 
+    def on_transcript_link_clicked(self, event: Transcript.LinkClicked) -> None:
+        """A link was clicked on; where it leads stands beside it."""
+        event.stop()
+        self.controller.spawn(self.actions.open_link(event.target), group="link", exclusive=True)
+
+    def on_transcript_links_wanted(self, event: Transcript.LinksWanted) -> None:
+        """A link near the keyboard's place is wanted."""
+        event.stop()
+        self.actions.choose_link(event.links)
+
     def on_transcript_copy_requested(self, event: Transcript.CopyRequested) -> None:
         """A block or its code is wanted on the clipboard."""
         event.stop()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from rich.style import Style
 
 from ragforge_tui.tui.transcript.lines import BLANK, Line, Run, WrappedLines, clean, line_of, one_line, wrap
+from ragforge_tui.tui.transcript.links import linked_runs
 from ragforge_tui.tui.transcript.palette import Palette
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class UserBlock(Block):
         label = f"{self.turn_index} · {self.when}" if self.turn_index else self.when
         name = f"{one_line(self.name)}{':' if palette.plain else ''}"
         lines = [line_of([(name, palette.you), (f"  {label}", palette.muted)], width)]
-        lines += wrap([(clean(self._shown()), palette.text)], width)
+        lines += wrap(linked_runs(clean(self._shown()), palette.text, palette.link), width)
         if self.folded is not None:
             hidden = len(self.text) - len(self._shown())
             more = f"{hidden:,} more characters".replace(",", " ") if self.folded else "fold"

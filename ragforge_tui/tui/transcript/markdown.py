@@ -18,6 +18,7 @@ from rich.style import Style
 
 from ragforge_tui.tui.transcript.code import code_lines
 from ragforge_tui.tui.transcript.lines import BLANK, Line, Run, clean, indent, line_of, one_line, wrap
+from ragforge_tui.tui.transcript.links import link_style, linked_runs
 from ragforge_tui.tui.transcript.palette import Palette
 from ragforge_tui.tui.transcript.table import table_lines
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
+PLAIN = Style()
 _MAX_NESTING = 60
 _BULLETS = "•◦▪"
 
@@ -276,7 +278,7 @@ class _Painter:
         for child in token.children or ():
             match child.type:
                 case "text" | "text_special":
-                    runs.append((clean(child.content), styles[-1]))
+                    runs.extend(self.words(clean(child.content), styles[-1], linked=bool(links)))
                 case "code_inline":
                     runs.append((one_space(child.content), styles[-1] + self.palette.code))
                 case "softbreak":
@@ -290,14 +292,17 @@ class _Painter:
                 case "s_open":
                     styles.append(styles[-1] + Style(strike=True))
                 case "link_open":
-                    links.append((one_line(str(child.attrs.get("href", ""))), len(runs)))
-                    styles.append(styles[-1] + self.palette.link)
+                    href = one_line(str(child.attrs.get("href", "")))
+                    links.append((href, len(runs)))
+                    styles.append(styles[-1] + self.palette.link + (link_style(href) or PLAIN))
                 case "link_close":
                     styles.pop()
                     runs.extend(self.target(*links.pop(), runs))
                 case "image":
-                    runs.append((f"[{one_line(child.content) or 'image'}]", styles[-1] + self.palette.link))
-                    runs.extend(self.target(one_line(str(child.attrs.get("src", ""))), len(runs), runs))
+                    src = one_line(str(child.attrs.get("src", "")))
+                    style = styles[-1] + self.palette.link + (link_style(src) or PLAIN)
+                    runs.append((f"[{one_line(child.content) or 'image'}]", style))
+                    runs.extend(self.target(src, len(runs), runs))
                 case kind if kind.endswith("_close"):
                     styles.pop()
                 case _:
@@ -309,7 +314,12 @@ class _Painter:
         label = "".join(text for text, _ in runs[begin:])
         if not href or href in (label, f"mailto:{label}"):
             return []
-        return [(f" ({href})", self.palette.muted)]
+        muted = self.palette.muted
+        return [(" (", muted), (href, muted + (link_style(href) or PLAIN)), (")", muted)]
+
+    def words(self, text: str, style: Style, *, linked: bool) -> list[Run]:
+        """Text, with the addresses in it marked as the links they are; in a link's own text they are none."""
+        return [(text, style)] if linked else linked_runs(text, style, self.palette.link)
 
 
 def one_space(text: str) -> str:

@@ -17,11 +17,12 @@ from textual.selection import Selection
 
 from ragforge_tui.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
 from ragforge_tui.models import Turn
-from ragforge_tui.tui.transcript.blocks import Block, Level, TextBlock
+from ragforge_tui.tui.transcript.blocks import Block, Level, TextBlock, UserBlock
 from ragforge_tui.tui.transcript.copying import code_of, text_between
 from ragforge_tui.tui.transcript.document import Shown
 from ragforge_tui.tui.transcript.gaps import GapBlock
 from ragforge_tui.tui.transcript.index import LineIndex
+from ragforge_tui.tui.transcript.links import META, Link, links_of
 from ragforge_tui.tui.transcript.streaming import StreamingWindow
 from ragforge_tui.tui.transcript.window import MARGIN
 
@@ -51,6 +52,7 @@ class Transcript(StreamingWindow, can_focus=True):
         Binding("enter,space", "activate", "Open or close", show=False),
         Binding("y", "copy_block", "Copy block", show=False),
         Binding("c", "copy_code", "Copy code", show=False),
+        Binding("o", "open_link", "Open a link", show=False),
         Binding("e", "with_turn('edit')", "Edit and resend", show=False),
         Binding("b", "with_turn('branch')", "Branch from here", show=False),
         Binding("n", "find(1)", "Next match", show=False),
@@ -91,6 +93,18 @@ class Transcript(StreamingWindow, can_focus=True):
         """The next (1) or previous (-1) place of what is looked for is wanted."""
 
         by: int
+
+    @dataclass
+    class LinkClicked(Message):
+        """A link was clicked on: a whole address, or the path of a file."""
+
+        target: str
+
+    @dataclass
+    class LinksWanted(Message):
+        """The person wants to open one of the links near the keyboard's place."""
+
+        links: list[Link]
 
     @dataclass
     class CopyRequested(Message):
@@ -278,8 +292,11 @@ class Transcript(StreamingWindow, can_focus=True):
         return text_between(self.document.blocks, selection, self._text_width, self.palette, margin=MARGIN)
 
     def on_click(self, event: events.Click) -> None:
-        """Fold or unfold what was clicked on."""
+        """Open the link, or fold or unfold what was clicked on."""
         if self.text_selection is not None and self.selected_text.strip():
+            return
+        if target := event.style.meta.get(META):
+            self.post_message(self.LinkClicked(str(target)))
             return
         position, offset = self._index.find(round(self.scroll_y) + event.y) if len(self._index) else (-1, 0)
         if position < 0 or round(self.scroll_y) + event.y >= self._index.total:
@@ -337,6 +354,8 @@ class Transcript(StreamingWindow, can_focus=True):
         """Letters that mean nothing here are typed into the prompt."""
         if action == "find":
             return bool(self._needle)
+        if action == "open_link":
+            return self._cursor is not None
         if action == "with_turn":
             return self._cursor is not None and bool(self._cursor.turn_index)
         return True
@@ -345,6 +364,12 @@ class Transcript(StreamingWindow, can_focus=True):
         """A command for the turn the keyboard is at."""
         if self._cursor is not None:
             self.post_message(self.TurnCommand(command, self._cursor.turn_index))
+
+    def action_open_link(self) -> None:
+        """Open a link of the block the keyboard is at, else one of its turn."""
+        if self._cursor is not None:
+            near = [block for block in self.document.blocks if block.turn_index == self._cursor.turn_index]
+            self.post_message(self.LinksWanted(_links([self._cursor]) or _links(near)))
 
     def action_find(self, by: int) -> None:
         """Go on looking."""
@@ -362,3 +387,10 @@ class Transcript(StreamingWindow, can_focus=True):
             if isinstance(block, TextBlock) and (code := code_of(block.source)):
                 self.post_message(self.CopyRequested(code[-1], "code"))
                 return
+
+
+def _links(blocks: Sequence[Block]) -> list[Link]:
+    """The links of what was said in these blocks, each target once."""
+    said = [block for block in blocks if isinstance(block, TextBlock | UserBlock)]
+    found = [link for block in said for link in links_of(block.source, markdown=isinstance(block, TextBlock))]
+    return list({link.target: link for link in found}.values())

@@ -1,0 +1,73 @@
+"""Links opened by key and by mouse: copied where there is no browser, files in their preview."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ragforge_tui.tui.picker import Picker
+from ragforge_tui.tui.viewer import DetailScreen
+from tests.support.fake_engine import FakeEngine, conversation, turn
+from tests.tui.conftest import Chat, ChatRunner
+
+
+@pytest.fixture(autouse=True)
+def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSH_TTY", "1")
+
+
+def with_answer(text: str) -> FakeEngine:
+    fake = FakeEngine()
+    owner = conversation(1, "Links")
+    fake.store(owner, turn(owner, 1, "where?", text))
+    return fake
+
+
+async def at_the_answer(chat: Chat) -> None:
+    await chat.until(lambda: chat.loaded)
+    await chat.press("tab", "k")
+
+
+async def test_the_only_link_is_opened_at_once(run_chat: ChatRunner) -> None:
+    async with run_chat(with_answer("At [docs](https://example.org/x)."), continue_last=True) as chat:
+        await at_the_answer(chat)
+        await chat.press("o")
+        await chat.until(lambda: chat.said("no browser here: https://example.org/x"))
+        assert chat.app.clipboard == "https://example.org/x"
+        assert not chat.app.prompt.text
+
+
+async def test_of_several_links_one_is_chosen_by_where_it_leads(run_chat: ChatRunner) -> None:
+    async with run_chat(with_answer("[one](https://a.org/) or https://b.org/2"), continue_last=True) as chat:
+        await at_the_answer(chat)
+        await chat.press("o")
+        await chat.until(lambda: isinstance(chat.app.screen, Picker) and chat.app.screen._list.rows)
+        await chat.press("down", "enter")
+        await chat.until(lambda: chat.app.clipboard == "https://b.org/2")
+
+
+async def test_a_click_opens_a_file_of_the_workspace_and_nothing_outside(run_chat: ChatRunner, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "a.py").write_text("print(1)\n")
+    (tmp_path / "secret").write_text("no")
+    engine = with_answer("[a](a.py#L1) [b](../secret)")
+    async with run_chat(engine, continue_last=True) as chat:
+        chat.app.options = msgspec.structs.replace(chat.app.options, workspace=str(tmp_path / "work"))
+        await chat.until(lambda: chat.loaded)
+        await chat.app.controller.view.actions.open_link("a.py")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
+        await chat.press("escape")
+        transcript = chat.app.transcript
+        row = next(y for y in range(transcript.size.height) if "../secret" in transcript.render_line(y).text)
+        column = transcript.render_line(row).text.index("../secret")
+        await chat.pilot.click(transcript, offset=(column + 2, row))
+        await chat.until(lambda: chat.said("There is no file ../secret in the workspace"))
+
+
+async def test_no_link(run_chat: ChatRunner) -> None:
+    async with run_chat(with_answer("nothing"), continue_last=True) as chat:
+        await at_the_answer(chat)
+        await chat.press("o")
+        await chat.until(lambda: chat.app.controller.state.hint == "no link here")

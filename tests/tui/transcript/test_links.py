@@ -1,0 +1,90 @@
+"""Links of messages: what may be opened, where it leads, and what opens it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragforge_tui.tui.opening import opener
+from ragforge_tui.tui.transcript.links import META, Link, file_path, links_of, web_address
+from ragforge_tui.tui.transcript.markdown import render
+from tests.tui.transcript.samples import DARK
+
+
+@pytest.mark.parametrize(
+    ("href", "address"),
+    [
+        ("https://example.org/a?b=c#d", "https://example.org/a?b=c#d"),
+        ("http://127.0.0.1:8080/x", "http://127.0.0.1:8080/x"),
+        ("mailto:okapi@example.org", "mailto:okapi@example.org"),
+        ("https://ex\u0430mple.org/", "https://xn--exmple-4nf.org/"),
+        ("https://example.org/ü b", ""),
+        ("https://example.org/\u00fc", "https://example.org/%C3%BC"),
+        ("https://good.org@evil.org/", ""),
+        ("javascript:alert(1)", ""),
+        ("file:///etc/passwd", ""),
+        ("https://", ""),
+        ("https://exa\x1b]8;;x\x07mple.org", "https://example.org"),
+        ("https://example.org/" + "a" * 3_000, ""),
+        ("https://[broken", ""),
+        ("https://example.org:99999/", ""),
+    ],
+)
+def test_addresses_that_may_be_opened(href: str, address: str) -> None:
+    assert web_address(href) == address
+
+
+@pytest.mark.parametrize(
+    ("href", "path"),
+    [
+        ("src/app.py", "src/app.py"),
+        ("./src/a%20b.py#L12", "src/a b.py"),
+        ("src/app.py:12", "src/app.py"),
+        ("/etc/passwd", ""),
+        ("~/x", ""),
+        ("data:text/html,x", ""),
+        ("#part", ""),
+    ],
+)
+def test_paths(href: str, path: str) -> None:
+    assert file_path(href) == path
+
+
+def test_the_links_of_an_answer() -> None:
+    text = (
+        "See [the docs](https://example.org/docs), https://bare.org/x_y_z. and `https://code.org`\n\n"
+        "- ![shot](shot.png) and [bad](javascript:x) (https://wiki.org/A_(b))\n\n```\nhttps://fence.org\n```\n"
+        "[the docs again](https://example.org/docs)"
+    )
+    assert links_of(text, markdown=True) == [
+        Link("web", "https://example.org/docs", "the docs"),
+        Link("web", "https://bare.org/x_y_z", ""),
+        Link("file", "shot.png", "shot"),
+        Link("web", "https://wiki.org/A_(b)", ""),
+    ]
+    assert [link.target for link in links_of("*x* https://a.org, [b](c.md)", markdown=False)] == ["https://a.org"]
+
+
+def test_a_label_never_hides_where_it_leads() -> None:
+    (line,) = render("[https://good.org](https://evil.org/x)", 80, DARK)
+    assert line.text == "https://good.org (https://evil.org/x)"
+    targets = {segment.style.meta.get(META) for segment in line.strip if segment.style and segment.style.meta}
+    assert targets == {"https://evil.org/x"}
+    assert {segment.style.link for segment in line.strip if segment.style and segment.style.link} == targets
+
+
+def test_only_safe_addresses_reach_the_terminal() -> None:
+    (line,) = render("[x](javascript:1) [y](<https://a.org/\x1b[31m>) [z](file.md)", 120, DARK)
+    links = {segment.style.link for segment in line.strip if segment.style and segment.style.link}
+    assert links <= {"https://a.org/"}
+
+
+def test_what_opens_an_address() -> None:
+    def here(name: str) -> str:
+        return f"/usr/bin/{name}"
+
+    assert opener({"DISPLAY": ":0"}, "linux", here) == "/usr/bin/xdg-open"
+    assert opener({}, "darwin", here) == "/usr/bin/open"
+    assert opener({"WSL_DISTRO_NAME": "x"}, "linux", here) == "/usr/bin/wslview"
+    assert not opener({}, "linux", here)
+    assert not opener({"DISPLAY": ":0", "SSH_CONNECTION": "1"}, "linux", here)
+    assert not opener({"SSH_TTY": "1"}, "darwin", here)
