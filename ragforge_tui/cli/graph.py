@@ -108,7 +108,7 @@ def reembed(ctx: typer.Context, graph: GraphOption = None) -> None:
     from ragforge_tui.memory.recall import reembed as make_anew
 
     loaded = settings(ctx, graph=graph)
-    embedder = make_embedder(loaded.settings.agent.memory.embeddings)
+    embedder = make_embedder(loaded.settings.agent.memory.embeddings, loaded.settings.model)
     if embedder is None:
         raise ConfigError(
             "There is no embedding model to make vectors with.",

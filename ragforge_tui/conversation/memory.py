@@ -205,6 +205,7 @@ class ConversationMemory:
         self._loaded.set()
         await self.recall.summaries_changed(self.summaries)
         self._caught_up = True
+        self._say_words_only()
         if not self._talking():
             await self._summarise()
 
@@ -226,6 +227,7 @@ class ConversationMemory:
         self._agent.exports.turn_stored(self._record.uuid)
         await asyncio.to_thread(self.files.note, turn)
         await self.recall.turn_stored(turn)
+        self._say_words_only()
         if turn.turn_index == 1 and not any(message.role == "system" for message in turn.messages):
             await self._give_title(turn)
             await self._offer_similar(turn)
@@ -298,6 +300,13 @@ class ConversationMemory:
             title = f"“{' '.join(earlier.title.split())[:TITLE_CHARS]}” " if earlier.title else ""
             text = f"An earlier conversation {title}was about this: /resume {earlier.uuid[:8]}, or /similar for more."
             self._agent.emit(Notice(text=text, conversation_id=self._record.uuid))
+
+    def _say_words_only(self) -> None:
+        """Tell the person, once, when the past is searched by its words alone though it should not be."""
+        why = self.recall.reason
+        if why and why not in self._agent.memory.said:
+            self._agent.memory.said.add(why)
+            self._agent.emit(Notice(text=why, level="warning", conversation_id=self._record.uuid))
 
     def _say_changed(self) -> None:
         self._agent.emit(ConversationChanged(conversation=msgspec.structs.replace(self._record)))

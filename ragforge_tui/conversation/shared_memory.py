@@ -46,7 +46,11 @@ class SharedMemory:
         self.quiet = Quiet()
         self._warming: asyncio.Task[None] | None = None
         memory = loaded.settings.agent.memory
-        self.embedder: Embedder | None = make_embedder(memory.embeddings) if memory.enabled else None
+        self.embedder: Embedder | None = None
+        if memory.enabled:
+            self.embedder = make_embedder(memory.embeddings, loaded.settings.model)
+        self.said: set[str] = set()
+        """Why meaning is not searched, as far as the person was told: once is enough."""
         self.tools: list[Tool] = []
         if memory.enabled:
             self.tools += memory_tools(HistorySource(store, memory.recall, loaded.workspace))

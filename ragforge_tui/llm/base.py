@@ -20,6 +20,8 @@ DEFAULT_CONTEXT_WINDOW = 32_768
 """Tokens assumed for a model nobody knows anything about."""
 
 OFFLINE_NAME = "offline"
+KEYLESS = "no-key-needed"
+"""Sent to an address that was given without a key."""
 
 
 class ChatModel(Protocol):

@@ -17,7 +17,7 @@ from typing import Any
 from ragforge_tui.config import ModelSettings
 from ragforge_tui.errors import ModelError
 from ragforge_tui.llm.assemble import Assembler
-from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, Messages, ModelChoice
+from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, KEYLESS, Messages, ModelChoice
 from ragforge_tui.llm.failures import cut_off, stalled, to_model_error
 from ragforge_tui.llm.library import load_litellm, loaded_litellm
 from ragforge_tui.llm.parts import Finished, ModelPart, Retrying, TextPart
@@ -28,7 +28,6 @@ logger = logging.getLogger(__name__)
 LONGEST_WAIT = 120.0
 """Seconds; a provider that asks for a longer wait gets no retry, the person is told instead."""
 _LONGEST_BACKOFF = 30.0
-_KEYLESS = "no-key-needed"
 
 
 class LiteLLMModel:
@@ -189,7 +188,7 @@ class LiteLLMModel:
             "max_tokens": max_tokens or settings.max_output_tokens,
             "api_base": choice.api_base or None,
             # A key of the environment belongs to its provider: another address never gets it.
-            "api_key": choice.api_key or (_KEYLESS if choice.api_base else None),
+            "api_key": choice.api_key or (KEYLESS if choice.api_base else None),
         }
         if tools:
             # Without the flag LiteLLM looks whether a tool is an MCP server, with a package it does not depend on.

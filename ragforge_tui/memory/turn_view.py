@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragforge_tui.export import main_argument, result_text
-from ragforge_tui.models import Conversation, Message, ToolCall, Turn
+from ragforge_tui.models import Conversation, Message, ToolCall, Turn, call_end
 from ragforge_tui.text import plain_text
 
 
@@ -37,7 +37,8 @@ def _message(message: Message) -> Iterator[str]:
 
 
 def _call(call: ToolCall) -> str:
-    outcome = "outcome unknown" if call.success is None else "succeeded" if call.success else "failed"
+    end = call_end(call)
+    outcome = {"unknown": "outcome unknown", "ok": "succeeded"}.get(end, end)
     took = "" if call.duration_ms is None else f" in {call.duration_ms} ms"
     head = f"Tool {call.tool_name} {main_argument(call)}".rstrip() + f", {outcome}{took}"
     text = result_text(call)

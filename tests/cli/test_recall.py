@@ -19,7 +19,7 @@ def ask(cli: Cli, *arguments: str) -> str:
 
 
 def test_reembed_and_similar(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragforge_tui.llm.embeddings.make_embedder", lambda settings: None)
+    monkeypatch.setattr("ragforge_tui.llm.embeddings.make_embedder", lambda *settings: None)
     refused = cli.run("graph", "reembed")
     assert refused.code == 1
     assert "no embedding model" in refused.err
@@ -27,10 +27,10 @@ def test_reembed_and_similar(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli.ok("ask", "--json", "How does a compiler warn?")
     broken = FakeEmbedder()
     broken.broken = True
-    monkeypatch.setattr("ragforge_tui.llm.embeddings.make_embedder", lambda settings: broken)
+    monkeypatch.setattr("ragforge_tui.llm.embeddings.make_embedder", lambda *settings: broken)
     assert "away" in cli.run("graph", "reembed").err
     embedder = FakeEmbedder("other")
-    monkeypatch.setattr("ragforge_tui.llm.embeddings.make_embedder", lambda settings: embedder)
+    monkeypatch.setattr("ragforge_tui.llm.embeddings.make_embedder", lambda *settings: embedder)
     ran = cli.ok("graph", "reembed")
     assert "vectors made with other" in ran.out
     assert embedder.texts[1:]

@@ -11,11 +11,14 @@ import msgspec
 from ragforge_tui.config import Loaded, PersistenceSettings, RecallSettings, SummarizationSettings
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.in_process import InProcessEngine
-from ragforge_tui.events import SummaryCreated, SummaryStarted
+from ragforge_tui.events import Notice, SummaryCreated, SummaryStarted
+from ragforge_tui.graph.schema import record_embedding
 from ragforge_tui.models import Message
 from ragforge_tui.protocol import FetchContext, FetchMemory, OpenConversation
 from tests.support.agents import with_memory
+from tests.support.meaning import FakeEmbedder
 from tests.support.openai_server import OpenAIServer
+from tests.support.sizes import DIMENSION
 
 SECRET = "The deploy key is kept in the vault called Bluebird."
 SMALL = 6_000
@@ -308,3 +311,30 @@ async def test_a_stalled_summary_delays_no_turn(loaded: Loaded, server: OpenAISe
         for n in range(6):
             async with asyncio.timeout(15):
                 await conversation.send_message(filler(n))
+
+
+async def test_a_failing_embedding_model_is_told_once_and_words_find(loaded: Loaded, server: OpenAIServer) -> None:
+    async with ConversationAgent(with_memory(loaded, max_context_chars=SMALL)) as agent:
+        embedder = FakeEmbedder()
+        embedder.broken = True
+        agent.memory.embedder = embedder
+        conversation = await agent.create_conversation()
+        server.script([{"text": "Noted."}])
+        try:
+            with agent.subscribe() as events:
+                await conversation.send_message(SECRET)
+                await talk(conversation, server, 4)
+                await conversation.memory.settle()
+                emitted = [events.get_nowait() for _ in range(events.qsize())]
+            told = [event for event in emitted if isinstance(event, Notice)]
+            assert ["embedding model is away" in notice.text for notice in told] == [True]
+            found = await conversation.memory.recall.recall("Where is the deploy key kept?")
+            assert SECRET in found.text
+            embedder.broken = False
+            server.script([{"text": "It is."}])
+            await conversation.send_message("Is it still Bluebird?")
+            await conversation.memory.settle()
+            assert conversation.memory.recall.reason == ""
+            assert any(SECRET in text for text in embedder.texts)
+        finally:
+            await record_embedding((await agent.store()).graph, "", DIMENSION)

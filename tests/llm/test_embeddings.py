@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import os
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ragforge_tui.config import EmbeddingSettings
+from ragforge_tui.config import EmbeddingSettings, ModelSettings
 from ragforge_tui.errors import ModelError
 from ragforge_tui.llm.embeddings import LOCAL_MODEL, LocalEmbedder, make_embedder, unit_rows
 
@@ -87,6 +88,7 @@ class EmbeddingServer:
 
     def __init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []
+        self.keys: list[str] = []
         self.vector: Callable[[int], list[float]] = lambda place: [float(place + 1), 0.0]
         self.status = 200
         self.url = ""
@@ -96,6 +98,7 @@ class EmbeddingServer:
         length = int(head.split("content-length:")[1].split("\r\n")[0])
         body = json.loads(await reader.readexactly(length))
         self.bodies.append(body)
+        self.keys += [line.partition(": ")[2] for line in head.splitlines() if line.startswith("authorization: ")]
         # Out of order, as the interface allows.
         data = [
             {"object": "embedding", "index": place, "embedding": self.vector(place)}
@@ -144,3 +147,19 @@ async def test_what_it_gives_is_checked(server: EmbeddingServer) -> None:
     server.status = 400
     with pytest.raises(ModelError, match="failed"):
         await embedder.embed(["text"])
+
+
+async def test_the_chat_models_address_and_key_serve_its_own_provider_only(
+    server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = os.environ["OPENAI_API_BASE"]
+    monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:9/v1")
+    chat = ModelSettings(name="openai/chat", api_base=address, api_key="sk-own")
+    near = make_embedder(EmbeddingSettings(model="openai/some-embedding", dimension=2), chat)
+    assert near is not None
+    assert (await near.embed(["text"])).shape == (1, 2)
+    assert server.keys == ["bearer sk-own"]
+    far = make_embedder(EmbeddingSettings(model="openai/some-embedding", dimension=2), ModelSettings(name="groq/x"))
+    assert far is not None
+    with pytest.raises(ModelError, match="No connection"):
+        await far.embed(["text"])

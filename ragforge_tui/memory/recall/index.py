@@ -23,7 +23,7 @@ from ragforge_tui.memory.recall.keys import summary_key
 from ragforge_tui.memory.recall.postings import Postings
 from ragforge_tui.memory.recall.scoring import WEIGHTS, Floats
 from ragforge_tui.memory.recall.vectors import TurnVectors
-from ragforge_tui.models import Summary
+from ragforge_tui.models import EXTRACTIVE, Summary
 
 SITTING_GAP_SECONDS = 3_600
 """Silence after which the next turn begins another sitting."""
@@ -73,6 +73,7 @@ class ConversationIndex:
         self._date_lengths = np.zeros(self._size, np.float32)
         self._vectors = TurnVectors(self._size)
         self._sittings: npt.NDArray[np.int64] | None = None
+        self._noted = np.zeros(self._size, bool)
         self._summaries: list[Summary] = []
         self._summary_vectors: dict[str, Floats] = {}
 
@@ -135,6 +136,10 @@ class ConversationIndex:
         with self._lock:
             self._summaries = list(summaries)
             self._summary_vectors = dict(vectors)
+            self._noted[:] = False
+            for summary in self._summaries:
+                if summary.level == 1 and summary.made_by not in ("", EXTRACTIVE):
+                    self._noted[summary.start_turn_index : summary.end_turn_index + 1] = True
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
@@ -274,6 +279,8 @@ class ConversationIndex:
         prior = self._summary_prior(query, vector)
         if prior is not None:
             views["summaries"] = prior
+        if self._noted.any():
+            views["facts"] = self._facts_view(words)
         return views
 
     def _words(self, query: str, context: str) -> list[_Word]:
@@ -305,6 +312,13 @@ class ConversationIndex:
                 summed.append((np.sum(parts, axis=0) * self._present, word.weight))
         lengths = (scoring.neighbours(self._body_lengths) + self._fact_lengths + self._date_lengths) * self._present
         return scoring.bm25(summed, lengths, self.turns)
+
+    def _facts_view(self, words: Sequence[_Word]) -> Floats:
+        """What a model noted of turns; extracted facts are left out, since they only repeat words of the turn."""
+        noted = [(word.facts * self._noted, word.weight) for word in words if word.facts is not None]
+        lengths = self._fact_lengths * self._noted
+        scores = scoring.bm25(noted, lengths, int(np.count_nonzero(lengths)))
+        return scoring.filled(scores, self._noted)
 
     def _sitting_view(self, words: Sequence[_Word], sittings: npt.NDArray[np.int64]) -> Floats:
         count = int(sittings.max()) + 1
@@ -376,14 +390,8 @@ class ConversationIndex:
             return
         more = max(self._size * 2, turn_index + 1) - self._size
         self._size += more
-        for name in (
-            "_present",
-            "_started",
-            "_ended",
-            "_body_lengths",
-            "_fact_lengths",
-            "_date_lengths",
-        ):
+        lengths = ("_body_lengths", "_fact_lengths", "_date_lengths")
+        for name in ("_present", "_started", "_ended", "_noted", *lengths):
             setattr(self, name, np.pad(getattr(self, name), (0, more)))
         self._vectors.grow(self._size)
         self._sittings = None

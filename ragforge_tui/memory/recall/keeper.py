@@ -44,7 +44,9 @@ class VectorModel:
     def __init__(self, embedder: Embedder | None) -> None:
         self.embedder = embedder
         self.reason = ""
-        """Why meaning is not searched though it is switched on; empty when it is."""
+        """Why these vectors cannot be used with the graph's; empty when they can."""
+        self.failure = ""
+        """Why the last texts got no vectors; empty when they got them."""
         self._claimed = False
 
     @property
@@ -71,10 +73,13 @@ class VectorModel:
         if self.embedder is None or self.reason:
             return None
         try:
-            return await self.embedder.embed([cut_middle(text, EMBED_CHARS, "\n") for text in texts])
+            vectors = await self.embedder.embed([cut_middle(text, EMBED_CHARS, "\n") for text in texts])
         except ModelError as error:
             log.warning("not embedded: %s", error)
+            self.failure = f"{error} Only words are searched until it answers."
             return None
+        self.failure = ""
+        return vectors
 
 
 class Keeper:

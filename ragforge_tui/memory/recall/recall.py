@@ -83,7 +83,7 @@ class Recall:
     @property
     def reason(self) -> str:
         """Why meaning is not searched though it is switched on; empty when it is."""
-        return self._model.reason
+        return self._model.reason or self._model.failure
 
     # --- keeping up to date, in the background ---------------------------------------------------------------------
 

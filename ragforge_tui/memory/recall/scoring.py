@@ -24,6 +24,7 @@ WEIGHTS: Mapping[str, float] = {
     "cosine": 0.5,
     "pooled": 0.75,
     "summaries": 0.2,
+    "facts": 0.5,
 }
 """Weight of each view's z-score. What it was measured on, and how little it matters: benchmarks/RECALL.md."""
 
@@ -63,6 +64,13 @@ def zscores(values: Floats, among: npt.NDArray[np.bool_]) -> Floats:
     if deviation < 1e-9:
         return np.zeros_like(values)
     return ((values - float(chosen.mean())) / deviation).astype(np.float32)
+
+
+def filled(values: Floats, known: npt.NDArray[np.bool_]) -> Floats:
+    """Values with the mean of the known ones where they are not known: neither for nor against those turns."""
+    if known.any() and not known.all():
+        values = np.where(known, values, values[known].mean())
+    return values
 
 
 def best(scores: Floats, among: npt.NDArray[np.bool_], limit: int | None = None) -> list[int]:

@@ -8,7 +8,6 @@ and knowing the sums' lengths is enough.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from ragforge_tui.memory.recall import scoring
 from ragforge_tui.memory.recall.scoring import Floats
@@ -61,7 +60,7 @@ class TurnVectors:
         np.einsum("ij,j->i", self._rows[: self._used], question.astype(np.float32), out=products[: self._used])
         norms = self._pooled_norms(self._rows)
         pooled = scoring.neighbours(products, POOL_WEIGHT) / norms
-        return {"cosine": _filled(products, self.known), "pooled": _filled(pooled, norms > TINY)}
+        return {"cosine": scoring.filled(products, self.known), "pooled": scoring.filled(pooled, norms > TINY)}
 
     def _pooled_norms(self, rows: Floats) -> Floats:
         if self._norms is None:
@@ -81,10 +80,3 @@ class TurnVectors:
             if row + 1 < len(self._rows):
                 pooled += POOL_WEIGHT * self._rows[row + 1]
             self._norms[row] = max(float(np.linalg.norm(pooled)), TINY)
-
-
-def _filled(values: Floats, known: npt.NDArray[np.bool_]) -> Floats:
-    """Values with the mean of the known ones where they are not known: neither for nor against those turns."""
-    if known.any() and not known.all():
-        values = np.where(known, values, values[known].mean())
-    return values

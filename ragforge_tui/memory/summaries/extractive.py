@@ -27,9 +27,7 @@ from ragforge_tui.memory.summaries.sentences import compress, cut, prose, senten
 from ragforge_tui.memory.summaries.statements import statements
 from ragforge_tui.memory.summaries.telling import alike, score
 from ragforge_tui.memory.topics import topics_of
-from ragforge_tui.models import Finding, Turn
-
-EXTRACTIVE = "extractive"
+from ragforge_tui.models import EXTRACTIVE, Finding, Turn
 
 _MOST_SHOWN = 4
 _EXCHANGE_CHARS = 150

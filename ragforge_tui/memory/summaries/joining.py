@@ -13,12 +13,12 @@ from ragforge_tui.graph.topic_links import ProposedTopic, topic_key
 from ragforge_tui.memory.keyterms import weights
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.summaries.draft import MAX_FILES, MAX_FINDINGS, MAX_TOPICS, PART_CHARS, Draft, limited
-from ragforge_tui.memory.summaries.extractive import EXTRACTIVE, ended, extract
+from ragforge_tui.memory.summaries.extractive import ended, extract
 from ragforge_tui.memory.summaries.phrases import Phrases, phrases
 from ragforge_tui.memory.summaries.sentences import compress, cut, prose, sentences
 from ragforge_tui.memory.summaries.telling import alike, score
 from ragforge_tui.memory.topics import EXTRACTED_CONFIDENCE, topics_of
-from ragforge_tui.models import Finding, Summary, Turn
+from ragforge_tui.models import EXTRACTIVE, Finding, Summary, Turn
 
 _STRETCHES = 4
 _SENTENCE_CHARS = 160
