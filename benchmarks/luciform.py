@@ -1,7 +1,8 @@
 """How long the persona reader takes: real texts, and texts made to be hard, at growing sizes.
 
-`python -m benchmarks.luciform [--megabytes 10]` prints seconds by kind and size. The last line holds the seconds at
-full size and, for each kind, how the time grew when the text grew fourfold: about 4 is linear.
+`python -m benchmarks.luciform [--megabytes 10]` prints processor seconds by kind and size, and what it takes to look at
+every node of the largest afterwards (a node is made when somebody looks; the program looks at the first few). The last
+line holds the seconds at full size and, for each kind, how the time grew when the text grew fourfold: about 4 is linear.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ KINDS: dict[str, Callable[[int], str]] = {
     "strays": _repeated("</a>"),
     "comments": _repeated("<!--"),
     "less": _repeated("< "),
+    "broken": _repeated("<a"),
+    "signs": _repeated("<⛧>x</⛧>"),
+    "unquoted": _repeated("<a b=c>x</a>"),
 }
 
 
@@ -50,24 +54,31 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=10.0, help="the largest text")
     full = int(parser.parse_args().megabytes * 1_000_000)
     sizes = [full // 16, full // 4, full]
-    print(f"{'kind':<12}" + "".join(f"{size / 1e6:>10.2f} MB" for size in sizes) + f"{'growth':>9}")
+    print(f"{'kind':<12}" + "".join(f"{size / 1e6:>10.2f} MB" for size in sizes) + f"{'growth':>9}{'all nodes':>12}")
     found = []
     for kind, make in KINDS.items():
-        seconds = [_seconds(make(size)) for size in sizes]
+        timed = [_seconds(make(size)) for size in sizes]
+        seconds = [reading for reading, _ in timed]
         growth = seconds[-1] / seconds[-2]
-        print(f"{kind:<12}" + "".join(f"{second:>11.2f} s" for second in seconds) + f"{growth:>8.1f}x")
+        print(
+            f"{kind:<12}"
+            + "".join(f"{second:>11.2f} s" for second in seconds)
+            + f"{growth:>8.1f}x{timed[-1][1]:>10.2f} s"
+        )
         found.append(f"{kind}_s={seconds[-1]:.2f} {kind}_growth={growth:.1f}")
     print("luciform", " ".join(found))
 
 
-def _seconds(text: str) -> float:
+def _seconds(text: str) -> tuple[float, float]:
+    """Of reading a text, and of putting it together again out of all its nodes."""
     gc.collect()
     start = time.process_time()
     document = read(text)
     seconds = time.process_time() - start
+    start = time.process_time()
     if "".join(document.pieces()) != text:
         raise SystemExit("the tree does not give the text back")
-    return seconds
+    return seconds, time.process_time() - start
 
 
 if __name__ == "__main__":

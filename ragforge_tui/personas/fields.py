@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import islice
 
 import msgspec
 
@@ -101,7 +102,7 @@ def _said(document: Luciform) -> dict[str, tuple[str, int]]:
     root = document.root
     if root is None:
         return found
-    for attribute in root.attributes[:1_000]:
+    for attribute in islice(root.attributes, 1_000):
         field = _FIELD_OF.get(bare(attribute.name))
         if field and attribute.raw is not None and field not in found and attribute.raw.strip():
             found[field] = (attribute.raw, attribute.start)

@@ -8,28 +8,47 @@ parser would refuse is taken as it was probably meant and listed:
 - an end tag closes the nearest open element of its name; what was open within is taken as closed before its first
   inner element, so that one forgotten end tag does not swallow what follows it;
 - an end tag without an open element stands as a stray node.
+
+Tags without attributes are most of what there is to read: they are found by one pattern and handled in one loop,
+without a call for each and without an object that stays.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from ragforge_tui.personas.luciform import NO_CHILDREN, Attribute, Luciform, Node, Severity, bare
+from ragforge_tui.personas.attributes import IN_TAG, NAME, ODD, TAG_END, UNQUOTED, after_value, attributes
+from ragforge_tui.personas.luciform import (
+    CDATA,
+    COMMENT,
+    DECLARATION,
+    EMPTY,
+    END_TAG,
+    STRAY,
+    UNCLOSED,
+    Found,
+    Luciform,
+    Severity,
+    Tokens,
+    bare,
+)
 
 MAX_DIAGNOSTICS = 1_000
 
 # Nothing in them may be tried twice (possessive), so a match takes as long as what it matched.
-_TAG = re.compile(r"<(/?+)([^\W\d_][^\s<>/=\"']*+)\s*+(/?+)>")
-"""A tag without attributes whose name begins with a letter: most of them, read in one step."""
-_NO_TAG = re.compile(r"<[\s\d]")
-"""A `<` as in arithmetic or at the end of a word: text, and nothing to say of it."""
-_NAME = re.compile(r"[^\s<>/=\"']++")
-_ATTRIBUTE = re.compile(r"([^\s<>/=\"']++)(\s*+=\s*+)?+")
-_SPACE = re.compile(r"\s*+")
+_NO_NAME = "<>/=!?\"'&;,.:()[]{}+-*|\\`@#$%^~"
+"""What no name begins with, besides spaces and digits."""
+_TAG_NAME = rf"[^\s\d{re.escape(_NO_NAME)}][^\s<>/=\"']*+"
+_TOKEN = re.compile(rf"<(?:({_TAG_NAME})\s*+(?:>|(/)>|(?=<)())|/({_TAG_NAME})\s*+>|(?=[^\s\d]))")
+"""A tag without attributes, by the last group that matched; or any other `<` but one as in arithmetic or at the end of
+a word, which is text and nothing to say of."""
+_OPENS, _EMPTY, _BROKEN, _CLOSES = 1, 2, 3, 4
+_FAR = 200
+"""From how many characters on it is cheaper to look anew behind a token than to pass over what is found within it."""
 _ROW = re.compile(r"<++")
-_UNQUOTED = re.compile(r"[^\s<>\"']++")
-_LEAVES = frozenset({"text", "cdata", "comment"})
-_NO_NAME = frozenset("<>/=!?\"'&;,.:()[]{}+-*|\\`@#$%^~")
+_NO_END = "<{} has no '>' and is taken as text"
+_WORDS = {COMMENT: "comment", CDATA: "cdata", DECLARATION: "declaration"}
 
 
 def read(text: str) -> Luciform:
@@ -38,36 +57,79 @@ def read(text: str) -> Luciform:
 
 
 class _Reader:
+    """One pass over one text.
+
+    _stack, _names: Rows and names of the open elements, outermost first.
+    _open: By name, the places on the stack where elements are open that an end tag of this name may close; names that
+        differ by their signs and case share one list.
+    """
+
     def __init__(self, text: str) -> None:
         self._text = text
+        self._tokens = Tokens()
         self._next: dict[str, int] = {}
-        self._found: list[tuple[int, str, Severity]] = []
+        self._found: list[Found] = []
         self._unlisted = 0
-        self._top = Node("element", 0, 0)
-        self._stack = [self._top]
+        self._stack: list[int] = []
+        self._names: list[str] = []
         self._open: dict[str, list[int]] = {}
-        self._bares: dict[str, str] = {}
-        self._text_start = 0
+        self._open_by_bare: dict[str, list[int]] = {}
 
     def read(self) -> Luciform:
-        text, find = self._text, self._text.find
-        tag, plain_tag, no_tag = _TAG.match, self._plain_tag, _NO_TAG.match
-        position = find("<")
+        position = 0
         while position >= 0:
-            match = tag(text, position)
-            if match is not None:
-                position = find("<", plain_tag(match, position))
-            elif no_tag(text, position):
-                position = find("<", position + 1)
-            else:
-                end = self._markup(position)
-                position = find("<", self._stray(position) if end == position else end)
-        self._flush_text(len(text))
-        self._close_above(0)
+            position = self._plain_run(position)
+        self._leave_unclosed(0)
         self._check_roots()
         # Unclosed elements are met at the end, before what follows them: sort what is said by place.
         self._found.sort(key=lambda found: found[0])
-        return Luciform(text, list(self._top.children), self._found, self._unlisted)
+        return Luciform(self._text, self._tokens, self._found, self._unlisted)
+
+    def _plain_run(self, position: int) -> int:
+        """Read tags without attributes up to one that is more; gives the offset after that, -1 at the end.
+
+        Does as `_opened` and `_closed` do, without calling them.
+        """
+        tokens, stack, names, by_name = self._tokens, self._stack, self._names, self._open
+        starts, mates = tokens.starts.append, tokens.mates.append
+        rows = tokens.starts
+        passed = position
+        for match in _TOKEN.finditer(self._text, position):
+            start = match.start()
+            if start < passed:
+                continue
+            which = match.lastindex
+            if which == _OPENS:
+                name = match[_OPENS]
+                levels = by_name.get(name)
+                if levels is None:
+                    levels = self._levels(name)
+                levels.append(len(stack))
+                stack.append(len(rows))
+                names.append(name)
+                mates(UNCLOSED)
+            elif which == _CLOSES:
+                name = match[_CLOSES]
+                levels = by_name.get(name)
+                if levels and names[-1] == name:
+                    levels.pop()
+                    names.pop()
+                    tokens.mates[stack.pop()] = len(rows)
+                    mates(END_TAG)
+                else:
+                    mates(self._close(name, start))
+            elif which == _EMPTY:
+                mates(EMPTY)
+            elif which == _BROKEN:
+                self._note(start, _NO_END, match[_OPENS])
+                continue
+            else:
+                passed = self._markup(start)
+                if passed - start > _FAR:
+                    return passed
+                continue
+            starts(start)
+        return -1
 
     # -- finding and saying
 
@@ -86,270 +148,201 @@ class _Reader:
         else:
             self._unlisted += 1
 
-    def _stray(self, position: int) -> int:
-        """Pass over a `<` that begins no tag; of a row of them the last may."""
-        text = self._text
-        row = _ROW.match(text, position)
-        end = row.end() if row else position + 1
-        if end - position > 1:
-            self._note(position, "'<' begins no tag here and is taken as text", severity="note")
-            return end - 1
-        if end < len(text) and not text[end].isspace() and not text[end].isdigit():
-            self._note(position, "'<' begins no tag here and is taken as text", severity="note")
-        return end
-
     # -- the tree
 
-    def _flush_text(self, end: int) -> None:
-        if end > self._text_start:
-            self._stack[-1].add(Node("text", self._text_start, end))
-
-    def _add(self, node: Node, end: int) -> int:
-        """Put a node after the text before it; gives the offset after its token."""
-        self._flush_text(node.start)
-        self._stack[-1].add(node)
-        self._text_start = end
-        return end
-
-    def _open_element(self, node: Node) -> None:
-        name = self._bares.get(node.name) or self._bare(node.name)
+    def _levels(self, name: str) -> list[int]:
+        """Where elements are open that an end tag of this name may close."""
         levels = self._open.get(name)
         if levels is None:
-            self._open[name] = [len(self._stack)]
-        else:
-            levels.append(len(self._stack))
-        self._stack.append(node)
+            levels = self._open[name] = self._open_by_bare.setdefault(bare(name), [])
+        return levels
 
-    def _close_above(self, level: int) -> None:
-        """Take everything open above `level` as closed where its first inner element begins.
+    def _opened(self, name: str, start: int, end: int) -> None:
+        self._levels(name).append(len(self._stack))
+        self._stack.append(len(self._tokens))
+        self._names.append(name)
+        self._tokens.add(start, end, UNCLOSED)
 
-        The children move up once, into an element that gets its end right after, so all moving is linear.
+    def _close(self, name: str, start: int) -> int:
+        """Close what the end tag at `start` closes, without a name what is open last; gives what it is itself.
+
+        Its row is the next to be added.
         """
-        unclosed = self._stack[level + 1 :]
-        if not unclosed:
-            return
-        del self._stack[level + 1 :]
-        kept_here = list(self._stack[level].children)
-        if level == 0:
-            self._open.clear()
-        listed = MAX_DIAGNOSTICS - len(self._found)
-        self._unlisted += max(0, len(unclosed) - max(0, listed))
-        for number, node in enumerate(unclosed):
-            if level:
-                self._open[self._bare(node.name)].pop()
-            if number < listed:
-                self._note(node.start, "<{}> is never closed", node.name)
-            children = node.children
-            if len(children) == 1 and children[0].kind not in _LEAVES:
-                # The next unclosed one, which is emptied in its own turn.
-                kept_here.append(children[0])
-                node.children = NO_CHILDREN
-                continue
-            kept = 0
-            while kept < len(children) and children[kept].kind in _LEAVES:
-                kept += 1
-            kept_here.extend(children[kept:])
-            node.children = children[:kept]
-        self._stack[level].children = kept_here
+        levels = self._levels(name or self._names[-1]) if name or self._names else None
+        if not levels:
+            self._note(start, "</{}> closes nothing that is open", name)
+            return STRAY
+        level = levels.pop()
+        if name and self._names[level] != name:
+            self._note(start, "</{}> closes an element that is written otherwise", name, severity="note")
+        while len(self._found) == MAX_DIAGNOSTICS and len(self._stack) > level + 1:
+            self._open[self._names.pop()].pop()
+            self._stack.pop()
+            self._unlisted += 1
+        if len(self._stack) > level + 1:
+            for unclosed in self._names[level + 1 :]:
+                self._open[unclosed].pop()
+            self._leave_unclosed(level + 1)
+        self._names.pop()
+        self._tokens.mates[self._stack.pop()] = len(self._tokens)
+        return END_TAG
+
+    def _leave_unclosed(self, level: int) -> None:
+        """Take what is open from `level` on as never closed."""
+        starts, room = self._tokens.starts, MAX_DIAGNOSTICS - len(self._found)
+        for row, name in zip(self._stack[level : level + room], self._names[level:], strict=False):
+            self._note(starts[row], "<{}> is never closed", name)
+        self._unlisted += max(0, len(self._stack) - level - room)
+        del self._stack[level:], self._names[level:]
 
     # -- tokens
 
-    def _plain_tag(self, match: re.Match[str], start: int) -> int:
-        """A tag without attributes; gives the offset after it."""
-        closing, name, empty = match.groups()
-        if closing:
-            return self._closed(name, start, match.end()) if not empty else self._end_tag(start)
-        # As `_started` does it, without a call for each step: most of what there is to read is this.
-        end = match.end()
-        stack = self._stack
-        if start > self._text_start:
-            stack[-1].add(Node("text", self._text_start, start))
-        self._text_start = end
-        node = Node("element", start, end, name)
-        stack[-1].add(node)
-        if not empty:
-            self._open_element(node)
-        return end
-
     def _markup(self, start: int) -> int:
-        """The offset after the token that begins with the `<` at `start`; `start` itself when it is text."""
-        text = self._text
-        if text.startswith("<!--", start):
-            return self._delimited(start, "comment", "-->", 4)
-        if text.startswith("<![CDATA[", start):
-            return self._delimited(start, "cdata", "]]>", 9)
-        second = text[start + 1 : start + 2]
-        if second == "?":
-            end = self._delimited(start, "declaration", "?>", 2)
-            return end if end > start else self._delimited(start, "declaration", ">", 2)
+        """Read what begins with the `<` at `start`; gives the offset after it, or after that `<` when it is text."""
+        second = self._text[start + 1]
         if second == "!":
-            return self._declaration(start)
+            return self._bang(start)
+        if second == "?":
+            if self._find("?>", start + 2) < 0 <= self._find(">", start + 2):
+                self._note(start, "a declaration that ends with '>', not with '?>'", severity="note")
+                return self._delimited(start, DECLARATION, ">", 2)
+            return self._delimited(start, DECLARATION, "?>", 2)
         if second == "/":
             return self._end_tag(start)
-        if not second or second in _NO_NAME or second.isspace() or second.isdigit():
-            return start
+        if second in _NO_NAME or second.isdigit():
+            return self._stray(start)
         return self._start_tag(start)
 
-    def _delimited(self, start: int, kind: str, closing: str, opening: int) -> int:
-        end = self._find(closing, start + opening)
-        if end < 0:
-            self._note(start, "a {} without its end is taken as text", kind)
-            return start
-        end += len(closing)
-        if kind == "comment":
-            return self._add(Node("comment", start, end), end)
-        return self._add(Node("cdata" if kind == "cdata" else "declaration", start, end), end)
+    def _stray(self, start: int) -> int:
+        """Pass over a `<` that begins no tag; of a row of them the last may."""
+        text = self._text
+        if not text[start + 1].isdigit():
+            self._note(start, "'<' begins no tag here and is taken as text", severity="note")
+        row = _ROW.match(text, start + 1) if text[start + 1] == "<" else None
+        return row.end() - 1 if row else start + 1
 
-    def _declaration(self, start: int) -> int:
+    def _bang(self, start: int) -> int:
+        if self._text.startswith("<!--", start):
+            return self._delimited(start, COMMENT, "-->", 4)
+        if self._text.startswith("<![CDATA[", start):
+            return self._delimited(start, CDATA, "]]>", 9)
         end = self._find(">", start)
         bracket = self._find("[", start)
-        closing = "]>" if 0 <= bracket < end else ">"
-        return self._delimited(start, "declaration", closing, 2)
+        return self._delimited(start, DECLARATION, "]>" if 0 <= bracket < end else ">", 2)
+
+    def _delimited(self, start: int, kind: int, closing: str, opening: int) -> int:
+        """What ends with `closing`; gives the offset after it, that of text when there is no end."""
+        end = self._find(closing, start + opening)
+        if end < 0:
+            self._note(start, "a {} without its end is taken as text", _WORDS[kind])
+            return start + 1
+        end += len(closing)
+        self._tokens.add(start, end, kind)
+        return end
 
     def _end_tag(self, start: int) -> int:
-        text = self._text
-        match = _NAME.match(text, start + 2)
+        """The offset after an end tag that is not a plain one, or of where it turns out to be text."""
+        match = NAME.match(self._text, start + 2)
         name = match[0] if match else ""
         after = match.end() if match else start + 2
         end = self._find(">", after)
         following = self._find("<", after)
         if end < 0 or 0 <= following < end:
             if not name:
-                return start
+                return self._stray(start)
             self._note(start, "</{} has no '>'", name)
             end = after
         else:
             end += 1
-        return self._closed(name, start, end)
-
-    def _closed(self, name: str, start: int, end: int) -> int:
-        """An end tag from `start` to `end`; gives `end`."""
-        if start > self._text_start:
-            self._flush_text(start)
-        self._text_start = end
-        level = self._level(name, start)
-        if level is None:
-            self._note(start, "</{}> closes nothing that is open", name)
-            self._stack[-1].add(Node("stray", start, end, name))
-            return end
-        if level + 1 < len(self._stack):
-            self._close_above(level)
-        element = self._stack.pop()
-        self._open[self._bare(element.name)].pop()
-        element.close = (start, end)
+        self._tokens.add(start, end, self._close(name, start))
         return end
-
-    def _bare(self, name: str) -> str:
-        """`bare`, worked out once for each name."""
-        known = self._bares.get(name)
-        if known is None:
-            known = self._bares[name] = bare(name)
-        return known
-
-    def _level(self, name: str, start: int) -> int | None:
-        """Where on the stack the element is that an end tag closes."""
-        if not name:
-            return len(self._stack) - 1 if len(self._stack) > 1 else None
-        levels = self._open.get(self._bare(name))
-        if not levels:
-            return None
-        if self._stack[levels[-1]].name != name:
-            self._note(start, "</{}> closes an element that is written otherwise", name, severity="note")
-        return levels[-1]
 
     def _start_tag(self, start: int) -> int:
-        text = self._text
-        match = _NAME.match(text, start + 1)
+        """The offset after a start tag with attributes or an odd name, or of where it turns out to be text."""
+        text, step = self._text, IN_TAG.match
+        match = NAME.match(text, start + 1)
         if match is None:
-            return start
-        position = match.end()
-        node = Node("element", start, start, match[0])
-        noted = len(self._found), self._unlisted
-        while True:
-            match = _SPACE.match(text, position)
-            position = match.end() if match else position
-            character = text[position : position + 1]
-            if character == ">":
-                return self._started(node, position + 1, empty=False)
-            if character == "/" and text[position + 1 : position + 2] == ">":
-                return self._started(node, position + 2, empty=True)
-            if character in ("<", ""):
-                # All of it is text up to here; going back to its beginning would read it again and again.
-                del self._found[noted[0] :]
-                self._unlisted = noted[1]
-                self._note(start, "<{} has no '>' and is taken as text", node.name)
-                return max(position, start + 1)
-            position = self._attribute(node, position)
+            return self._stray(start)
+        name, given = match[0], list[str]()
+        inside = position = match.end()
+        noted, unlisted = len(self._found), self._unlisted
+        while (match := step(text, position)) is not None:
+            position = match.end()
+            which = match.lastindex
+            if which is None:
+                character = text[position : position + 1]
+                if character in ("<", ""):
+                    break
+                self._note(position, "{} in a tag means nothing", character, severity="note")
+                position += 1
+            elif which == TAG_END:
+                if len(given) > 1:
+                    self._check_duplicates(given, inside, position)
+                if match[TAG_END] == "/>":
+                    self._tokens.add(start, position, EMPTY)
+                else:
+                    self._opened(name, start, position)
+                return position
+            else:
+                given.append(match[1])
+                if which >= UNQUOTED:
+                    self._note_value(match)
+                    position = after_value(text, match)
+        # All of it is text up to here; going back to its beginning would read it again and again.
+        del self._found[noted:]
+        self._unlisted = unlisted
+        self._note(start, _NO_END, name)
+        return position
 
-    def _started(self, node: Node, end: int, *, empty: bool) -> int:
-        if len(node.attributes) > 1:
-            self._check_duplicates(node)
-        node.end = end
-        self._add(node, end)
-        if not empty:
-            self._open_element(node)
-        return end
-
-    def _attribute(self, node: Node, position: int) -> int:
-        text = self._text
-        match = _ATTRIBUTE.match(text, position)
-        if match is None:
-            self._note(position, "{} in a tag means nothing", text[position], severity="note")
-            return position + 1
-        end = match.end()
-        raw: str | None = None
-        if match[2]:
-            raw, end = self._value(end)
-        attribute = Attribute(match[1], raw, position)
-        if isinstance(node.attributes, list):
-            node.attributes.append(attribute)
+    def _note_value(self, match: re.Match[str]) -> None:
+        """Say what is odd about a value that is not between two quotes."""
+        if len(self._found) == MAX_DIAGNOSTICS:
+            self._unlisted += 1
+            return
+        start = match.start(match.lastindex or 0)
+        quote = self._text[start : start + 1]
+        if match.lastindex == ODD and quote in ('"', "'"):
+            self._note(start, "a value without its closing {}", quote)
         else:
-            node.attributes = [attribute]
-        return end
-
-    def _value(self, position: int) -> tuple[str, int]:
-        text = self._text
-        quote = text[position : position + 1]
-        if quote in ('"', "'"):
-            end = self._quote_end(quote, position + 1)
-            if end >= 0:
-                return text[position + 1 : end], end + 1
-            self._note(position, "a value without its closing {}", quote)
-            position += 1
-        else:
-            self._note(position, "a value without quotes", severity="note")
-        match = _UNQUOTED.match(text, position)
-        if match is None:
-            return "", position
-        end = match.end()
-        if text[end - 1] == "/" and text[end : end + 1] == ">":
-            end -= 1
-        return text[position:end], end
-
-    def _quote_end(self, quote: str, start: int) -> int:
-        """Where a quoted value ends. A `<` before its end is believed only on the same line."""
-        end = self._find(quote, start)
-        less = self._find("<", start)
-        if end < 0 or less < 0 or end < less:
-            return end
-        line_end = self._find("\n", start)
-        return end if line_end < 0 or end < line_end else -1
+            self._note(start, "a value without quotes", severity="note")
 
     # -- what is worth saying of well-formed things
 
-    def _check_duplicates(self, node: Node) -> None:
+    def _check_duplicates(self, given: list[str], inside: int, end: int) -> None:
+        """Say which attributes are given twice, of a tag whose name ends at `inside`."""
+        left = len(given) - len(set(given))
+        if not left:
+            return
         seen: set[str] = set()
-        for attribute in node.attributes:
+        for attribute in attributes(self._text, inside, end):
+            if len(self._found) == MAX_DIAGNOSTICS or not left:
+                break
             if attribute.name in seen:
                 self._note(attribute.start, "the attribute {} is given twice; the first counts", attribute.name)
+                left -= 1
             seen.add(attribute.name)
+        self._unlisted += left
 
     def _check_roots(self) -> None:
-        roots = [node for node in self._top.children if node.kind == "element"]
-        if not roots:
+        rows = self._root_rows()
+        if next(rows, None) is None:
             self._note(0, "no element: all of it is text", severity="note")
-        for root in roots[1:]:
-            self._note(root.start, "<{}> is a further root", root.name, severity="note")
+        for row in rows:
+            start = self._tokens.starts[row]
+            match = NAME.match(self._text, start + 1)
+            self._note(start, "<{}> is a further root", match[0] if match else "", severity="note")
+            if self._unlisted:
+                self._unlisted += sum(1 for _ in rows)
+
+    def _root_rows(self) -> Iterator[int]:
+        """The rows of the outermost elements."""
+        mates = self._tokens.mates
+        row = 0
+        while row < len(mates):
+            mate = mates[row]
+            if mate >= EMPTY:
+                yield row
+            row = mate + 1 if mate >= 0 else row + 1
 
 
 def _shown(name: str) -> str:

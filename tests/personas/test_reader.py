@@ -106,6 +106,25 @@ def test_what_a_strict_parser_refuses(text: str, tree: list[tuple[str, int]], wo
         assert said(text) == []
 
 
+def test_one_fault_is_said_once() -> None:
+    assert said("<a><!-- never closed</a>") == ["1:4 a comment without its end is taken as text"]
+    assert said("<a><? x></a>") == ["1:4 a declaration that ends with '>', not with '?>'"]
+
+
+def test_what_is_found_within_a_token_is_none() -> None:
+    document = read("<a><!-- <b> </a> --><c t='<d>'>x</c>" + "<e f='" + "<g>" * 100 + "'/></a>")
+    assert [name for name, _ in names(document)] == ["a", "c", "e"]
+    assert document.diagnostics == []
+
+
+def test_faults_beyond_those_kept_are_counted() -> None:
+    document = read("<a>" + "</b>" * 3_000 + "</a>")
+    assert (len(document.diagnostics), document.unlisted) == (MAX_DIAGNOSTICS, 3_000 - MAX_DIAGNOSTICS)
+    document = read("<a>" * 1_500)
+    assert (len(document.diagnostics), document.unlisted) == (MAX_DIAGNOSTICS, 2 * 1_500 - 1 - MAX_DIAGNOSTICS)
+    assert document.diagnostics[-1].column == 3 * MAX_DIAGNOSTICS - 2
+
+
 def test_entities_are_left_as_they_are() -> None:
     document = read("<a t='&lt;&e;'>&lt;</a>")
     assert document.root is not None
