@@ -1,8 +1,9 @@
 """How long the persona reader takes: real texts, and texts made to be hard, at growing sizes.
 
 `python -m benchmarks.luciform [--megabytes 10]` prints processor seconds by kind and size, and what it takes to look at
-every node of the largest afterwards (a node is made when somebody looks; the program looks at the first few). The last
-line holds the seconds at full size and, for each kind, how the time grew when the text grew fourfold: about 4 is linear.
+every node of the largest afterwards (a node is made when somebody looks, and the program looks at the first few). The
+last line holds the seconds at full size and, for each kind, how the time grew when the text grew fourfold: about 4 is
+linear.
 """
 
 from __future__ import annotations
