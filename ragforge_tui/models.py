@@ -17,6 +17,9 @@ ConversationStatus = Literal["active", "archived", "deleted"]
 FileAccessKind = Literal["read", "write", "search", "list"]
 TodoStatus = Literal["pending", "in_progress", "completed"]
 
+EXTRACTIVE = "extractive"
+"""Who made a summary that no model wrote."""
+
 
 def now() -> datetime:
     """The current time, UTC, aware."""
@@ -218,7 +221,7 @@ class Summary(msgspec.Struct, kw_only=True):
         char_range_start: Offset of the first turn in the user and assistant text of the conversation.
         parent_summaries: Ids of the summaries of the level below that this one summarises; empty at level 1.
         parent: Id of the summary that summarises this one, empty while it stands on the frontier.
-        made_by: The model's name, or ``extractive``.
+        made_by: The model's name, or `EXTRACTIVE`.
     """
 
     uuid: str

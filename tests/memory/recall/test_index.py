@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.memory.recall import ConversationIndex
-from ragforge_tui.models import Summary, now
+from ragforge_tui.models import EXTRACTIVE, Summary, now
 
 BEGAN = datetime(2024, 5, 6, 9, tzinfo=UTC)
 WORDS = ("lantern", "harbour", "soup", "compiler", "violin", "orchard", "the", "and")
@@ -114,6 +114,32 @@ def test_summaries_lift_the_turns_they_cover() -> None:
     index.set_summaries([summary], {})
     assert set(best(index, "the lighthouses")[:3]) == {3, 4, 5}
     assert index.summary_scores("the lighthouses", None)["s"] == 1.0
+
+
+def summary(start: int, end: int, made_by: str) -> Summary:
+    return Summary(
+        uuid=f"{start}",
+        conversation_id="c",
+        level=1,
+        conversation_summary="They talked.",
+        start_turn_index=start,
+        end_turn_index=end,
+        turn_count=end - start + 1,
+        made_by=made_by,
+        created_at=now(),
+    )
+
+
+def test_what_a_model_noted_of_turns_is_a_view_of_its_own() -> None:
+    index = built([f"talk {n}" for n in range(10)])
+    index.set_facts({4: ["They compared lighthouses"], 8: ["They compared lighthouses"]})
+    index.set_summaries([summary(3, 5, "openai/some-model"), summary(6, 9, EXTRACTIVE)], {})
+    ranked = {one.turn_index: one.score for one in index.rank("the lighthouses", weights={"facts": 1.0})}
+    assert max(ranked, key=ranked.__getitem__) == 4
+    # Turns nobody noted anything of, and those with extracted facts, are neither lifted nor lowered by it.
+    assert ranked[3] < ranked[1] == ranked[8] == pytest.approx(0.0, abs=1e-5)
+    index.set_summaries([summary(3, 5, EXTRACTIVE)], {})
+    assert {one.score for one in index.rank("the lighthouses", weights={"facts": 1.0})} == {0.0}
 
 
 def test_a_replaced_turn_is_found_by_its_new_words_only() -> None:
