@@ -95,6 +95,29 @@ class ToolCall(msgspec.Struct, kw_only=True):
     files: list[FileAccess] = []
 
 
+REFUSED = "refused by the person"
+"""The error of a call the person said no to; what they said may follow after a colon."""
+REFUSED_BECAUSE = "refused: "
+"""Begins the error of a call that was refused without asking anybody, before the reason."""
+STOPPED = "stopped"
+"""The error of a call that was stopped before it was through."""
+CallEnd = Literal["ok", "failed", "refused", "stopped", "unknown"]
+
+
+def call_end(call: ToolCall) -> CallEnd:
+    """How a call ended; ``unknown`` also while it runs. A call that nobody let run did not fail."""
+    success = call.result.success if call.result is not None else call.success
+    if success is None:
+        return "unknown"
+    if success:
+        return "ok"
+    error = (call.result.error if call.result is not None else "") or ""
+    if error == STOPPED:
+        return "stopped"
+    refused = error == REFUSED or error.startswith((f"{REFUSED}: ", REFUSED_BECAUSE))
+    return "refused" if refused else "failed"
+
+
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens and cost of one request. `cost_usd` is None when the price is unknown."""
 

@@ -43,7 +43,8 @@ from ragforge_tui.events import (
     TurnFailed,
     TurnStarted,
 )
-from ragforge_tui.export import main_argument
+from ragforge_tui.export import CALL_MARKS, main_argument
+from ragforge_tui.models import call_end
 from ragforge_tui.protocol import (
     CancelTurn,
     ConversationView,
@@ -180,7 +181,8 @@ def _notice(event: Event) -> str:
         case ApprovalRequested():
             return f"Refused without --yes: {event.question}"
         case ToolCallFinished(call=call):
-            mark = "✓" if call.success else "✗"
-            return " ".join(f"{mark} {call.tool_name} {main_argument(call)} {call.duration_ms or 0} ms".split())
+            end = call_end(call)
+            came = end if end == "refused" else f"{call.duration_ms or 0} ms"
+            return " ".join(f"{CALL_MARKS[end]} {call.tool_name} {main_argument(call)} {came}".split())
         case _:
             return ""

@@ -53,6 +53,9 @@ class _PersonsTools:
     async def prepare(self, name: str, arguments: str) -> PreparedCall:
         return await self._toolbox.prepare_for_person(name, arguments)
 
+    def check(self, name: str) -> None:
+        """The person may do anything in any mode."""
+
 
 class OwnTurn:
     """Runs one such turn, whose user message is stored.

@@ -24,12 +24,13 @@ from ragforge_tui.errors import ToolError
 from ragforge_tui.events import Event, FilesAccessed, Notice, TodosUpdated, ToolCallFinished, ToolCallStarted
 from ragforge_tui.llm import ToolRequest
 from ragforge_tui.memory.history import ChatMessage, valid_arguments
-from ragforge_tui.models import Message, Todo, ToolCall, ToolResult, now
+from ragforge_tui.models import REFUSED, REFUSED_BECAUSE, STOPPED, Message, Todo, ToolCall, ToolResult, now
 from ragforge_tui.requests.work import Mode
 from ragforge_tui.text import mask_secrets, storable, storable_value
 from ragforge_tui.tools import Access, PreparedCall, ToolOutcome
 from ragforge_tui.tools.base import CallStopped
-from ragforge_tui.tools.shell import STOPPED
+from ragforge_tui.tools.modes import PLANNING
+from ragforge_tui.tools.shell import STOPPED_TEXT
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,8 @@ class UsableTools(Protocol):
     def access(self, name: str) -> Access: ...
 
     async def prepare(self, name: str, arguments: str) -> PreparedCall: ...
+
+    def check(self, name: str) -> None: ...
 
 
 class ToolRunner:
@@ -120,7 +123,7 @@ class ToolRunner:
             await self._finish(reply, call, stopped.outcome, started)
             raise
         except asyncio.CancelledError:
-            await self._finish(reply, call, ToolOutcome(text=STOPPED, success=False, error="stopped"), started)
+            await self._finish(reply, call, ToolOutcome(text=STOPPED_TEXT, success=False, error=STOPPED), started)
             raise
         await self._finish(reply, call, outcome, started)
         return outcome.text
@@ -132,7 +135,7 @@ class ToolRunner:
                 f"Refused: {call.tool_name} was called {IDENTICAL_CALLS} times with these arguments and gave the same "
                 "result, and nothing was written or run in between. Use what you have or try something else."
             )
-            return ToolOutcome(text=text, success=False, error="refused: idle repetition"), started
+            return ToolOutcome(text=text, success=False, error=f"{REFUSED_BECAUSE}idle repetition"), started
         try:
             prepared = await self._toolbox.prepare(call.tool_name, self._as_written[call.uuid])
             if prepared.approval is not None:
@@ -141,10 +144,12 @@ class ToolRunner:
                 )
                 if not allowed:
                     return _refused(feedback), started
+                self._toolbox.check(call.tool_name)  # an answer may come long after the question
             started = time.monotonic()  # waiting for the person is not the tool's time
             outcome = await prepared.run()
         except ToolError as error:
-            return ToolOutcome(text=f"Error: {error}", success=False, error=str(error)), started
+            short = f"{REFUSED_BECAUSE}not while planning" if error.info.kind == PLANNING else str(error)
+            return ToolOutcome(text=f"Error: {error}", success=False, error=short), started
         except Exception as error:
             log.exception("tool %s failed", call.tool_name)
             text = f"Error: {call.tool_name} failed unexpectedly ({type(error).__name__}: {error})."
@@ -216,7 +221,7 @@ def _started(reply: Message, call: ToolCall) -> ToolCallStarted:
 def _refused(feedback: str) -> ToolOutcome:
     said = f" The person said: {feedback}" if feedback else ""
     text = f"Refused by the person; it was not done.{said} Do not try the same again: ask, or choose another way."
-    return ToolOutcome(text=text, success=False, error="refused by the person")
+    return ToolOutcome(text=text, success=False, error=f"{REFUSED}: {feedback}" if feedback else REFUSED)
 
 
 def _identity(call: ToolCall) -> str:

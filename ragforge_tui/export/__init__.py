@@ -4,11 +4,12 @@ Used by the command line, the screen's /export and the exports in real time, whi
 word: it leans on the records alone.
 """
 
-from ragforge_tui.export.calls import main_argument, result_text
+from ragforge_tui.export.calls import CALL_MARKS, main_argument, result_text
 from ragforge_tui.export.document import EXPORT_VERSION, ExportFormat, file_name, from_json, safe_json, to_json
 from ragforge_tui.export.markdown import to_markdown
 
 __all__ = [
+    "CALL_MARKS",
     "EXPORT_VERSION",
     "ExportFormat",
     "file_name",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ragforge_tui.models import ToolCall
+from ragforge_tui.models import CallEnd, ToolCall
 from ragforge_tui.text import plain_text
 
 _MAIN_ARGUMENTS = ("path", "command", "pattern", "query", "message")
+
+CALL_MARKS: dict[CallEnd, str] = {"ok": "✓", "failed": "✗", "refused": "⊘", "stopped": "■", "unknown": "?"}
 
 
 def main_argument(call: ToolCall) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator
 
-from ragforge_tui.export.calls import main_argument, result_text
+from ragforge_tui.export.calls import CALL_MARKS, main_argument, result_text
 from ragforge_tui.export.contained import contained, fenced, inline
 from ragforge_tui.export_records import ConversationExport, MemoryExport
-from ragforge_tui.models import AccessedFile, Conversation, Message, Summary, ToolCall, Turn
+from ragforge_tui.models import AccessedFile, Conversation, Message, Summary, ToolCall, Turn, call_end
 from ragforge_tui.text import cut_middle, plain_text
 from ragforge_tui.touched import joined, most_telling, touched_by
 
@@ -128,8 +128,11 @@ def _message(message: Message) -> Iterator[str]:
 
 
 def _call(call: ToolCall) -> str:
-    mark = "?" if call.success is None else "✓" if call.success else "✗"
+    end = call_end(call)
     took = "unknown outcome" if call.duration_ms is None else f"{call.duration_ms} ms"
+    if end in ("refused", "stopped"):
+        took = end if end == "refused" else f"{end} · {took}"
+    mark = CALL_MARKS[end]
     name, argument = html.escape(_line(call.tool_name), quote=False), main_argument(call)
     text = result_text(call)
     if not text:

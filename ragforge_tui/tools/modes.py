@@ -15,6 +15,8 @@ from ragforge_tui.tools.base import Access
 from ragforge_tui.tools.narrowed import NarrowedTools
 from ragforge_tui.tools.toolbox import PreparedCall
 
+PLANNING = "planning"
+"""The kind of the error that says so."""
 CHANGING: frozenset[Access] = frozenset({"write", "command"})
 
 
@@ -43,17 +45,22 @@ class ModeTools:
         Raises:
             ToolError: The mode does not allow it, or as the toolbox raises it.
         """
-        self._check(name)
+        self.check(name)
         prepared = await self._tools.prepare(name, arguments)
-        self._check(name)  # the person may have switched meanwhile, and what is granted is not asked about again
+        self.check(name)  # the person may have switched meanwhile, and what is granted is not asked about again
         return prepared
 
-    def _check(self, name: str) -> None:
+    def check(self, name: str) -> None:
+        """Refuse what the mode does not allow now.
+
+        Raises:
+            ToolError: It does not.
+        """
         if not self._allows(name):
             raise ToolError(
                 f"{name} is not allowed while planning; nothing was changed or run.",
                 todo="Look with the tools that read, then answer with the plan; the person decides what comes of it.",
-                kind="planning",
+                kind=PLANNING,
             )
 
     def _allows(self, name: str) -> bool:

@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from ragforge_tui.config import ToolSettings
 from ragforge_tui.errors import ToolError
+from ragforge_tui.models import STOPPED
 from ragforge_tui.text import plain_text, storable
 from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.process import Commands
@@ -25,7 +26,7 @@ from ragforge_tui.tools.workspace import Workspace
 _log = logging.getLogger(__name__)
 
 _CHUNK = 65_536
-STOPPED = "Stopped by the person before it finished."
+STOPPED_TEXT = "Stopped by the person before it finished."
 
 
 class RunCommandArguments(ToolArguments):
@@ -163,7 +164,7 @@ def _stopped(output: Output) -> ToolOutcome:
     text, _ = output.text()
     body = text if not text or text.endswith("\n") else text + "\n"
     return ToolOutcome(
-        text=f"{body}[{STOPPED}]", success=False, error="stopped", data={"exit_status": None}, full_size=output.size
+        text=f"{body}[{STOPPED_TEXT}]", success=False, error=STOPPED, data={"exit_status": None}, full_size=output.size
     )
 
 

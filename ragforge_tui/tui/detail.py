@@ -14,8 +14,8 @@ from typing import Literal
 
 import msgspec
 
-from ragforge_tui.models import ToolCall
-from ragforge_tui.tui.transcript.tool_text import decoded, duration_text, state_of
+from ragforge_tui.models import ToolCall, call_end
+from ragforge_tui.tui.transcript.tool_text import decoded, duration_text, failure_of, state_of
 
 Look = Literal["prose", "code", "diff", "error"]
 
@@ -28,6 +28,8 @@ _WORDS = {
     "waiting": "waits for you",
     "ok": "done",
     "failed": "failed",
+    "refused": "refused",
+    "stopped": "stopped",
     "unknown": "outcome unknown",
 }
 
@@ -67,7 +69,10 @@ def call_sections(call: ToolCall) -> list[Section]:
     if reason:
         sections.append(Section(title="Why", text=reason, look="prose"))
     if call.result is not None and call.result.error:
-        sections.append(Section(title="Error", text=call.result.error, look="error"))
+        if (end := call_end(call)) == "failed":
+            sections.append(Section(title="Error", text=call.result.error, look="error"))
+        elif why := failure_of(call):
+            sections.append(Section(title=end.capitalize(), text=why, look="prose"))
     if diff:
         sections.append(Section(title="Diff", text=diff, look="diff"))
     sections += _argument_sections(call, given, has_diff=bool(diff))

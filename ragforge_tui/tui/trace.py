@@ -42,7 +42,7 @@ class TraceRow(msgspec.Struct, kw_only=True):
     Attributes:
         order: Where it stands among all calls.
         argument: What it was called with, in few words.
-        reason: Why it failed, empty unless it did.
+        reason: Why it failed or was refused, empty unless it was.
         waiting: It waits for the person.
     """
 
@@ -61,16 +61,18 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Which calls are wanted; all by default.
 
     Attributes:
+        refused: Only calls that were refused or stopped.
         turn: Only calls of the newest turn.
     """
 
     failed: bool = False
+    refused: bool = False
     turn: bool = False
     tool: str = ""
     text: str = ""
 
     def __bool__(self) -> bool:
-        return self.failed or self.turn or bool(self.tool or self.text)
+        return self.failed or self.refused or self.turn or bool(self.tool or self.text)
 
 
 class TraceLine(msgspec.Struct, frozen=True):
@@ -165,6 +167,8 @@ class Trace:
         rows: Iterable[TraceRow] = self.rows
         if wanted.failed:
             rows = (row for row in rows if row.state == "failed")
+        if wanted.refused:
+            rows = (row for row in rows if row.state in ("refused", "stopped"))
         if wanted.turn:
             rows = (row for row in rows if row.turn == self.newest_turn)
         if wanted.tool:
@@ -181,12 +185,12 @@ class Trace:
 
 
 def _says(row: TraceRow, words: Sequence[str]) -> bool:
-    text = f"{row.name} {row.argument} {row.reason} t{row.turn}".casefold()
+    text = f"{row.name} {row.argument} {row.reason} {row.state} t{row.turn}".casefold()
     return all(word in text for word in words)
 
 
 def lines_of(rows: Sequence[TraceRow]) -> list[TraceLine]:
-    """Rows under headings of their turns, with the reasons of those that failed."""
+    """Rows under headings of their turns, with the reasons of those that failed or were refused."""
     lines: list[TraceLine] = []
     turn = 0
     for row in rows:
@@ -211,7 +215,7 @@ def row_of(turn: int, position: int, call: ToolCall, *, waiting: bool = False, o
         state=state,
         duration_ms=call.duration_ms,
         size=call.result.result_size_bytes if call.result is not None else 0,
-        reason=failure_of(call) if state == "failed" else "",
+        reason=failure_of(call) if state in ("failed", "refused") else "",
     )
 
 

@@ -29,7 +29,7 @@ from ragforge_tui.tui.trace import Filter, Trace, TraceLine, TraceRow, lines_of,
 from ragforge_tui.tui.transcript.lines import Run, clip
 from ragforge_tui.tui.transcript.palette import Palette
 from ragforge_tui.tui.transcript.tool_block import ToolBlock
-from ragforge_tui.tui.transcript.tool_text import duration_text
+from ragforge_tui.tui.transcript.tool_text import duration_text, state_sign
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class TraceRows(Rows[TraceLine]):
         return line.row.key if line.row is not None else ""
 
     def draw(self, line: TraceLine, width: int, palette: Palette) -> list[Run]:
-        """A heading, a call, or why it failed."""
+        """A heading, a call, or why it failed or was refused."""
         if line.row is None:
             return [(f"turn {line.turn}", palette.muted)]
         if line.why:
@@ -61,13 +61,7 @@ class TraceRows(Rows[TraceLine]):
 
 def _row(row: TraceRow, width: int, palette: Palette) -> list[Run]:
     """Glyph, name, argument; at the right what came of it."""
-    glyph, style = {
-        "running": ("◐", palette.running),
-        "waiting": ("◐", palette.running),
-        "ok": ("●", palette.ok),
-        "failed": ("●", palette.failed),
-        "unknown": ("○", palette.muted),
-    }[row.state]
+    glyph, style = state_sign(row.state, palette)
     right = _right(row, width, palette)
     cells = sum(cell_len(text) for text, _ in right)
     name = clip(row.name, max(4, min(width - cells - 4, _NAME_CELLS)))
@@ -89,8 +83,8 @@ def _right(row: TraceRow, width: int, palette: Palette) -> list[Run]:
             return [("waits for you", palette.running)]
         case "unknown":
             return [("unknown", palette.muted)]
-        case "failed":
-            return [("failed", palette.failed)]
+        case "failed" | "refused" | "stopped":
+            return [(row.state, state_sign(row.state, palette)[1])]
         case "ok":
             size = f" {size_text(row.size):>5}" if width >= _WITHOUT_SIZE else ""
             return [(f"{time}{size}", palette.muted)]
@@ -99,7 +93,7 @@ def _right(row: TraceRow, width: int, palette: Palette) -> list[Run]:
 def hints_of(wanted: Filter) -> list[KeyHint]:
     """The filters by their keys; those that are on stand out."""
     hints = [
-        KeyHint("failed", "x", "failed", wanted.failed),
+        KeyHint("failed", "x", "refused" if wanted.refused else "failed", wanted.failed or wanted.refused),
         KeyHint("turn", "t", "this turn", wanted.turn),
         KeyHint("tool", "o", wanted.tool or "tool", bool(wanted.tool)),
         KeyHint("text", "/", wanted.text or "text", bool(wanted.text)),
@@ -240,7 +234,9 @@ class TracePane(Pane):
         wanted = self._filter
         match name:
             case "failed":
-                wanted = msgspec.structs.replace(wanted, failed=not wanted.failed)
+                # Failed ones, those that nobody let run to their end, all.
+                failed, refused = not wanted.failed and not wanted.refused, wanted.failed
+                wanted = msgspec.structs.replace(wanted, failed=failed, refused=refused)
             case "turn":
                 wanted = msgspec.structs.replace(wanted, turn=not wanted.turn)
             case "tool":

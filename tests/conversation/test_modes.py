@@ -11,6 +11,7 @@ from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.errors import ToolError
 from ragforge_tui.events import ApprovalRequested, ToolCallFinished
+from ragforge_tui.models import call_end
 from ragforge_tui.requests.work import Mode
 from ragforge_tui.tools import PreparedCall
 from ragforge_tui.tools.modes import ModeTools
@@ -94,3 +95,20 @@ async def test_a_call_that_is_being_checked_when_planning_begins_is_refused(load
         tools = ModeTools(Switching(agent.toolbox, None, "Nobody"), lambda: mode)
         with pytest.raises(ToolError, match="not allowed while planning"):
             await tools.prepare("create_file", '{"path": "new.txt", "content": "x"}')
+
+
+async def test_a_yes_that_comes_after_planning_began_runs_nothing(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"tool_calls": [CREATE]}, {"text": "The plan."}])
+    async with ConversationAgent(loaded, interactive=True) as agent:
+        conversation = await agent.create_conversation()
+        ended = None
+        async for event in conversation.stream("do it"):
+            if isinstance(event, ApprovalRequested):
+                conversation.mode = "plan"
+                agent.approvals.answer(event.approval_id, "once")
+            if isinstance(event, ToolCallFinished):
+                ended = event.call
+    assert ended is not None and call_end(ended) == "refused"
+    assert not (Path(loaded.workspace) / "new.txt").exists()
+    told = [message["content"] for message in server.chats()[-1]["messages"] if message["role"] == "tool"]
+    assert "not allowed while planning" in told[-1]

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from ragforge_tui.export.markdown import _call
 from ragforge_tui.models import ToolCall, ToolResult
 from ragforge_tui.tui.detail import MAX_FILE_BYTES, Section, call_sections, call_title, file_sections, language_of
+from ragforge_tui.tui.trace import row_of
 from ragforge_tui.tui.transcript.palette import palette_of
+from ragforge_tui.tui.transcript.tool_block import ToolBlock
+from ragforge_tui.tui.transcript.tool_text import failure_of
 from ragforge_tui.tui.viewer import PIECE_CHARS, PieceBlock, blocks_of
 from tests.support.fake_engine import CLOCK
 
@@ -51,6 +55,33 @@ def test_an_edit_shows_why_and_what_changed() -> None:
     assert sections[0].text == "it is wrong"
     assert "old_string" not in sections[2].text
     assert call_title(edited, 9) == "edit_file · turn 9 · done · 7 ms · 12 345 bytes"
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "why"),
+    [
+        ("refused by the person", "refused", ""),
+        ("refused by the person: not there", "refused", "not there"),
+        ("refused: idle repetition", "refused", "idle repetition"),
+        ("stopped", "stopped", ""),
+        ("refused connection", "failed", "refused connection"),
+    ],
+)
+def test_what_nobody_let_run_did_not_fail(error: str, state: str, why: str) -> None:
+    one = call("run_command", '{"command": "make"}', {"text": "told"}, error=error, success=False)
+    assert f" · {state}" in call_title(one, 1)
+    assert failure_of(one) == why
+    assert ("Error" in titles(one)) == (state == "failed")
+    assert (state.capitalize() in titles(one)) == (state == "refused" and bool(why))
+    block = ToolBlock(1, one, gap=0)
+    head, *below = [line.text for line in block.lines(80, PALETTE)]
+    assert state in head and ("failed" in head) == (state == "failed")
+    assert [line.strip() for line in below] == [why] * bool(why)
+    row = row_of(1, 1, one)
+    assert (row.state, row.reason) == (state, why)
+    exported = _call(one)
+    assert {"refused": "⊘", "stopped": "■", "failed": "✗"}[state] in exported
+    assert (state in exported) == (state != "failed")
 
 
 def test_a_failure_says_its_error_once() -> None:

@@ -83,6 +83,17 @@ def test_filters_are_joined(trace: Trace) -> None:
     assert not Filter() and Filter(text="x")
 
 
+def test_refused_and_stopped_calls_are_found_and_are_no_failures(trace: Trace) -> None:
+    for key, error in (("r", "refused by the person"), ("s", "stopped")):
+        one = call(key, done=False)
+        assert one.result is not None
+        one.result.error = error
+        trace.apply(ToolCallFinished(call=one, **where(6)))
+    assert keys(trace, failed=True) == ["b"]
+    assert keys(trace, refused=True) == ["r", "s"]
+    assert keys(trace, text="stopped") == ["s"]
+
+
 def test_counts(trace: Trace) -> None:
     assert trace.count() == (2, 5)
     trace.apply(TurnStarted(message=message(OWNER, 8, "user", "more"), **where(8)))

@@ -20,6 +20,7 @@ from ragforge_tui.tui.transcript.tool_text import (
     failure_of,
     outcome_of,
     state_of,
+    state_sign,
     todos_of,
 )
 
@@ -59,7 +60,7 @@ class ToolBlock(Block):
     def draw(self, width: int, palette: Palette) -> list[Line]:
         result = decoded(self.call.result.result) if self.call.result is not None else {}
         lines = [self._head_line(result, min(width, _TOOL_MEASURE), palette)]
-        if self.state == "failed":
+        if self.state in ("failed", "refused"):
             reason = failure_of(self.call)
             if reason and self.folded:
                 lines += indent(wrap([(reason, palette.muted)], max(1, width - 4)), [("    ", palette.text)], width)
@@ -70,13 +71,7 @@ class ToolBlock(Block):
 
     def _head_line(self, result: dict[str, object], width: int, palette: Palette) -> Line:
         state = self.state
-        glyph, style = {
-            "running": ("◐", palette.running),
-            "waiting": ("◐", palette.running),
-            "ok": ("●", palette.ok),
-            "failed": ("●", palette.failed),
-            "unknown": ("○", palette.muted),
-        }[state]
+        glyph, style = state_sign(state, palette)
         right = self._right(state, result, palette)
         right_cells = cell_len("".join(text for text, _ in right))
         name = clip(one_line(self.call.tool_name), max(1, width - right_cells - 6))
@@ -101,8 +96,11 @@ class ToolBlock(Block):
                 return [("waits for you", palette.running), arrow]
             case "unknown":
                 return [("outcome unknown", palette.muted), arrow]
-            case "failed":
-                return [("failed", palette.failed), (f" · {time}" if time else "", palette.muted), arrow]
+            case "failed" | "stopped":
+                word = (state, state_sign(state, palette)[1])
+                return [word, (f" · {time}" if time else "", palette.muted), arrow]
+            case "refused":
+                return [(state, palette.running), arrow]
             case "ok":
                 return [*self._outcome(result, time, palette), arrow]
 
@@ -116,7 +114,7 @@ class ToolBlock(Block):
         return [(outcome, style), (f" · {time}" if outcome and time else time, palette.muted)]
 
     def _todo_lines(self, result: dict[str, object], width: int, palette: Palette) -> list[Line]:
-        if self.call.tool_name != "update_todos" or self.state == "failed":
+        if self.call.tool_name != "update_todos" or self.state in ("failed", "refused", "stopped"):
             return []
         lines: list[Line] = []
         for todo in todos_of(self.call, result):

@@ -9,10 +9,11 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from ragforge_tui.models import Todo, ToolCall
-from ragforge_tui.tui.transcript.lines import one_line
+from ragforge_tui.models import REFUSED, REFUSED_BECAUSE, Todo, ToolCall, call_end
+from ragforge_tui.tui.transcript.lines import Run, one_line
+from ragforge_tui.tui.transcript.palette import Palette
 
-CallState = Literal["running", "waiting", "ok", "failed", "unknown"]
+CallState = Literal["running", "waiting", "ok", "failed", "refused", "stopped", "unknown"]
 _MAX_DECODED = 8 * 1024 * 1024
 _COUNTED = {
     "grep_files": ("match", "matches"),
@@ -94,10 +95,23 @@ def state_of(call: ToolCall, *, waiting: bool = False, over: bool = False) -> Ca
         waiting: It waits for the person's approval.
         over: Its turn is over: without a result its outcome is not known.
     """
-    success = call.result.success if call.result is not None else call.success
-    if success is None:
-        return "unknown" if over else "waiting" if waiting else "running"
-    return "ok" if success else "failed"
+    end = call_end(call)
+    if end != "unknown":
+        return end
+    return "unknown" if over else "waiting" if waiting else "running"
+
+
+def state_sign(state: CallState, palette: Palette) -> Run:
+    """The sign of a state, in its colour."""
+    return {
+        "running": ("◐", palette.running),
+        "waiting": ("◐", palette.running),
+        "ok": ("●", palette.ok),
+        "failed": ("●", palette.failed),
+        "refused": ("⊘", palette.running),
+        "stopped": ("■", palette.muted),
+        "unknown": ("○", palette.muted),
+    }[state]
 
 
 def outcome_of(call: ToolCall, result: dict[str, Any]) -> str:
@@ -119,9 +133,13 @@ def outcome_of(call: ToolCall, result: dict[str, Any]) -> str:
 
 
 def failure_of(call: ToolCall) -> str:
-    """Why a call failed, in one line."""
-    if call.result is None:
+    """Why a call failed, or what was said when it was refused, in one line; empty when its state says it all."""
+    if call.result is None or (end := call_end(call)) == "stopped":
         return ""
+    if end == "refused":
+        return one_line(
+            (call.result.error or "").removeprefix(REFUSED).removeprefix(REFUSED_BECAUSE).removeprefix(": ")
+        )
     message = call.result.error or str(decoded(call.result.result).get("text", ""))
     return one_line(next((line for line in message.splitlines() if line.strip()), "")[:400])
 
