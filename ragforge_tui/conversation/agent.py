@@ -322,7 +322,9 @@ class ConversationAgent:
             branch_turn=turn_index,
         )
         await store.create_conversation(record)
-        return await self.load_conversation(record.uuid)
+        branch = await self.load_conversation(record.uuid)
+        branch.mode = here.mode if here is not None else branch.mode
+        return branch
 
     def opened(self, conversation_id: str) -> Conversation | None:
         """The conversation when it is open here."""

@@ -53,13 +53,17 @@ class Conversations:
         """Store a conversation; one that exists by this uuid is returned as it is.
 
         A branch (`branch_of`, `branch_turn`) shares its parent's turns up to and including `branch_turn`; its own
-        begin after it.
+        begin after it. What it shares is counted as its own.
         """
         properties = conversation_properties(c)
         if c.branch_of:
             properties["next_turn"] = max(c.next_turn, (c.branch_turn or 0) + 1)
 
         async def work(tx: AsyncManagedTransaction) -> Conversation:
+            if c.branch_of and c.branch_turn:
+                messages, chars = await _size(tx, c.branch_of, c.branch_turn)
+                properties["message_count"] = max(c.message_count, messages)
+                properties["total_chars"] = max(c.total_chars, chars)
             result = await tx.run(
                 f"MERGE (c:Conversation {{uuid: $uuid}}) ON CREATE SET c += $properties RETURN {_CONVERSATION} AS c",
                 uuid=c.uuid,
@@ -243,6 +247,29 @@ async def find_conversation(tx: AsyncManagedTransaction, uuid: str) -> Conversat
     result = await tx.run(f"MATCH (c:Conversation {{uuid: $uuid}}) RETURN {_CONVERSATION} AS c", uuid=uuid)
     record = await result.single()
     return conversation_from(record["c"]) if record else None
+
+
+async def _size(tx: AsyncManagedTransaction, uuid: str, last_turn: int) -> tuple[int, int]:
+    """Messages and their characters up to a turn, in a conversation and those it is a branch of."""
+    messages = chars = 0
+    seen: set[str] = set()
+    while uuid and last_turn and uuid not in seen:
+        seen.add(uuid)
+        record = await (
+            await tx.run(
+                "MATCH (c:Conversation {uuid: $uuid}) "
+                "OPTIONAL MATCH (m:Message {conversation_id: $uuid}) WHERE m.turn_index <= $last "
+                "RETURN c.branch_of AS parent, coalesce(c.branch_turn, 0) AS shared, count(m) AS messages, "
+                "coalesce(sum(m.char_count), 0) AS chars",
+                uuid=uuid,
+                last=last_turn,
+            )
+        ).single()
+        if record is None:
+            break
+        messages, chars = messages + record["messages"], chars + record["chars"]
+        uuid, last_turn = record["parent"] or "", min(last_turn, record["shared"])
+    return messages, chars
 
 
 async def _link_branch(tx: AsyncManagedTransaction, c: Conversation) -> None:

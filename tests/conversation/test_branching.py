@@ -20,7 +20,11 @@ async def test_a_branch_shares_the_beginning_and_leaves_its_parent_alone(loaded:
         parent = await agent.create_conversation(title="T", tags=["x"])
         await parent.send_message("question one")
         await parent.send_message("question two")
+        parent.mode = "plan"
         branch = await agent.branch_conversation(parent.record.uuid[:8], 1)
+        assert branch.mode == "plan"
+        assert (branch.record.message_count, branch.record.total_chars) == (2, len("question onefirst"))
+        parent.mode = branch.mode = "ask"
         answer = await branch.send_message("question two, otherwise")
         assert (answer.turn_index, answer.content) == (2, "other second")
         sent = [message["content"] for message in server.chats()[-1]["messages"] if message["role"] == "user"]
@@ -35,6 +39,10 @@ async def test_a_branch_shares_the_beginning_and_leaves_its_parent_alone(loaded:
             ["question one", "first", "question two", "second"],
             ["question one", "first", "question two, otherwise", "other second"],
         ]
+        again = await agent.branch_conversation(branch.record.uuid, 2)
+        assert again.record.message_count == (await store.get_conversation(branch.record.uuid)).message_count == 4
+        other = await agent.branch_conversation(branch.record.uuid, 1)
+        assert other.record.message_count == 2
         assert (branch.record.title, branch.record.tags, branch.record.branch_turn) == ("T", ["x"], 1)
 
 
