@@ -1,11 +1,12 @@
 """How much of what answers a question is recalled: ``python -m benchmarks.recall --data FILE [--graph neo4j]``.
 
 Imports every conversation of a file in LoCoMo's format (see `dialogues`) with its dates, lets recall index it as it
-does any imported conversation, and asks its questions. No language model takes part. Printed are the share of evidence
-utterances whose text stands in what is recalled within 500, 1 000 and 2 000 tokens, labels and headings counted, the
-share of evidence turns among the first five, and how long a question takes; beside them, from the same index and
-packed by the same rules, three baselines: one vector per turn, full text (BM25) alone, and both by reciprocal rank
-fusion. Times leave the embedding of the question out; it stands in a line of its own.
+does any imported conversation, and asks its questions. No language model takes part, unless summaries are asked for
+that a model writes: with ``--summaries model`` by the one that is configured for the chat, or named by ``--model``.
+Printed are the share of evidence utterances whose text stands in what is recalled within 500, 1 000 and 2 000 tokens,
+labels and headings counted, the share of evidence turns among the first five, and how long a question takes; beside
+them, from the same index and packed by the same rules, three baselines: one vector per turn, full text (BM25) alone,
+and both by reciprocal rank fusion. Times leave the embedding of the question out; it stands in a line of its own.
 """
 
 from __future__ import annotations
@@ -20,16 +21,20 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.dialogues import Dialogue, Question, read
 from ragforge_tui.config import EmbeddingSettings, MemorySettings, Paths, SummarizationSettings
+from ragforge_tui.config_files import load
 from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server
+from ragforge_tui.llm import ChatModel, choose_model, make_model
 from ragforge_tui.llm.embeddings import Embedder, make_embedder
 from ragforge_tui.memory.recall import ConversationIndex, Recall, RecalledTurn
 from ragforge_tui.memory.recall.pack import Candidate, pack
 from ragforge_tui.memory.summaries import Summarizer
+from ragforge_tui.models import EXTRACTIVE
 
 SMALLER = (500, 1_000)
 FIRST = 5
@@ -87,8 +92,17 @@ class Score:
         return [100 * statistics.fmean(column) for column in zip(*rows, strict=True)]
 
 
-async def main(data: Path, graph: str, budget: int, *, embeddings: bool, others: bool, summaries: bool) -> None:
-    """Measure, print the tables and the last line."""
+async def main(
+    data: Path,
+    graph: str,
+    budget: int,
+    *,
+    embeddings: bool,
+    others: bool,
+    summaries: bool,
+    writer: ChatModel | None = None,
+) -> None:
+    """Measure, print the tables and the last line; summaries are extracted when there is no `writer`."""
     budgets = [*(size for size in SMALLER if size < budget), budget]
     settings = MemorySettings(embeddings=EmbeddingSettings(enabled=embeddings))
     embedder = make_embedder(settings.embeddings)
@@ -106,7 +120,7 @@ async def main(data: Path, graph: str, budget: int, *, embeddings: bool, others:
             recalls = [await imported(store, dialogue, settings, known) for dialogue in dialogues]
             for dialogue, recall in zip(dialogues, recalls, strict=True):
                 if summaries:
-                    await summarised(store, recall, dialogue.export.conversation.uuid)
+                    await summarised(store, recall, dialogue.export.conversation.uuid, writer)
                 if known:
                     await known.learn([question.text for question in dialogue.questions])
                 for question in dialogue.questions:
@@ -137,13 +151,28 @@ async def imported(
     return recall
 
 
-async def summarised(store: Store, recall: Recall, conversation_id: str) -> None:
-    """Summaries of all levels by the extractive summariser, which needs no model, taken in by recall."""
-    summarizer = Summarizer(store, SummarizationSettings(), None, lambda event: None)
+async def configured(name: str) -> ChatModel:
+    """The model a chat would have write its summaries: the named one, else what files, environment and machine give."""
+    settings = load().settings
+    name = name or settings.agent.memory.summarization.model or settings.model.name
+    chosen = msgspec.structs.replace(settings.model, name=name)
+    choice = await choose_model(chosen, os.environ)
+    if choice.offline:
+        raise SystemExit(f"No model to write summaries: {choice.origin}.")
+    print(f"summaries by {choice.name}, {choice.destination}")
+    return make_model(choice, chosen)
+
+
+async def summarised(store: Store, recall: Recall, conversation_id: str, writer: ChatModel | None) -> None:
+    """Summaries of all levels, taken in by recall; said is how many of them a model wrote."""
+    start = time.perf_counter()
+    summarizer = Summarizer(store, SummarizationSettings(), writer, lambda event: None)
     await summarizer.run_due(conversation_id)
     made = await store.summaries(conversation_id)
     await recall.summaries_changed(made)
-    print(f"{len(made)} summaries")
+    extracted = sum(summary.made_by == EXTRACTIVE for summary in made)
+    took = time.perf_counter() - start
+    print(f"{len(made)} summaries: {len(made) - extracted} by a model, {extracted} extracted, after {took:.1f} s")
 
 
 async def ask(recall: Recall, dialogue: Dialogue, question: Question, score: Score) -> float:
@@ -260,15 +289,28 @@ if __name__ == "__main__":
     parser.add_argument("--budget", type=int, default=2_000)
     parser.add_argument("--no-embeddings", action="store_true", help="go by words alone")
     parser.add_argument("--others", action="store_true", help="one workspace for all: others may be recalled, too")
-    parser.add_argument("--summaries", action="store_true", help="with extractive summaries, their facts and priors")
+    parser.add_argument(
+        "--summaries",
+        nargs="?",
+        const=EXTRACTIVE,
+        choices=(EXTRACTIVE, "model"),
+        help="with summaries, their facts and priors: extracted, or written by a model",
+    )
+    parser.add_argument("--model", default="", help="who writes them; else the one configured for the chat")
     given = parser.parse_args()
-    asyncio.run(
-        main(
+    if given.model and given.summaries != "model":
+        parser.error("--model writes summaries: it needs --summaries model")
+
+    async def measure() -> None:
+        """With the model, if one is wanted."""
+        await main(
             given.data,
             given.graph,
             given.budget,
             embeddings=not given.no_embeddings,
             others=given.others,
-            summaries=given.summaries,
+            summaries=given.summaries is not None,
+            writer=await configured(given.model) if given.summaries == "model" else None,
         )
-    )
+
+    asyncio.run(measure())
