@@ -64,7 +64,7 @@ class Header(Chrome):
             right.append((graph.phase if graph else "starting", "dim"))
         width = self.size.width
         while len(right) > 1 and sum(cell_len(text) + 3 for text, _ in right) + 2 > width - min(len(title), 20):
-            right.pop(0)
+            right.pop(1 if speaking else 0)
         parts: list[tuple[str, str]] = []
         for index, part in enumerate(right):
             parts += [(" · ", "dim"), part] if index else [part]
@@ -72,8 +72,11 @@ class Header(Chrome):
         space = max(width - sum(cell_len(text) for text, _ in parts), 0)
         gap = min(space, 2)
         untitled = "opening …" if state.opening else "New conversation"
-        shown = _cut(title or untitled, space - gap) + " " * gap
-        return Content.assemble((shown, "bold" if title else "dim"), *parts)
+        mark = " (private)" if conversation and conversation.private else ""
+        room = max(space - gap - cell_len(mark), 0)
+        shown = _cut(title or untitled, min(room, cell_len(title or untitled)) if mark else room)
+        mark = _cut(mark, space - gap - cell_len(shown)) + " " * gap
+        return Content.assemble((shown, "bold" if title else "dim"), (mark, "$warning"), *parts)
 
     def _speaker(self, name: str) -> tuple[str, str]:
         """Who speaks next, in their own colour."""

@@ -137,7 +137,7 @@ def _item_runs(item: ContextItem, width: int, palette: Palette) -> list[Run]:
     text = one_line(item.text[:_PREVIEW_CHARS])
     if left >= _PREVIEW_CELLS and text != away:
         preview = clip(f"  {text}", left - 1)
-        shown.append((preview, palette.faint))
+        shown.append((preview, palette.muted))
         left -= cell_len(preview)
     return [*shown, (" " * left, palette.text), (right, palette.muted)]
 

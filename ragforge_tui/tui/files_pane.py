@@ -53,7 +53,7 @@ class FileRows(Rows[FileLine]):
             added, removed = diff_counts(known.diff)
             right += [(f"+{added}", palette.added), (f" −{removed} ", palette.removed)]
         if line.file.count > 1:
-            right.append((f"×{line.file.count} ", palette.faint))
+            right.append((f"×{line.file.count} ", palette.muted))
         right.append((f"{f't{line.file.turn_index}':>4}", palette.muted))
         cells = sum(cell_len(text) for text, _ in right)
         shown = short_path(one_line(line.file.path), max(4, width - cells - 3))

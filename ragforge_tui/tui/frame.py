@@ -67,7 +67,7 @@ class ChatFrame(KeysInOrder):
             state.context_used,
             frozenset(state.summarising),
             state.due,
-            conversation and (conversation.title, conversation.persona),
+            conversation and (conversation.title, conversation.persona, conversation.private),
             state.opening,
             state.persona,
             dict(state.looks),

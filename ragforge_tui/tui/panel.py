@@ -156,6 +156,7 @@ class QuestionPanel(Vertical, can_focus=True):
         self._detail.update(_detail(question))
         scroll = self.query_one("#question-scroll", VerticalScroll)
         scroll.display = bool(question.detail.strip())
+        self.set_class(not scroll.display, "-bare")
         scroll.scroll_home(animate=False)
         self.make_room()
         self._choices.show(question.answers, keep=question.key == self._shown)

@@ -32,23 +32,35 @@ DARK = Theme(
     warning="#e3b341",
     error="#ff7b72",
     dark=True,
-    variables={"border": "#30363d", "input-selection-background": "#79c0ff 30%"} | _scrollbars("#30363d", "#0d1117"),
+    variables={
+        "border": "#30363d",
+        "text-muted": "#9198a1",
+        "text-disabled": "#9198a1",
+        "input-selection-background": "#79c0ff 30%",
+    }
+    | _scrollbars("#30363d", "#0d1117"),
 )
 
 LIGHT = Theme(
     name="ragforge-light",
     primary="#0550ae",
     secondary="#8250df",
-    accent="#9a6700",
+    accent="#8f5f00",
     foreground="#1f2328",
     background="#ffffff",
     surface="#ffffff",
     panel="#eaeef2",
     success="#1a7f37",
-    warning="#9a6700",
+    warning="#8f5f00",
     error="#cf222e",
     dark=False,
-    variables={"border": "#d0d7de", "input-selection-background": "#0550ae 20%"} | _scrollbars("#d0d7de", "#ffffff"),
+    variables={
+        "border": "#d0d7de",
+        "text-muted": "#59636e",
+        "text-disabled": "#59636e",
+        "input-selection-background": "#0550ae 20%",
+    }
+    | _scrollbars("#d0d7de", "#ffffff"),
 )
 
 CONTRAST_DARK = Theme(
@@ -69,7 +81,7 @@ CONTRAST_DARK = Theme(
         "border": "#ffffff",
         "text-muted": "#dddddd",
         "text-disabled": "#dddddd",
-        "input-selection-background": "#ffffff 40%",
+        "input-selection-background": "#ffffff 20%",
     }
     | _scrollbars("#ffffff", "#000000"),
 )
@@ -82,7 +94,7 @@ CONTRAST_LIGHT = Theme(
     foreground="#000000",
     background="#ffffff",
     surface="#ffffff",
-    panel="#e4e4e4",
+    panel="#eeeeee",
     success="#00551c",
     warning="#6b4300",
     error="#97000b",

@@ -105,6 +105,7 @@ def scene_engine() -> FakeEngine:
 def approval(owner: Conversation, index: int) -> ApprovalRequested:
     """A write that waits for the person."""
     call = tool_call(owner, 9, "edit_file", {"path": "graph/store.py"}, "", 0)
+    call.success = call.duration_ms = call.result = None
     return ApprovalRequested(
         conversation_id=owner.uuid,
         turn_index=index,

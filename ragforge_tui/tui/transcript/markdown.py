@@ -20,7 +20,7 @@ from ragforge_tui.tui.transcript.code import code_lines
 from ragforge_tui.tui.transcript.lines import BLANK, Line, Run, clean, indent, line_of, one_line, wrap
 from ragforge_tui.tui.transcript.links import link_style, linked_runs
 from ragforge_tui.tui.transcript.palette import Palette
-from ragforge_tui.tui.transcript.table import table_lines
+from ragforge_tui.tui.transcript.table import Align, Cell, table_lines
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -166,13 +166,15 @@ def render_unit(unit: Unit, width: int, palette: Palette, *, first: bool = False
     return lines if first or not unit.gap or not lines else [BLANK, *lines]
 
 
-def table_rows(unit: Unit, palette: Palette) -> list[list[list[Run]]] | None:
+def table_rows(unit: Unit, palette: Palette) -> list[list[Cell]] | None:
     """The cells of a table, the head first; None when the unit is something else."""
     if unit.ordinal is not None or not unit.tokens or unit.tokens[0].type != "table_open":
         return None
     return _Painter(unit.source, palette).cells(unit.tokens)
 
 
+_ALIGNS: dict[str, Align] = {"text-align:center": "center", "text-align:right": "right"}
+"""As the parser says it, for a browser."""
 _WAITS = re.compile(r"[`\[<]|~~|\*(?=\S)|(?<!\w)_(?=\S)")
 """What may be the beginning of something that ends later."""
 
@@ -259,15 +261,17 @@ class _Painter:
         marked = [Line(line.strip, line.gutter - len(mark), line.join) for line in marked if line.gutter >= len(mark)]
         return marked + indent(lines[1:], [(" " * (len(lead) + len(mark)), self.base)], width)
 
-    def cells(self, node: Sequence[Token]) -> list[list[list[Run]]]:
-        """The rows of a table, each a list of cells in runs; the first row is the head."""
-        rows: list[list[list[Run]]] = []
+    def cells(self, node: Sequence[Token]) -> list[list[Cell]]:
+        """The rows of a table, each a list of cells; the first row is the head."""
+        rows: list[list[Cell]] = []
         for at, token in enumerate(node):
             if token.type == "tr_open":
                 rows.append([])
             elif token.type == "inline":
                 style = self.palette.heading if node[at - 1].type == "th_open" else self.base
-                rows[-1].append(self.inline(token, style))
+                cell = Cell(self.inline(token, style))
+                cell.align = _ALIGNS.get(str(node[at - 1].attrs.get("style", "")), "left")
+                rows[-1].append(cell)
         return rows
 
     def inline(self, token: Token, base: Style) -> list[Run]:

@@ -13,7 +13,7 @@ from ragforge_tui.tui.transcript.code import GrowingCode, run_lines
 from ragforge_tui.tui.transcript.lines import Line, Run, clean, wrap
 from ragforge_tui.tui.transcript.markdown import inline_runs, parse, table_rows
 from ragforge_tui.tui.transcript.palette import Palette
-from ragforge_tui.tui.transcript.table import fitted_widths, table_lines, wanted_widths
+from ragforge_tui.tui.transcript.table import Cell, fitted_widths, table_lines, wanted_widths
 
 _FENCE = re.compile(r" {0,3}(`{3,})([^`\n]*)\n| {0,3}(~{3,})([^\n]*)\n")
 _LEADING_BLANKS = re.compile(r"(?:[ \t]*\n)*")
@@ -132,10 +132,10 @@ class _OpenTable:
             self._draw(self._rows, head=True)
         return list(self._drawn)
 
-    def _draw(self, rows: list[list[list[Run]]], *, head: bool) -> None:
+    def _draw(self, rows: list[list[Cell]], *, head: bool) -> None:
         self._drawn.extend(table_lines(rows, self._width, self._palette, widths=self._widths, head=head))
 
-    def _parsed(self, body: str) -> list[list[list[Run]]] | None:
+    def _parsed(self, body: str) -> list[list[Cell]] | None:
         units = parse(self._head + body).units
         return table_rows(units[0], self._palette) if len(units) == 1 else None
 

@@ -53,8 +53,8 @@ class Palette(msgspec.Struct, frozen=True):
         return self.glyph if own is None else Style(color=own.rich_color)
 
 
-_QUIET = {"": (0.42, 0.66), "contrast": (0.12, 0.24)}
-"""How far what matters less is blended into the background, and what matters least."""
+_QUIET = {"dark": (0.42, 0.60), "light": (0.36, 0.52), "contrast": (0.12, 0.24)}
+"""How far what matters less is blended into the background, and rules, bars and arrows, which are no text."""
 
 
 def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palette:
@@ -81,7 +81,7 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
     else:
         background = ink("background", "#121212" if dark else "#e0e0e0")
         text = Style(color=foreground.rich_color)
-        quiet, quieter = _QUIET.get(looks, _QUIET[""])
+        quiet, quieter = _QUIET.get(looks, _QUIET["dark" if dark else "light"])
         muted = Style(color=foreground.blend(background, quiet).rich_color)
         faint = Style(color=foreground.blend(background, quieter).rich_color)
         # Most themes have no violet of their own; this one is as light as their text colours are.

@@ -7,13 +7,24 @@ still being written.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from rich.cells import cell_len
+from textual.strip import Strip
 
 from ragforge_tui.tui.transcript.lines import Line, Run, line_of, wrap
 from ragforge_tui.tui.transcript.palette import Palette
 
-Row = Sequence[list[Run]]
+Align = Literal["left", "center", "right"]
+
+
+class Cell(list[Run]):
+    """The runs of a cell, and on which side of its column they stand."""
+
+    align: Align = "left"
+
+
+Row = Sequence[Cell]
 _GAP = 3
 _NARROWEST = 4
 
@@ -88,15 +99,20 @@ def _row_lines(row: Row, columns: Sequence[int], width: int, palette: Palette) -
         for at, cell in enumerate(cells):
             if at:
                 runs.append((" │ ", palette.faint))
-            used = 0
-            if level < len(cell):
-                strip = cell[level].strip
-                runs.extend((segment.text, segment.style or palette.text) for segment in strip)
-                used = strip.cell_length
+            strip = cell[level].strip if level < len(cell) else Strip.blank(0)
+            left, right = _sides(row[at].align if at < len(row) else "left", columns[at] - strip.cell_length)
+            runs.append((" " * left, palette.text))
+            runs.extend((segment.text, segment.style or palette.text) for segment in strip)
             if at < len(cells) - 1:
-                runs.append((" " * (columns[at] - used), palette.text))
+                runs.append((" " * right, palette.text))
         lines.append(line_of(runs, width))
     return lines
+
+
+def _sides(align: Align, room: int) -> tuple[int, int]:
+    """Blanks before and behind a text that leaves that much room in its column."""
+    left = {"left": 0, "center": room // 2, "right": room}[align]
+    return left, room - left
 
 
 def _stacked(rows: Sequence[Row], width: int, palette: Palette) -> list[Line]:

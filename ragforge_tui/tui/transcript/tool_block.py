@@ -5,6 +5,7 @@ Made by `document`; the words on its line come from `tool_text`.
 
 from __future__ import annotations
 
+import msgspec
 from rich.cells import cell_len
 
 from ragforge_tui.models import ToolCall
@@ -139,7 +140,9 @@ class ToolBlock(Block):
         for key, value in decoded(self.call.arguments).items() or [("", self.call.arguments)]:
             if key == "reason" or (result.get("diff") and key in ("content", "old_string", "new_string", "files")):
                 continue
-            shown = clean(value if isinstance(value, str) else str(value))
+            if key == "todos" and todos_of(self.call, result):
+                continue  # They stand above as a list.
+            shown = clean(value if isinstance(value, str) else msgspec.json.encode(value).decode())
             label = [(f"{one_line(str(key))}: ", palette.muted)] if key else []
             lines += wrap([*label, (shown, palette.text)], width, first=prefix, rest=prefix)
         text = str(result.get("text") or (self.call.result.error if self.call.result else "") or "")

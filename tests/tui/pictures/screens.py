@@ -1,0 +1,138 @@
+"""States of the screens that stand over the chat."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from textual.widgets import Input
+
+from tests.support.calls_scene import calls_engine
+from tests.support.chat_scene import scene_engine
+from tests.support.fake_engine import CLOCK, FakeEngine, conversation, turn
+from tests.tui.pictures.chat import talked
+from tests.tui.pictures.stage import Stage, State, command, keys
+from tests.tui.pictures.texts import CROOKED, DIFFS, IMPROVED
+
+FILE = Path("/home/ada/.config/ragforge/config.yaml")
+
+
+def shelf() -> FakeEngine:
+    """Sessions of several days, one with tags, one private, one a branch, one of another folder."""
+    engine = scene_engine()
+    engine.conversations[conversation(2).uuid].tags = ["db", "schema"]
+    engine.conversations[conversation(3).uuid].private = True
+    day = CLOCK.replace(day=1)
+    parent = conversation(3).uuid
+    branch = conversation(4, "Menu, shorter", updated_at=day, branch_of=parent, branch_turn=1)
+    engine.store(branch, turn(branch, 1, "First words", "Last words"))
+    away = conversation(5, "Elsewhere", workspace="/else", updated_at=day)
+    engine.store(away, turn(away, 1, "First words", "Last words"))
+    engine.conversations[conversation(1).uuid].summary = "Why retries doubled turns, and what was done about it."
+    return engine
+
+
+def sessions(*pressed: str) -> Callable[[Stage], Awaitable[None]]:
+    """The list of sessions with its preview, and keys pressed there."""
+
+    async def bring(stage: Stage) -> None:
+        await stage.press("ctrl+o")
+        await stage.shows("last ")
+        await keys(*pressed)(stage)
+
+    return bring
+
+
+async def narrowed(stage: Stage) -> None:
+    """Typing narrows; the preview follows."""
+    await sessions(*"menu")(stage)
+    await stage.shows("last    ")
+
+
+async def deleted(stage: Stage) -> None:
+    """One was deleted, and can be brought back."""
+    await sessions("ctrl+d")(stage)
+    await stage.shows("brings it back")
+
+
+async def searched(stage: Stage) -> None:
+    """Words were found in some sessions."""
+    await stage.press("ctrl+t", *"retr")
+    await stage.shows(" hit")
+
+
+async def nothing(stage: Stage) -> None:
+    """Words that nobody said."""
+    await stage.press("ctrl+t", *"zebra")
+    await stage.until(lambda: "zebra" in stage.text())
+    await stage.pilot.pause(0.4)
+
+
+def speakers() -> FakeEngine:
+    """With a persona whose file is crooked."""
+    engine = talked()
+    (engine.shelf.own / "Vega.luciform").write_text(CROOKED, encoding="utf-8")
+    engine.shelf.improvement = IMPROVED
+    return engine
+
+
+def wizard(*steps: str) -> Callable[[Stage], Awaitable[None]]:
+    """The questions that make a persona, some of them answered."""
+
+    async def bring(stage: Stage) -> None:
+        await stage.command("/create-persona")
+        for step in steps:
+            await stage.press(*step, "enter")
+
+    return bring
+
+
+async def palette(stage: Stage) -> None:
+    """The palette of commands, narrowed."""
+    await stage.press("ctrl+p", *"pers")
+    await stage.rest()
+    stage.screen.query_one(Input).cursor_blink = False
+    await stage.pilot.pause(0.3)
+
+
+async def diff(stage: Stage) -> None:
+    """What the agent changed."""
+    stage.engine.work.diffs = DIFFS
+    await stage.command("/diff")
+
+
+async def second_diff(stage: Stage) -> None:
+    """The second file of it."""
+    await diff(stage)
+    await stage.press("n")
+
+
+MADE = "/create-persona Lyra | orange | | Reviews SQL"
+SETTINGS = {"config_file": FILE, "origins": {"model.name": "RAGFORGE_MODEL"}}
+SCREENS = (
+    State("help", keys("f1")),
+    State("help-end", keys("f1", "end")),
+    State("palette", palette),
+    State("sessions", sessions(), engine=shelf),
+    State("sessions-narrowed", narrowed, engine=shelf),
+    State("sessions-all", sessions("ctrl+f", "down"), engine=shelf),
+    State("sessions-deleted", deleted, engine=shelf),
+    State("sessions-rename", sessions("down", "ctrl+r"), engine=shelf),
+    State("sessions-empty", sessions("ctrl+s"), engine=shelf),
+    State("search", searched, engine=shelf),
+    State("search-nothing", nothing, engine=shelf),
+    State("topics", command("/topics", "enter"), engine=calls_engine),
+    State("topics-merge", command("/topics", "m", "down"), engine=calls_engine),
+    State("personas", command("/personas", *"vega"), engine=speakers),
+    State("persona-wizard", wizard(), engine=speakers),
+    State("persona-wizard-colour", wizard("Lyra", "Reviews SQL", "", "Deutsch"), engine=speakers),
+    State("persona-draft", command(MADE), engine=speakers),
+    State("persona-improved", command(MADE, "i"), engine=speakers),
+    State("models", command("/model")),
+    State("themes", command("/theme")),
+    State("settings", command("/settings", "pagedown"), options=SETTINGS),
+    State("settings-words", command("/settings model"), options=SETTINGS),
+    State("settings-edit", command("/settings temperature", "enter"), options=SETTINGS),
+    State("diff", diff),
+    State("diff-second", second_diff),
+)
