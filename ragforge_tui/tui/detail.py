@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.models import ToolCall, call_end
-from ragforge_tui.tui.transcript.tool_text import decoded, duration_text, failure_of, state_of
+from ragforge_tui.tui.transcript.tool_text import CallState, decoded, duration_text, failure_of, state_of
 
 Look = Literal["prose", "code", "diff", "error"]
 
@@ -49,9 +50,17 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     numbered: bool = False
 
 
-def call_title(call: ToolCall, turn: int) -> str:
-    """Name, turn, outcome, duration and size in a line."""
-    parts = [f"{call.tool_name} · turn {turn} · {_WORDS[state_of(call, over=call.success is None)]}"]
+def call_title(call: ToolCall, turn: int, state: CallState | None = None, at: datetime | None = None) -> str:
+    """Name, turn, outcome, duration and size in a line.
+
+    Args:
+        state: Of a call without a result, as whoever watches it knows it; None: nobody does.
+        at: Now: a call that runs has taken until then.
+    """
+    state = state_of(call, over=True) if state is None or call.result is not None else state
+    parts = [f"{call.tool_name} · turn {turn} · {_WORDS[state]}"]
+    if state == "running" and at is not None:
+        parts.append(f"{max(0, int((at - call.timestamp).total_seconds()))} s")
     if call.duration_ms is not None:
         parts.append(duration_text(call.duration_ms))
     if call.result is not None and call.result.result_size_bytes:

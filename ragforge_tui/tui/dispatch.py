@@ -40,6 +40,7 @@ from ragforge_tui.events import (
     TurnStarted,
 )
 from ragforge_tui.tui.due import learn_due
+from ragforge_tui.tui.listening import tell
 from ragforge_tui.tui.questions import ask_approval, ask_cost, ask_trust
 from ragforge_tui.tui.state import sent_tokens
 
@@ -119,4 +120,5 @@ def dispatch(chat: ChatController, event: Event) -> None:
         case ModelChanged():
             chat.model_changed(event)
     chat.view.sidebar.event(event)
+    tell(chat.view.screen_stack, event)
     chat.view.refresh_chrome()

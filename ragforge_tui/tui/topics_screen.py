@@ -16,6 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ragforge_tui.errors import RagforgeError
+from ragforge_tui.events import Event, TopicsChanged
 from ragforge_tui.models import Topic
 from ragforge_tui.protocol import FetchTopicPlaces, ListTopics, MergeTopics, R, Request, UnmergeTopic
 from ragforge_tui.requests.tree import TopicPlace
@@ -99,6 +100,11 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         self.rows.focus()
         self._say_keys()
         self._work(self._load)
+
+    def hear(self, event: Event) -> None:
+        """A summary brought topics, here or in another terminal."""
+        if isinstance(event, TopicsChanged) and self.topics.loaded:
+            self._work(self._load, "news")  # It must not break off a merge that was just asked for.
 
     # -- what is shown
 

@@ -16,7 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import Event
+from ragforge_tui.events import Event, ToolCallFinished, ToolCallStarted
 from ragforge_tui.models import ToolCall
 from ragforge_tui.requests.calls import FetchCall, ListCalls
 from ragforge_tui.text import plain_text
@@ -285,19 +285,40 @@ class TracePane(Pane):
 
         async def load() -> tuple[str, list[Section]]:
             call = await self._whole(row)
-            return call_title(call, row.turn), call_sections(call)
+            return self._title_of(call, row), call_sections(call)
 
         def closed(action: str | None) -> None:
             if action == "turn":
                 self.chat.sidebar.show_turn(row.turn)
 
-        screen = DetailScreen(f"{row.name} · turn {row.turn}", load, actions={"g": ("turn", "go to its turn")})
+        def concerns(event: Event) -> bool:
+            return isinstance(event, ToolCallStarted | ToolCallFinished) and event.call.uuid == row.key
+
+        def title_now() -> str:
+            block = self._block(row.key)
+            return self._title_of(block.call, row) if block is not None and block.call.result is None else ""
+
+        screen = DetailScreen(
+            f"{row.name} · turn {row.turn}",
+            load,
+            actions={"g": ("turn", "go to its turn")},
+            concerns=concerns,
+            title_now=title_now,
+        )
         self.app.push_screen(screen, closed)
+
+    def _title_of(self, call: ToolCall, row: TraceRow) -> str:
+        known = self.trace.row(row.key) or row
+        return call_title(call, row.turn, known.state, self.chat.now())
+
+    def _block(self, key: str) -> ToolBlock | None:
+        """The call as the chat shows it, when it does."""
+        blocks = reversed(self.chat.transcript.document.blocks)
+        return next((block for block in blocks if isinstance(block, ToolBlock) and block.call.uuid == key), None)
 
     async def _whole(self, row: TraceRow) -> ToolCall:
         """The call with its result: as the chat has it, else from the engine."""
-        for block in reversed(self.chat.transcript.document.blocks):
-            if isinstance(block, ToolBlock) and block.call.uuid == row.key:
-                return block.call
+        if (block := self._block(row.key)) is not None:
+            return block.call
         uuid = self.chat.controller.state.conversation_id
         return await self.chat.controller.ask(FetchCall(conversation_id=uuid, turn_index=row.turn, call_id=row.key))

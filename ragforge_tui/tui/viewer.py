@@ -17,9 +17,11 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.selection import Selection
+from textual.timer import Timer
 from textual.widgets import Static
 
 from ragforge_tui.errors import RagforgeError
+from ragforge_tui.events import Event
 from ragforge_tui.text import plain_text
 from ragforge_tui.tui.detail import Section, is_numbered
 from ragforge_tui.tui.keybar import KeyBar, KeyHint
@@ -168,11 +170,13 @@ class Viewer(BlockWindow, can_focus=True):
     ]
 
     def view(self, blocks: Sequence[Block]) -> None:
-        """Show these blocks from the top."""
-        self.follow = False
+        """Show these blocks; what was shown before is read on from where one was."""
+        self.follow, line = False, self.scroll_y
         self.document.clear()
         self.document.blocks.extend(blocks)
         self._sync()
+        if line:
+            self.scroll_to(y=line)
 
     def next_heading(self) -> None:
         """Bring the next heading to the top, after the last one the first."""
@@ -204,6 +208,8 @@ class DetailScreen(ModalScreen[str | None]):
     Args:
         load: Gives title and sections while the screen is already there.
         actions: What a key leads to, in words for the key line: `g` to ``("turn", "go to its turn")``.
+        concerns: Whether what the engine said changes what is shown: it is loaded again then.
+        title_now: The title of something that is under way, asked for every second; empty once it is over.
     """
 
     CSS = """
@@ -227,9 +233,14 @@ class DetailScreen(ModalScreen[str | None]):
         load: Callable[[], Awaitable[tuple[str, list[Section]]]],
         *,
         actions: dict[str, tuple[str, str]],
+        concerns: Callable[[Event], bool] | None = None,
+        title_now: Callable[[], str] | None = None,
     ) -> None:
         super().__init__()
         self._load = load
+        self._concerns = concerns
+        self._title_now = title_now
+        self._ticker: Timer | None = None
         self._actions = dict(actions)
         self._title = Static(plain_text(title), id="detail-title", markup=False)
         self._viewer = Viewer()
@@ -249,7 +260,27 @@ class DetailScreen(ModalScreen[str | None]):
         self._viewer.focus()
         for key, (action, words) in list(self._actions.items()):
             self.offer(key, action, words)
+        self._fill_soon()
+        if self._title_now is not None and self._title_now():
+            self._ticker = self.set_interval(1.0, self._tick)
+
+    def _fill_soon(self) -> None:
         self.run_worker(self._fill(), name="detail", group="detail", exclusive=True, exit_on_error=False)
+
+    def hear(self, event: Event) -> None:
+        """What is shown went on."""
+        if self._concerns is not None and self._concerns(event):
+            self._fill_soon()
+
+    def _tick(self) -> None:
+        title = self._title_now() if self._title_now is not None else ""
+        if title:
+            self._say_title(title)
+        elif self._ticker is not None:
+            self._ticker.stop()
+
+    def _say_title(self, title: str) -> None:
+        self._title.update(Content(" ".join(plain_text(title).split())))
 
     def offer(self, key: str, action: str, words: str) -> None:
         """A key leads to something; what is shown may say so only once it is loaded."""
@@ -264,7 +295,7 @@ class DetailScreen(ModalScreen[str | None]):
         except RagforgeError as error:
             self._keys.note(error.info.sentence(), "$error")
             return
-        self._title.update(Content(" ".join(plain_text(title).split())))
+        self._say_title(title)
         self._viewer.view(blocks)
         hints = [KeyHint("close", "esc", "back")]
         hints += [KeyHint(action, key, words) for key, (action, words) in self._actions.items()]

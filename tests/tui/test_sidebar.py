@@ -246,6 +246,24 @@ async def test_a_call_under_way_is_a_row_that_changes(run_chat: ChatRunner) -> N
         assert len(pane.trace.rows) == 49, "other conversations are not listed"
 
 
+async def test_an_opened_call_goes_on_while_it_runs(run_chat: ChatRunner) -> None:
+    engine = calls_engine()
+    async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
+        pane = await traced(chat)
+        where: dict[str, Any] = {"conversation_id": OWNER, "turn_index": 13}
+        done, running = calls_of(engine, 13)[1], calls_of(engine, 13)[1]
+        running.result = running.success = running.duration_ms = None
+        engine.emit(TurnStarted(message=message(conversation(1), 13, "user", "more"), **where))
+        engine.emit(ToolCallStarted(call=running, **where))
+        await chat.until(lambda: pane.rows.chosen == running.uuid)
+        assert "Result" not in await opened(chat)
+        screen = cast(DetailScreen, chat.app.screen)
+        assert " · running · " in screen._title.render().plain
+        engine.emit(ToolCallFinished(call=done, **where))
+        await chat.until(lambda: "Result" in [section.title for section in screen.sections])
+        await chat.until(lambda: " · done · " in screen._title.render().plain)
+
+
 async def test_without_the_graph_the_pane_says_so_and_no_notice_nags(run_chat: ChatRunner) -> None:
     engine = calls_engine()
     engine.failures[ListCalls] = GraphUnavailableError("The graph is away.")

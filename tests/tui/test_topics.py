@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.events import TopicsChanged
 from ragforge_tui.protocol import FetchTopicPlaces, ListTopics, MergeTopics, UnmergeTopic
 from ragforge_tui.tui.topics_screen import TopicsScreen
 from ragforge_tui.tui.viewer import DetailScreen
@@ -71,6 +72,14 @@ async def test_a_topic_is_read(run_chat: ChatRunner, engine: FakeEngine) -> None
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         assert isinstance(chat.app.screen, DetailScreen)
         assert [section.title for section in chat.app.screen.sections] == ["Near it", "Found in"]
+
+
+async def test_topics_of_a_new_summary_appear_by_themselves(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    async with run_chat(engine, resume="00000001") as chat:
+        screen = await opened(chat)
+        asked = len(engine.asked(ListTopics))
+        engine.emit(TopicsChanged(conversation_id=conversation(1).uuid, topics=[]))
+        await chat.until(lambda: len(engine.asked(ListTopics)) == asked + 1 and screen.topics.loaded)
 
 
 async def test_two_are_made_one_and_that_is_undone(run_chat: ChatRunner, engine: FakeEngine) -> None:
