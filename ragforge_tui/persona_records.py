@@ -32,6 +32,7 @@ class PersonaInfo(msgspec.Struct, frozen=True, kw_only=True):
         tools: What it may use; None: all there are.
         shadows: Where others of the same name come from that this one hides ("shipped", "project").
         remarks: What was noticed in the file, the first few.
+        more_remarks: How many more there were.
         problem: Why it cannot be used, empty when it can.
         allowed: Of a project's one: whether the person allowed exactly this text; None when not asked yet.
     """
@@ -50,6 +51,7 @@ class PersonaInfo(msgspec.Struct, frozen=True, kw_only=True):
     tools: list[str] | None = None
     shadows: list[str] = []
     remarks: list[PersonaRemark] = []
+    more_remarks: int = 0
     problem: str = ""
     allowed: bool | None = None
 

@@ -17,7 +17,7 @@ from ragforge_tui.personas.own import OwnPersonas
 
 personas_app = typer.Typer(help="The characters the agent can have.", no_args_is_help=True)
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", callback=not_empty)]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME|NUMBER", callback=not_empty)]
 
 
 def _library(ctx: typer.Context) -> PersonaLibrary:
@@ -54,7 +54,7 @@ def _entry(info: PersonaInfo) -> dict[str, Any]:
 @personas_app.command()
 def show(ctx: typer.Context, name: NameArgument, json: JsonFlag = False) -> None:
     """Print a persona as it is written; what is wrong with it goes to standard error."""
-    persona = _library(ctx).load(name)
+    persona = _library(ctx).pick(name)
     if json:
         say_json({**_entry(persona.info()), "text": persona.text})
         return
@@ -93,7 +93,8 @@ def create(
 @personas_app.command()
 def remove(ctx: typer.Context, name: NameArgument, json: JsonFlag = False) -> None:
     """Delete a persona of your own; `restore` brings it back."""
-    _done("Removed", OwnPersonas(_library(ctx)).delete(name), json)
+    library = _library(ctx)
+    _done("Removed", OwnPersonas(library).delete(library.pick(name).name), json)
 
 
 @personas_app.command()
@@ -119,3 +120,5 @@ def _complain_of(persona: Persona) -> None:
     for diagnostic in persona.diagnostics:
         if diagnostic.severity == "warning":
             complain(f"{persona.name}:{diagnostic}")
+    if persona.unlisted:
+        complain(f"{persona.name}: and {persona.unlisted} more.")

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ragforge_tui.conversation.workspace_instructions import TrustBook, WorkspaceInstructions
-from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import Event, Notice, TrustRequested
 from ragforge_tui.persona_records import PersonaInfo, PersonaList, PersonaOrigin, PersonaRemark, PersonaView
 from ragforge_tui.personas import Persona, PersonaLibrary, usable
@@ -79,13 +79,7 @@ class Personas:
         Raises:
             NotFoundError: There is none.
         """
-        try:
-            return self.find(wanted)
-        except NotFoundError:
-            found = self.library.found()
-            if wanted.isascii() and wanted.isdecimal() and 0 < int(wanted[:9]) <= len(found):
-                return usable(found[int(wanted) - 1])
-            raise
+        return usable(self.library.pick(wanted or self._default))
 
     async def for_turn(self, name: str) -> Persona:
         """The one that answers now; asks about a project's one, and falls back where a name means nothing any more."""
@@ -125,10 +119,7 @@ class Personas:
         Raises:
             NotFoundError: There is none.
         """
-        try:
-            persona = self.library.load(wanted)
-        except NotFoundError:
-            persona = self.pick(wanted)
+        persona = self.library.pick(wanted)
         return PersonaView(info=self.info(persona), text=persona.text)
 
     def info(self, persona: Persona) -> PersonaInfo:

@@ -40,7 +40,12 @@ out."""
 def _introduction(persona: Persona) -> str:
     """What the persona's text is; it stands alone in its own message, so that it stays as written."""
     language = persona.fields.language
-    return f"{_PERSONA} Its language: {language}, unless the person asks for another." if language else _PERSONA
+    if not language:
+        return _PERSONA
+    return (
+        f"{_PERSONA} Its language: {language}; answer in it also where the person writes another, unless they ask "
+        "for that one."
+    )
 
 
 def system_parts(

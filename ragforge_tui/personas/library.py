@@ -45,6 +45,7 @@ class Persona(msgspec.Struct, frozen=True, kw_only=True):
         text: The file as written, less a byte order mark.
         digest: SHA-256 of the text in hex.
         fields: What the file says of itself.
+        unlisted: How many more diagnostics there were.
         shadows: Origins of others of the same name that this one hides.
         problem: Why it cannot be used, empty when it can.
     """
@@ -56,6 +57,7 @@ class Persona(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     fields: Fields
     diagnostics: tuple[Diagnostic, ...] = ()
+    unlisted: int = 0
     shadows: tuple[PersonaOrigin, ...] = ()
     problem: str = ""
 
@@ -69,14 +71,14 @@ class Persona(msgspec.Struct, frozen=True, kw_only=True):
         return self.fields.description
 
     def info(self, user: str = PLACEHOLDER) -> PersonaInfo:
-        """As it is listed; `user` is filled into the greeting."""
+        """As it is listed; `user` is filled into description and greeting."""
         fields = self.fields
         return PersonaInfo(
             name=self.name,
             origin=self.origin,
             path=self.path,
             digest=self.digest,
-            description=fields.description,
+            description=one_line(fields.description.replace(PLACEHOLDER, user)),
             color=fields.color,
             glyph=fields.glyph,
             greeting=one_line(fields.greeting.replace(PLACEHOLDER, user)),
@@ -89,6 +91,7 @@ class Persona(msgspec.Struct, frozen=True, kw_only=True):
                 PersonaRemark(line=d.line, column=d.column, message=one_line(d.message), severity=d.severity)
                 for d in self.diagnostics[:LISTED_REMARKS]
             ],
+            more_remarks=max(0, len(self.diagnostics) - LISTED_REMARKS) + self.unlisted,
             problem=self.problem,
         )
 
@@ -149,6 +152,20 @@ class PersonaLibrary:
         known = ", ".join(persona.name for persona in found)
         raise NotFoundError(f"There is no persona named {clean_name(name)!r}.", todo=f"Choose one of: {known}.")
 
+    def pick(self, wanted: str) -> Persona:
+        """The persona of that name, or of that number in the list.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        try:
+            return self.load(wanted)
+        except NotFoundError:
+            found = self.found()
+            if wanted.isascii() and wanted.isdecimal() and 0 < int(wanted[:9]) <= len(found):
+                return found[int(wanted) - 1]
+            raise
+
 
 def usable(persona: Persona) -> Persona:
     """The persona, when it can be sent to a model.
@@ -203,7 +220,7 @@ def persona_of(raw: bytes, stem: str, origin: PersonaOrigin, path: str) -> Perso
     """A persona from the bytes of its file."""
     text, whole = decode(raw)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    fields, diagnostics = _understood(text, stem)
+    fields, diagnostics, unlisted = _understood(text, stem)
     if not whole:
         odd = Diagnostic(1, 1, "some bytes are not UTF-8; they reach the model as U+FFFD")
         diagnostics = (odd, *diagnostics)
@@ -215,6 +232,7 @@ def persona_of(raw: bytes, stem: str, origin: PersonaOrigin, path: str) -> Perso
         path=path,
         fields=fields,
         diagnostics=diagnostics,
+        unlisted=unlisted,
         problem="" if text.strip() else "its file is empty",
     )
 
@@ -227,10 +245,10 @@ def _unusable(path: Path, origin: PersonaOrigin, problem: str) -> Persona:
 
 
 @functools.lru_cache(maxsize=64)
-def _understood(text: str, stem: str) -> tuple[Fields, tuple[Diagnostic, ...]]:
+def _understood(text: str, stem: str) -> tuple[Fields, tuple[Diagnostic, ...], int]:
     document = read(text)
     fields, wrong = fields_of(document, stem)
-    return fields, tuple(sorted([*document.diagnostics, *wrong], key=lambda d: (d.line, d.column)))
+    return fields, tuple(sorted([*document.diagnostics, *wrong], key=lambda d: (d.line, d.column))), document.unlisted
 
 
 def decode(raw: bytes) -> tuple[str, bool]:

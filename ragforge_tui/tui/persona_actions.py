@@ -35,6 +35,8 @@ class PersonaActions:
     """The commands about personas of one chat screen."""
 
     _app: ChatApp
+    _asked: tuple[str, str] = ("", "")
+    """The project's persona the person was asked about when they chose it, and who spoke before."""
 
     # -- knowing them
 
@@ -86,14 +88,24 @@ class PersonaActions:
             return
         state = self._app.controller.state
         info = await self._app.controller.ask(SetPersona(name=wanted, conversation_id=state.conversation_id))
+        # One that hides another gives way to that one when it is refused: its name stays.
+        asked = info.origin == "project" and not info.allowed
+        self._asked = (info.name, self._speaking) if asked and not info.shadows else ("", "")
         state.looks[info.name] = (info.glyph, info.color)
         state.persona = info.name
         if state.conversation is not None:
             state.conversation.persona = info.name
         self._app.refresh_chrome()
-        self._say(f"{_signed(info)} speaks from the next message on.{_hides(info)}")
+        once = ", once you let it" if asked else ""
+        self._say(f"{_signed(info)} speaks from the next message on{once}.{_hides(info)}")
         if info.greeting:
             self._say(_line(info.greeting))
+
+    async def persona_refused(self, name: str) -> None:
+        """The person did not let the project's persona speak they had chosen: who spoke before goes on."""
+        refused, before = self._asked
+        if before and refused == name == self._speaking and before != name:
+            await self.set_persona(before)
 
     # -- making
 

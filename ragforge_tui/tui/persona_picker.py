@@ -21,6 +21,7 @@ from ragforge_tui.errors import RagforgeError
 from ragforge_tui.persona_records import PersonaInfo, PersonaList, PersonaView
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.choices import Choice, ChoiceList
+from ragforge_tui.tui.hanging import HangingText, Hung
 from ragforge_tui.tui.persona_preview import ORIGINS, faults, preview, said_line, signature
 
 WIDE = 100
@@ -86,7 +87,7 @@ class PersonaPicker(ModalScreen[Picked | None]):
         self._rows: list[Choice] = []
         self._views: dict[str, PersonaView] = {}
         self._list = ChoiceList()
-        self._preview = Static(id="persona-preview", markup=False)
+        self._preview = HangingText(id="persona-preview")
         self._note = Static("loading …", id="persona-keys", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -142,7 +143,7 @@ class PersonaPicker(ModalScreen[Picked | None]):
         """Show the one under the cursor."""
         chosen = self._list.chosen
         if chosen is None:
-            self._preview.update("")
+            self._preview.show(())
         elif chosen.key in self._views:
             self._draw(self._views[chosen.key])
         else:
@@ -152,14 +153,14 @@ class PersonaPicker(ModalScreen[Picked | None]):
         try:
             view = await self._show(name)
         except RagforgeError as error:
-            self._preview.update(Content.styled(error.info.sentence(), "$error"))
+            self._preview.show([Hung(Content(), Content.styled(error.info.sentence(), "$error"))])
             return
         self._views[name] = view
         if self._list.chosen is not None and self._list.chosen.key == name:
             self._draw(view)
 
     def _draw(self, view: PersonaView) -> None:
-        self._preview.update(preview(view.info, view.text, dark=self.app.current_theme.dark))
+        self._preview.show(preview(view.info, view.text, dark=self.app.current_theme.dark))
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
     def on_input_changed(self) -> None:

@@ -13,6 +13,7 @@ from textual.content import Content
 
 from ragforge_tui.persona_records import PersonaInfo, PersonaRemark
 from ragforge_tui.text import plain_text
+from ragforge_tui.tui.hanging import Hung, indented
 from ragforge_tui.tui.inks import ink
 
 DEFAULT_GLYPH = "✶"
@@ -62,25 +63,35 @@ def _shadowed(info: PersonaInfo) -> str:
     return " and the one ".join("that is yours" if one == "own" else ORIGINS[one] for one in info.shadows)
 
 
-def preview(info: PersonaInfo, text: str, *, dark: bool) -> Content:
+def preview(info: PersonaInfo, text: str, *, dark: bool) -> list[Hung]:
     """A persona whole: name, facts, faults, file."""
-    lines = [Content.styled(signature(info), name_style(info.color, dark=dark))]
+    lines = [_line(signature(info), name_style(info.color, dark=dark))]
     if info.description:
-        lines.append(Content(said_line(info.description)))
+        lines.append(_line(said_line(info.description)))
     for label, said in facts(info):
         if said:
-            lines.append(Content.assemble((f"{label:<9}", "dim"), said_line(said)))
+            lines.append(Hung(_label(label), Content(said_line(said))))
     if info.greeting:
-        lines.append(Content.assemble((f"{'greets':<9}", "dim"), (said_line(info.greeting), "italic")))
+        lines.append(Hung(_label("greets"), Content.styled(said_line(info.greeting), "italic")))
     if info.problem:
-        lines.append(Content.styled(f"✗ cannot be used: {said_line(info.problem)}", "$error"))
+        lines.append(_line(f"✗ cannot be used: {said_line(info.problem)}", "$error"))
     wrong = len(faults(info))
     if wrong:
-        lines.append(Content.styled(f"! {wrong} thing{'s' if wrong != 1 else ''} to look at, marked below", "$warning"))
-    return Content("\n").join([*lines, Content(), *source_lines(text, info.remarks)])
+        more = f" (and {info.more_remarks} more)" if info.more_remarks else ""
+        things = f"! {wrong} thing{'s' if wrong != 1 else ''} to look at, marked below"
+        lines.append(_line(things + more, "$warning"))
+    return [*lines, _line(""), *source_lines(text, info.remarks)]
 
 
-def source_lines(text: str, remarks: list[PersonaRemark]) -> list[Content]:
+def _line(text: str, style: str = "") -> Hung:
+    return Hung(Content(), Content.styled(text, style))
+
+
+def _label(label: str) -> Content:
+    return Content.styled(f"{label:<9}", "dim")
+
+
+def source_lines(text: str, remarks: list[PersonaRemark]) -> list[Hung]:
     """The file, a number before each line and what is wrong with it below."""
     by_line: dict[int, list[PersonaRemark]] = {}
     for remark in remarks:
@@ -88,18 +99,19 @@ def source_lines(text: str, remarks: list[PersonaRemark]) -> list[Content]:
     # A reader counts line feeds only, so the lines are cut there before anything is cleaned.
     raw = text.split("\n")
     width = len(str(min(len(raw), MAX_LINES)))
-    shown: list[Content] = []
+    shown: list[Hung] = []
     for number, line in enumerate(raw[:MAX_LINES], 1):
         said = by_line.get(number, [])
         fault = any(remark.severity == "warning" for remark in said)
         gutter = f"{number:>{width}} {'!' if fault else '·' if said else ' '} "
         clean = plain_text(line.rstrip("\r")).replace("\n", " ").expandtabs(4)[:MAX_COLUMNS]
-        shown.append(Content.assemble((gutter, "$warning" if fault else "dim"), *_inked(clean)))
+        shown.append(indented(Content.styled(gutter, "$warning" if fault else "dim"), Content.assemble(*_inked(clean))))
         for remark in said:
             style = "$warning" if remark.severity == "warning" else "dim"
-            shown.append(Content.styled(f"{'':>{width}}   ^ {remark.column}: {said_line(remark.message)}", style))
+            head = Content.styled(f"{'':>{width}}   ^ {remark.column}: ", style)
+            shown.append(Hung(head, Content.styled(said_line(remark.message), style)))
     if len(raw) > MAX_LINES:
-        shown.append(Content.styled(f"… {len(raw) - MAX_LINES} more lines", "dim"))
+        shown.append(_line(f"… {len(raw) - MAX_LINES} more lines", "dim"))
     return shown
 
 
@@ -112,18 +124,18 @@ def _inked(line: str) -> Iterator[tuple[str, str]]:
     yield line[end:], ""
 
 
-def changes(before: str, after: str) -> Content:
+def changes(before: str, after: str) -> list[Hung]:
     """What a proposal changes, as a unified diff."""
-    lines = [plain_text(line.rstrip("\r\n")) for line in _diff(before, after)]
-    return Content("\n").join([_diff_line(line[:MAX_COLUMNS]) for line in lines[2 : MAX_LINES + 2]])
+    lines = [plain_text(line.rstrip("\r\n")).expandtabs(4) for line in _diff(before, after)]
+    return [_diff_line(line[:MAX_COLUMNS]) for line in lines[2 : MAX_LINES + 2]]
 
 
 def _diff(before: str, after: str) -> Iterator[str]:
     return difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
 
 
-def _diff_line(line: str) -> Content:
+def _diff_line(line: str) -> Hung:
     if line.startswith("@@"):
-        return Content.styled(line, "dim")
+        return _line(line, "dim")
     style = {"+": "$success", "-": "$error"}.get(line[:1], "")
-    return Content.styled(line, style) if style else Content(line)
+    return indented(Content.styled(line[:1], style), Content.styled(line[1:], style))

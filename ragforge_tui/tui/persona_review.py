@@ -18,6 +18,7 @@ from textual.widgets import Static
 
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.persona_records import PersonaDraft
+from ragforge_tui.tui.hanging import HangingText
 from ragforge_tui.tui.persona_preview import changes, preview, signature
 
 DRAFT_KEYS = "enter save and speak · s save · i improve with the model · e edit · esc discard"
@@ -74,7 +75,7 @@ class PersonaReview(ModalScreen[Reviewed | None]):
         self._asking = False
         self._first_note = note
         self._title = Static(id="review-title", markup=False)
-        self._text = Static(id="review-text", markup=False)
+        self._text = HangingText(id="review-text")
         self._note = Static(id="review-note", markup=False)
         self._keys = Static(id="review-keys", markup=False)
 
@@ -93,11 +94,11 @@ class PersonaReview(ModalScreen[Reviewed | None]):
     def _show(self, note: str = "", style: str = "$warning") -> None:
         if self._proposal is not None:
             self._title.update(f"What the model would change in {signature(self._draft.info)}")
-            self._text.update(changes(self._draft.text, self._proposal.text))
+            self._text.show(changes(self._draft.text, self._proposal.text))
         else:
             self._title.update("Draft of a persona")
             dark = self.app.current_theme.dark
-            self._text.update(preview(self._draft.info, self._draft.text, dark=dark))
+            self._text.show(preview(self._draft.info, self._draft.text, dark=dark))
         self._note.update(Content.styled(note, style) if note else "")
         self._note.display = bool(note)
         asking = ASKING_KEYS if self._asking else DRAFT_KEYS

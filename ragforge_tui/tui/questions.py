@@ -46,6 +46,8 @@ def ask_trust(chat: ChatController, event: TrustRequested) -> None:
 
     def answer(decision: str, _: str) -> None:
         _tell(chat, AnswerTrust(root=event.root, allow=decision == "yes"))
+        if event.persona and decision != "yes":
+            chat.spawn(chat.view.actions.persona_refused(event.persona), group="persona")
 
     question = trust_question(event, answer)
     chat.attention.call(question.title)

@@ -37,6 +37,23 @@ def test_add_show_remove_restore(bare: Cli, home: Path, name: str) -> None:
     assert bare.ok("personas", "restore").out == f"Restored {name}.\n"
 
 
+def test_one_is_known_by_its_number_in_the_list(bare: Cli) -> None:
+    names = [entry["name"] for entry in bare.ok("personas", "list", "--json").json]
+    for number, name in enumerate(names, 1):
+        assert bare.ok("personas", "show", str(number), "--json").json["name"] == name
+    assert "There is no persona named '99'" in bare.run("personas", "show", "99").err
+    bare.ok("personas", "create", "Aa | red")
+    assert bare.ok("personas", "remove", "1").out == "Removed Aa.\n"
+
+
+def test_faults_that_are_not_listed_are_counted(bare: Cli, tmp_path: Path) -> None:
+    source = tmp_path / "Many.luciform"
+    source.write_text("<m>" + "</z>" * 1_700 + "</m>", encoding="utf-8")
+    said = bare.ok("personas", "add", str(source)).err.splitlines()
+    assert len(said) == 1_001
+    assert said[-1].endswith("Many: and 700 more.")
+
+
 def test_create_from_one_line(bare: Cli) -> None:
     made = bare.ok("personas", "create", "Vega | bleu | français | Relit le SQL", "--json").json
     assert (made["name"], made["color"], made["language"]) == ("Vega", "blue", "français")

@@ -115,7 +115,7 @@ async def test_language_is_asked_for(loaded: Loaded, server: OpenAIServer, shelf
     (shelf / "Lyra.luciform").write_text("<x language='Deutsch'>hi</x>", encoding="utf-8")
     async with ConversationAgent(loaded) as agent:
         await (await agent.create_conversation(persona="Lyra")).send_message("one")
-        assert "Its language: Deutsch" in systems(server)[-2]
+        assert "Its language: Deutsch; answer in it also where the person writes another" in systems(server)[-2]
         await (await agent.create_conversation(persona="Dev")).send_message("one")
         assert "Its language" not in systems(server)[-2]
 

@@ -14,6 +14,7 @@ from ragforge_tui.models import Conversation
 from ragforge_tui.persona_records import PersonaDraft, PersonaInfo, PersonaList, PersonaView
 from ragforge_tui.personas import PersonaLibrary, persona_of
 from ragforge_tui.personas.drafts import template
+from ragforge_tui.personas.library import PROJECT_FOLDER
 from ragforge_tui.personas.own import OwnPersonas
 from ragforge_tui.protocol import (
     CheckPersona,
@@ -36,6 +37,7 @@ class PersonaShelf:
 
     Attributes:
         own: Folder of the own ones.
+        project: Folder of the project's.
         improvement: What the model makes of a draft; None: there is no model.
     """
 
@@ -43,7 +45,9 @@ class PersonaShelf:
         self._folder = tempfile.TemporaryDirectory(prefix="shelf-")
         self.own = Path(self._folder.name)
         self.improvement: str | None = None
-        self._library = PersonaLibrary(self.own)
+        workspace = self.own / "workspace"
+        self.project = workspace / PROJECT_FOLDER
+        self._library = PersonaLibrary(self.own, workspace)
         self._desk = OwnPersonas(self._library)
 
     def answer(self, request: PersonaRequest, conversations: dict[str, Conversation]) -> Any:

@@ -153,6 +153,28 @@ class TestChoosing:
             await chat.until(lambda: chat.engine.asked(AnswerTrust))
             assert chat.engine.asked(AnswerTrust)[0].allow is True
 
+    async def test_where_a_projects_one_is_refused_the_one_before_goes_on(self, run_chat: ChatRunner) -> None:
+        engine = FakeEngine()
+        engine.shelf.project.mkdir(parents=True)
+        (engine.shelf.project / "Guide.luciform").write_text("<x>hi</x>", encoding="utf-8")
+        async with run_chat(engine, persona="Dev") as chat:
+            await chat.ready()
+            await chat.type("/set-persona guide")
+            await chat.until(lambda: chat.said("Guide speaks from the next message on, once you let it."))
+            chat.engine.emit(TrustRequested(root="/w#g", files=["g"], text="hi", persona="Guide"))
+            await chat.until(lambda: chat.app.questions.has_focus)
+            await chat.press("n")
+            await chat.until(lambda: chat.said("Dev speaks from the next message on."))
+            assert chat.engine.asked(AnswerTrust)[0].allow is False
+            assert "Dev" in drawn(chat).splitlines()[0]
+
+    async def test_a_narrow_frame_still_says_who_speaks(self, run_chat: ChatRunner) -> None:
+        async with run_chat(size=(60, 20)) as chat:
+            await chat.ready()
+            await chat.type("a rather long first message that becomes the title")
+            await chat.until(lambda: chat.happened(TurnCompleted))
+            assert chat.app.controller.state.persona in drawn(chat).splitlines()[0]
+
 
 class TestMaking:
     async def test_the_wizard_goes_back_skips_and_makes_a_draft(self, run_chat: ChatRunner) -> None:
