@@ -258,10 +258,14 @@ class ListModels(Request[list[str]]):
 
 
 class ListFiles(Request[list[str]]):
-    """Files of the workspace whose path matches fuzzily, best first; .gitignore respected."""
+    """Files of the workspace whose path matches fuzzily, best first; .gitignore respected.
+
+    With `folders` those too, with a slash at their end; the query ``src/`` gives the folder itself and what is in it.
+    """
 
     query: str
     limit: int = 50
+    folders: bool = False
 
 
 class Shutdown(Request[Empty]):

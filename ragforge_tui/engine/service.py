@@ -86,9 +86,9 @@ class EngineService:
                 return await agent.set_model(name)
             case protocol.ListModels():
                 return await agent.model_names()
-            case protocol.ListFiles(query=query, limit=limit):
+            case protocol.ListFiles(query=query, limit=limit, folders=folders):
                 ignore = self._loaded.settings.tools.ignore
-                return await match_files(Path(self._loaded.workspace), query, ignore, limit)
+                return await match_files(Path(self._loaded.workspace), query, ignore, limit, folders=folders)
             case _ if isinstance(request, protocol.PersonaRequest):
                 return await persona_requests.answer(agent, request)
             case _ if isinstance(request, protocol.CallRequest):

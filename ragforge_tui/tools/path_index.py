@@ -20,6 +20,7 @@ _BOUNDARY = "/_-. \n"
 _SHORTEST = 500
 _LINE_END = 10
 _LINES_AT_ONCE = 50_000
+_MOST_WITHIN = 20_000
 _MOST_SPREAD = 1_000
 """Paths that match letter by letter are weighed among the first so many."""
 
@@ -56,6 +57,17 @@ class PathIndex:
                     return [self._path(number) for number in found]
                 found[number] = None
         return [self._path(number) for number in found]
+
+    def within(self, folder: str, rest: str, limit: int) -> list[str]:
+        """What stands directly in a folder (``src/``) and has `rest` in its name, shortest first."""
+        wanted = rest.lower()
+        there = (self._path(number) for number in _numbers(self._paths, self._path_starts)(f"\n{folder}"))
+        # Looked at one by one: of a folder with everything under it only so many are.
+        near = (path for path in islice(there, _MOST_WITHIN) if "/" not in path[len(folder) :])
+        return list(islice((path for path in near if wanted in path[len(folder) :].lower()), limit))
+
+    def __contains__(self, path: str) -> bool:
+        return f"\n{path}\n" in self._paths
 
     def _ranks(self, wanted: str, limit: int) -> Iterator[Iterable[int]]:
         """Numbers of paths, best kind of match first. A later kind is looked for only when it is needed."""

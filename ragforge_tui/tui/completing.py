@@ -124,7 +124,7 @@ class Completing:
         self.close()
         self._prompt.replace(text, (row, want.start), (row, want.end), maintain_selection_offset=False)
         self._prompt.move_cursor((row, want.start + len(text)))
-        if want.kind != "command":
+        if want.kind != "command" and not (want.kind == "file" and chosen.go_on):
             self._offered = self._wanted()  # What was just put there need not be offered again.
 
     def _typed(self, want: Wanted) -> str:

@@ -107,6 +107,16 @@ def mention(path: str) -> str:
     return f"@'{path}'" if '"' in path else f'@"{path}"'
 
 
+def mention_row(path: str, query: str) -> Suggestion:
+    """A file or folder (``src/``) as a row; one goes on into a folder, unless it is the one that was typed."""
+    if not path.endswith("/"):
+        return Suggestion(f"{mention(path)} ", path)
+    if path == query:
+        return Suggestion(f"{mention(path)} ", path, "this folder")
+    # A quote stays open: the name goes on behind the slash.
+    return Suggestion(mention(path).rstrip("\"'"), path, go_on=True)
+
+
 def command_suggestion(command: Command, key: str) -> Suggestion:
     """A command as a row; `key` is the one it is bound to, as people write it."""
     detail = f"{command.help} · {key}" if key else command.help

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.models import ConversationFilter
 from ragforge_tui.protocol import ListConversations, ListFiles, ListModels, ListPersonas, ListTopics
-from ragforge_tui.tui.completion import Suggestion, mention
+from ragforge_tui.tui.completion import Suggestion, mention_row
 from ragforge_tui.tui.theme import NAMES
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ class CompletionActions:
         return [Suggestion(path, path) for path in await self._paths(query)]
 
     async def _mentions(self, query: str) -> list[Suggestion]:
-        return [Suggestion(f"{mention(path)} ", path) for path in await self._paths(query)]
+        found = await self._app.controller.ask(ListFiles(query=query, limit=MOST_FILES, folders=True))
+        return [mention_row(path, query) for path in found]
 
     async def _suggest_models(self, _: str) -> list[Suggestion]:
         return [Suggestion(name, name) for name in await self._app.controller.ask(ListModels())]

@@ -205,6 +205,26 @@ async def test_odd_names_in_listings(folder: Path, call: Call) -> None:
     (await call("glob_files", pattern="*")).text.encode()
 
 
+async def test_folders_are_matched_too(tmp_path: Path) -> None:
+    for path in ("src/app.py", "src/web/page.py", "src/web/deep/x.py", "docs/src.md", "a b/c.txt", "web.txt"):
+        place = tmp_path / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("x", encoding="utf-8")
+
+    async def found(query: str) -> list[str]:
+        return await match_files(tmp_path, query, [], 20, folders=True)
+
+    assert (await found("src"))[:2] == ["src/", "docs/src.md"]
+    assert (await found("web"))[:2] == ["src/web/", "web.txt"]
+    assert (await found("src/"))[:3] == ["src/", "src/app.py", "src/web/"]
+    assert (await found("src/w"))[:2] == ["src/web/", "src/web/page.py"]
+    assert (await found("src/web/"))[:3] == ["src/web/", "src/web/page.py", "src/web/deep/"]
+    assert (await found("page"))[0] == "src/web/page.py"
+    everything = await found("")
+    assert everything[0] == "web.txt" and "src/" in everything and len(everything) == len(set(everything))
+    assert not [path for path in await match_files(tmp_path, "src", [], 20) if path.endswith("/")]
+
+
 @pytest.mark.parametrize("repository", [True, False])
 async def test_match_files(tree: Path, repository: bool) -> None:
     if repository:

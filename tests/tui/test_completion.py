@@ -92,6 +92,24 @@ async def test_tab_and_enter_put_a_file_in(run_chat: ChatRunner) -> None:
         assert chat.engine.asked(SendMessage)[0].text == 'see @src/store.py @"docs/a guide.md" '
 
 
+async def test_into_a_folder_and_the_folder_itself(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        chat.engine.files = ["src/", "src/app.py"]
+        await chat.ready()
+        await chat.press("@", "s", "r")
+        await offers(chat, "@src/")
+        await chat.press("enter")
+        assert chat.app.prompt.text == "@src/"
+        await offers(chat, "@src/ ")
+        await chat.press("down", "tab")
+        assert chat.app.prompt.text == "@src/app.py "
+        await chat.press("@", "s", "r", "c", "/")
+        await offers(chat, "@src/ ")
+        await chat.press("enter")
+        await chat.until(lambda: chat.engine.asked(SendMessage))
+        assert chat.engine.asked(SendMessage)[0].text == "@src/app.py @src/"
+
+
 async def test_in_the_middle_of_a_line(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
