@@ -1,0 +1,73 @@
+"""A recorded session of the real engine through the real screen: what came live is what is read back later.
+
+The recording is `tests/data/session.jsonl`; `python -m tests.support.record` makes another.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from ragforge_tui.events import TextDelta, ToolCallFinished, TurnCancelled, TurnFailed
+from tests.support.recording import Recording
+from tests.tui.conftest import Chat, ChatRunner
+from tests.tui.pictures.stage import Stage, State
+
+SESSION = Path(__file__).resolve().parents[1] / "data" / "session.jsonl"
+
+
+@pytest.fixture(scope="module")
+def recording() -> Recording:
+    """The recorded session."""
+    return Recording.read(SESSION)
+
+
+def rows(chat: Chat) -> list[tuple[str, int, bool | None, list[str]]]:
+    """Everything the transcript shows, block by block: kind, turn, folded or not, lines."""
+    transcript = chat.app.transcript
+    return [
+        (block.kind, block.turn_index, block.folded, [line.strip.text for line in block.draw(76, transcript.palette)])
+        for block in transcript.document.blocks
+    ]
+
+
+def shown(blocks: list[tuple[str, int, bool | None, list[str]]], word: str) -> bool:
+    return any(word in line for *_, lines in blocks for line in lines)
+
+
+async def test_what_came_live_is_what_is_read_back(run_chat: ChatRunner, recording: Recording) -> None:
+    async with run_chat(recording.engine(), resume=recording.conversation.uuid) as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation)
+        await recording.play(chat.engine)
+        await chat.until(lambda: shown(rows(chat), "You are welcome"))
+        await chat.until(lambda: not chat.app.controller.state.busy)
+        live = rows(chat)
+        assert chat.happened(TextDelta) and chat.happened(TurnCancelled) and chat.happened(TurnFailed)
+        assert sum(isinstance(event, ToolCallFinished) for event in chat.events) == 7
+        assert not chat.app.questions.waiting
+    async with run_chat(recording.resumed(), resume=recording.conversation.uuid) as chat:
+        await chat.until(lambda: shown(rows(chat), "You are welcome"))
+        assert rows(chat) == live
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+def test_its_end(snap_compare: Any, tmp_path: Path, recording: Recording, size: tuple[int, int]) -> None:
+    async def replayed(stage: Stage) -> None:
+        await recording.play(stage.engine)
+        await stage.shows("You are welcome")
+
+    options = {"continue_last": False, "resume": recording.conversation.uuid}
+    state = State("replay", replayed, engine=recording.engine, tui={"sidebar": True}, options=options)
+    stage = state.stage(tmp_path, "dark")
+
+    async def before(pilot: Pilot[Any]) -> None:
+        stage.pilot = pilot
+        await stage.opened()
+        await stage.until(lambda: stage.app.controller.state.conversation)
+        await state.bring(stage)
+        await stage.rest()
+
+    assert snap_compare(stage.app, terminal_size=size, run_before=before)
