@@ -1,7 +1,8 @@
 """What recall and a whole context cost as a conversation grows: ``python -m benchmarks.context [--graph neo4j]``.
 
 Imports made-up conversations of 100, 1 000 and 10 000 turns, opens each with an engine as the chat does, waits until
-its memory is loaded, and asks. The vector of a question is known beforehand and not timed, nor is a model asked. The
+its memory is loaded, and asks; last one of 100 turns beside that of 10 000, which other conversations are searched for
+then. The vector of a question is known beforehand and not timed, nor is a model asked. The
 floor is one round trip of the bare driver in the same run. Memory is the engine's resident set after each size.
 """
 
@@ -83,19 +84,29 @@ async def measure(loaded: Loaded, questions: int) -> dict[str, float]:
         floor = await round_trips(store, questions)
         figures["round_trip_p50_ms"] = statistics.median(floor)
         print(f"{'turns':>8}{'ready s':>10}{'recall p50':>12}{'p95':>8}{'context p50':>13}{'p95':>8}{'MiB':>8}")
-        for size in SIZES:
-            record = await store.import_(synthetic.conversation(size, text, loaded.workspace))
-            try:
-                await one_size(agent, record.uuid, size, questions, text, figures)
-            finally:
-                await agent.delete_conversation(record.uuid, immediately=True)
+        stored: list[str] = []
+        try:
+            for name, size in [*((str(size), size) for size in SIZES), ("beside", SIZES[0])]:
+                if name != "beside":
+                    # The largest stays, to be found from beside it.
+                    await forget(agent, stored)
+                stored.append((await store.import_(synthetic.conversation(size, text, loaded.workspace))).uuid)
+                await one_size(agent, stored[-1], name, questions, text, figures)
+        finally:
+            await forget(agent, stored)
     return figures
+
+
+async def forget(agent: ConversationAgent, stored: list[str]) -> None:
+    """Delete what was stored, at once."""
+    while stored:
+        await agent.delete_conversation(stored.pop(), immediately=True)
 
 
 async def one_size(
     agent: ConversationAgent,
     uuid: str,
-    size: int,
+    size: str,
     questions: int,
     text: synthetic.Text,
     figures: dict[str, float],

@@ -25,9 +25,13 @@ if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
 EXACT_VECTORS = 3_000
-"""Nodes in scope up to which all are compared; beyond, the vector index gives the nearest."""
+"""Nodes in scope up to which all may be compared."""
+MOST_COMMON_SHARE = 0.25
+"""Share of all messages from which a scope is checked behind the full-text index instead of being searched for with
+the words: the index reads a list of all turns of a conversation that is named to it."""
 _DEEPEST = 4_000
 """Most neighbours asked of a vector index until enough of them are in scope."""
+_EVERYWHERE = Scope(None, [])
 _SUMMARY_TEXT = ("conversation_summary", "actions_summary", "conversation_id")
 
 Ranges = Mapping[str, Sequence[tuple[int, int]]]
@@ -64,15 +68,21 @@ class Others(msgspec.Struct, frozen=True):
 
     Attributes:
         turns: How many they have together; None when nobody counted.
+        share: Theirs of all messages of the graph, above 0 and at most 1.
     """
 
     scope: Scope
     turns: int | None
+    share: float
 
     @property
     def empty(self) -> bool:
         """Whether there are none."""
         return self.scope.named is not None and not self.scope.named
+
+    def depth(self, limit: int) -> int:
+        """How many of the whole graph have to be asked for so that `limit` in scope are likely among them."""
+        return min(int(2 * limit / self.share), _DEEPEST)
 
 
 class Elsewhere(Searching, Summaries):
@@ -85,21 +95,28 @@ class Elsewhere(Searching, Summaries):
             own: Conversations that do not count as others.
             workspace: Only conversations of this folder; None: all.
         """
-        if workspace is None:
-            return Others((await self._scope("", None)).without(own), None)
+        hidden = "(c.status = 'deleted' OR coalesce(c.private, false) OR c.uuid IN $own)"
+        which = f"(c:Conversation) WHERE {hidden}"
+        if workspace is not None:
+            which = f"(c:Conversation {{workspace: $workspace}}) WHERE NOT {hidden}"
 
-        async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
+        async def work(tx: AsyncManagedTransaction) -> tuple[list[dict[str, Any]], int]:
             result = await tx.run(
-                "MATCH (c:Conversation {workspace: $workspace}) WHERE c.status <> 'deleted' "
-                "AND NOT coalesce(c.private, false) AND NOT c.uuid IN $own "
-                "RETURN c.uuid AS uuid, c.next_turn - 1 AS turns",
+                f"MATCH {which} RETURN c.uuid AS uuid, c.next_turn - 1 AS turns, c.message_count AS messages",
                 workspace=workspace,
                 own=list(own),
             )
-            return [dict(record) async for record in result]
+            rows = [dict(record) async for record in result]
+            # A count that both backends keep, so it takes no longer in a large graph.
+            counted = await (await tx.run("MATCH (m:Message) RETURN count(m) AS messages")).single()
+            return rows, int(counted["messages"]) if counted else 0
 
-        rows = await self._graph.read(work)
-        return Others(Scope([row["uuid"] for row in rows], []), sum(row["turns"] for row in rows))
+        rows, everything = await self._graph.read(work)
+        uuids = [row["uuid"] for row in rows]
+        share = sum(row["messages"] for row in rows) / max(everything, 1)
+        if workspace is None:
+            return Others(Scope(None, uuids), None, _share(1 - share))
+        return Others(Scope(uuids, []), sum(row["turns"] for row in rows), _share(share))
 
     async def turns_elsewhere(
         self,
@@ -119,13 +136,13 @@ class Elsewhere(Searching, Summaries):
             turns: Only these: by conversation, ranges of turns with both ends included.
         """
         if turns is not None:
-            others = Others(Scope([uuid for uuid in turns if others.scope.allows(uuid)], []), others.turns)
+            scope = Scope([uuid for uuid in turns if others.scope.allows(uuid)], [])
+            others = msgspec.structs.replace(others, scope=scope)
         if others.empty:
             return []
 
         wanted = None if turns is None else _within(turns)
-        scope = others.scope
-        legs = [self._matches(words, scope, props, limit, wanted) for props in MESSAGE_LEX.values()] if words else []
+        legs = [self._worded(words, props, others, limit, wanted) for props in MESSAGE_LEX.values()] if words else []
         if vector is not None:
             legs.append(self._nearest("Message", vector, model, others, limit, wanted))
         found = await asyncio.gather(*legs)
@@ -150,10 +167,29 @@ class Elsewhere(Searching, Summaries):
         if vector is not None:
             rows = await self._nearest("Summary", vector, model, others, limit)
         elif words:
-            rows = await self._matches(words, others.scope, _SUMMARY_TEXT, limit, label="Summary")
+            rows = await self._worded(words, _SUMMARY_TEXT, others, limit, label="Summary")
         else:
             rows = []
         return await self._read_summaries(rows, model)
+
+    async def _worded(
+        self,
+        words: Sequence[str],
+        props: Sequence[str],
+        others: Others,
+        limit: int,
+        wanted: Callable[[Match], bool] | None = None,
+        *,
+        label: str = "Message",
+    ) -> list[Match]:
+        """The nodes in scope with most of the words."""
+        if others.share < MOST_COMMON_SHARE:
+            return await self._matches(words, others.scope, props, limit, wanted, label=label)
+
+        def allowed(row: Match) -> bool:
+            return others.scope.allows(row.id) and (wanted is None or wanted(row))
+
+        return await self._matches(words, _EVERYWHERE, props, limit, allowed, label=label, depth=others.depth(limit))
 
     async def _nearest(
         self,
@@ -164,13 +200,17 @@ class Elsewhere(Searching, Summaries):
         limit: int,
         wanted: Callable[[Match], bool] | None = None,
     ) -> list[Match]:
-        """The nodes in scope nearest to a vector."""
-        scope = others.scope
-        if scope.named is not None and others.turns is not None and others.turns <= EXACT_VECTORS:
+        """The nodes in scope nearest to a vector.
+
+        Comparing one node takes about as long as one more neighbour from the index. So all are compared when they are
+        fewer than the neighbours the index would have to give, and when only some of their turns are wanted.
+        """
+        scope, depth = others.scope, others.depth(limit)
+        turns = EXACT_VECTORS + 1 if others.turns is None else others.turns
+        if scope.named is not None and turns <= (depth if wanted is None else EXACT_VECTORS):
             # What may be left out afterwards must not have taken others' places.
             rows = await self._exact(label, vector, model, scope.named, limit if wanted is None else EXACT_VECTORS)
             return [row for row in rows if wanted is None or wanted(row)][:limit]
-        depth = limit * 2
         while True:
             found = await self._from_index(label, vector, model, depth)
             allowed = [row for row in found if row.id and scope.allows(row.id) and (wanted is None or wanted(row))]
@@ -224,15 +264,20 @@ class Elsewhere(Searching, Summaries):
         async def work(tx: AsyncManagedTransaction) -> tuple[list[dict[str, Any]], dict[str, datetime]]:
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (m:Message {uuid: id}) "
-                "MATCH (c:Conversation {uuid: m.conversation_id}) "
-                "RETURN m.uuid AS uuid, c.uuid AS id, c.title AS title, m.turn_index AS turn, m.timestamp AS at, "
+                "RETURN m.uuid AS uuid, m.conversation_id AS id, m.turn_index AS turn, m.timestamp AS at, "
                 "m.sitting AS sitting, coalesce(m.turn_text, '') AS text, "
                 "CASE WHEN m.embed_model = $model THEN m.embedding_bytes ELSE NULL END AS vector",
                 ids=list(dict.fromkeys(uuids)),
                 model=model,
             )
             rows = [dict(record) async for record in result]
+            result = await tx.run(
+                "UNWIND $ids AS id MATCH (c:Conversation {uuid: id}) RETURN c.uuid AS uuid, c.title AS title",
+                ids=list({row["id"] for row in rows}),
+            )
+            titles = {record["uuid"]: record["title"] or "" async for record in result}
             for row in rows:
+                row["title"] = titles.get(row["id"], "")
                 row["sitting"] = derived("sitting", row["id"], row["sitting"] or 0)
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (s:Sitting {uuid: id}) RETURN s.uuid AS uuid, s.date AS date",
@@ -246,7 +291,7 @@ class Elsewhere(Searching, Summaries):
         return [
             TurnElsewhere(
                 conversation_id=row["id"],
-                title=row["title"] or "",
+                title=row["title"],
                 turn_index=row["turn"],
                 date=dates.get(row["sitting"]) or native(row["at"]),
                 text=row["text"],
@@ -292,6 +337,11 @@ class Elsewhere(Searching, Summaries):
             )
             for row in await self._graph.read(work)
         }
+
+
+def _share(share: float) -> float:
+    """Between a thousandth and 1: counts are a moment old, and nothing is divided by zero."""
+    return min(max(share, 0.001), 1.0)
 
 
 def _within(turns: Ranges) -> Callable[[Match], bool]:

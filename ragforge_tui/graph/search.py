@@ -200,15 +200,20 @@ class Searching:
         wanted: Callable[[Match], bool] | None = None,
         *,
         label: str = "Message",
+        depth: int = 0,
     ) -> list[Match]:
-        """The best `limit` allowed matches by one full-text index; more is asked for until enough survive."""
+        """The best `limit` allowed matches by one full-text index; more is asked for until enough survive.
+
+        Args:
+            depth: How many to ask for first; 0: twice the limit.
+        """
         statement = (
             "CALL db.index.fulltext.queryNodes($index, $text) YIELD node, score "
             "WITH node, score ORDER BY score DESC LIMIT $depth "
             "RETURN node.uuid AS uuid, node.conversation_id AS id, "
             "coalesce(node.turn_index, node.start_turn_index) AS turn_index, score"
         )
-        depth = limit * 2
+        depth = depth or limit * 2
         while True:
             parameters = {
                 "index": self._graph.dialect.fulltext_index(label, props),

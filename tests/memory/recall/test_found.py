@@ -52,7 +52,19 @@ async def test_others_are_found_and_named(store: Store) -> None:
         ({"status": "archived"}, {}, True),
     ],
 )
-async def test_scope(store: Store, fields: dict[str, Any], settings: dict[str, Any], seen: bool) -> None:
+@pytest.mark.parametrize(("common", "compared"), [(0.0, 0), (2.0, 3_000)], ids=["checked", "named"])
+async def test_scope(
+    store: Store,
+    fields: dict[str, Any],
+    settings: dict[str, Any],
+    seen: bool,
+    common: float,
+    compared: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether a scope is checked behind the indexes or named to them is a matter of time only."""
+    monkeypatch.setattr("ragforge_tui.graph.elsewhere.MOST_COMMON_SHARE", common)
+    monkeypatch.setattr("ragforge_tui.graph.elsewhere.EXACT_VECTORS", compared)
     hidden = {name: fields[name] for name in ("status", "deleted_at") if name in fields}
     c = await elsewhere(store, **{name: value for name, value in fields.items() if name not in hidden})
     if hidden:
