@@ -55,7 +55,11 @@ class Recording(msgspec.Struct):
         yield from (Stored(turn) for turn in self.turns)
 
     def write(self, path: Path, hidden: dict[str, str]) -> None:
-        """Write it, without the names of the machine and its user, and with these texts, folders of the recording, replaced."""
+        """Write it, without the names of the machine and its user.
+
+        Args:
+            hidden: What is put in the place of texts that say something of this machine, such as folders.
+        """
         data = b"".join(msgspec.json.encode(line) + b"\n" for line in self.lines())
         for text, instead in hidden.items():
             data = data.replace(text.encode(), instead.encode())
