@@ -50,11 +50,11 @@ class Attention:
 
     def __init__(self, app: ChatApp, notify: Notify) -> None:
         self._app = app
-        self._notify = notify
+        self.notify = notify
 
     def call(self, text: str) -> None:
         """Say something to a person who is elsewhere."""
-        sequence = "" if self._app.app_focus else call_sequence(text, self._notify, os.environ)
+        sequence = "" if self._app.app_focus else call_sequence(text, self.notify, os.environ)
         driver = self._app._driver
         if sequence and driver is not None:
             driver.write(sequence)

@@ -17,6 +17,7 @@ from ragforge_tui.tui import theme
 from ragforge_tui.tui.keymap import keymap_problems, use_keymap
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.plain import UPDATE_SECONDS, PlainSigns
+from ragforge_tui.tui.transcript.streaming import SHORTEST_PAUSE
 from ragforge_tui.tui.widths import AgreedWidths
 
 if TYPE_CHECKING:
@@ -31,8 +32,7 @@ _NO_COLOR, _WIDTHS, _SIGNS = NoColor(), AgreedWidths(), PlainSigns()
 def set_up(app: ChatApp) -> None:
     """Theme, motion and keys, as the settings say."""
     if app.options.tui.plain:
-        app.set_class(True, PLAIN)
-        app.transcript.shortest_pause = UPDATE_SECONDS
+        _use_plain(app, plain=True)
     for own in theme.OWN:
         app.register_theme(own)
     use_theme(app, app.options.tui.theme)
@@ -92,6 +92,10 @@ def take_up(app: ChatApp, key: str, value: Any) -> None:
     match key:
         case "tui.theme":
             use_theme(app, value)
+        case "tui.notify":
+            app.controller.attention.notify = value
+        case "tui.plain":
+            _change_plain(app, plain=value)
         case "tui.show_reasoning":
             app.transcript.document.shown.unfold_reasoning = value
         case "tui.reduced_motion":
@@ -101,6 +105,26 @@ def take_up(app: ChatApp, key: str, value: Any) -> None:
         case "tui.sidebar":
             if app.sidebar.display != value:
                 app.sidebar.toggle()
+
+
+def _use_plain(app: ChatApp, *, plain: bool) -> None:
+    app.set_class(plain, PLAIN)
+    app.transcript.shortest_pause = UPDATE_SECONDS if plain else SHORTEST_PAUSE
+
+
+def _change_plain(app: ChatApp, *, plain: bool) -> None:
+    """Into the plain mode, or out of it to what the settings said at the start."""
+    said = app.options.settings.tui
+    motion, sidebar = (True, False) if plain else (said.reduced_motion, said.sidebar)
+    _use_plain(app, plain=plain)
+    take_up(app, "tui.reduced_motion", motion)
+    take_up(app, "tui.sidebar", sidebar)
+    # Everything is drawn anew, as with another theme: how is told by the theme's variables.
+    app.refresh_css(animate=False)
+    app.theme_changed_signal.publish(app.current_theme)
+    app.header.update()
+    app.status_line.update()
+    app.refresh(layout=True)
 
 
 def _use_motion(app: ChatApp) -> None:

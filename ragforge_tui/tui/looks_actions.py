@@ -35,9 +35,11 @@ class LooksActions:
             raise RagforgeError("This chat was started without a settings file.", kind="config")
 
         def read() -> list[Setting]:
-            return read_settings(options.settings, options.origins, file)
+            return read_settings(options.settings, options.origins, file, known)
 
         app = self._app
+        # Nobody knows a theme or a persona by heart.
+        known = {THEME: [*NAMES, *self._others()], "personas.default": list(app.controller.state.looks)}
         app.push_screen(SettingsScreen(read, file, lambda key, value: looks.take_up(app, key, value), query))
 
     async def theme(self, name: str) -> None:
@@ -53,8 +55,13 @@ class LooksActions:
             if setting is not None:
                 app.controller.spawn(self._keep_theme(setting), group="theme", exclusive=True)
 
-        others = sorted(theme for theme in app.available_themes if not theme.startswith("ragforge-"))
-        app.push_screen(ThemePicker(others, app.options.tui.theme, lambda one: looks.use_theme(app, one)), picked)
+        app.push_screen(
+            ThemePicker(self._others(), app.options.tui.theme, lambda one: looks.use_theme(app, one)), picked
+        )
+
+    def _others(self) -> list[str]:
+        """The themes that come with the framework."""
+        return sorted(theme for theme in self._app.available_themes if not theme.startswith("ragforge-"))
 
     async def _keep_theme(self, name: str) -> None:
         app = self._app

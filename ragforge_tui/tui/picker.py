@@ -42,12 +42,16 @@ class Picker(ModalScreen[str | None]):
         Binding("pagedown", "move(10)", show=False),
     ]
 
-    def __init__(self, title: str, load: Callable[[], Awaitable[list[Choice]]], *, empty: str, verb: str) -> None:
+    def __init__(
+        self, title: str, load: Callable[[], Awaitable[list[Choice]]], *, empty: str, verb: str, at: str = ""
+    ) -> None:
         super().__init__()
         self._title = title
         self._load = load
         self._empty = empty
         self._verb = verb
+        self._at = at
+        """The key of the row the cursor stands at first."""
         self._rows: list[Choice] = []
         self._list = ChoiceList(detail_right=True)
         self._note = Static("loading …", id="picker-keys", markup=False)
@@ -72,6 +76,8 @@ class Picker(ModalScreen[str | None]):
             self._note.update(Content.styled(error.info.sentence(), "$error"))
             return
         self._narrow()
+        at = next((place for place, row in enumerate(self._rows) if row.key == self._at), 0)
+        self._list.move(at)
 
     def _narrow(self) -> None:
         query = self.query_one(Input).value

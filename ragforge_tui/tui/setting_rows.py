@@ -6,7 +6,7 @@ definition: a new setting appears by itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +21,9 @@ from ragforge_tui.config_yaml import parse_yaml
 from ragforge_tui.errors import ConfigError, RagforgeError
 from ragforge_tui.tui import fuzzy
 
-AT_ONCE = frozenset({"tui.theme", "tui.show_reasoning", "tui.reduced_motion", "tui.keymap", "tui.sidebar"})
+AT_ONCE = frozenset(
+    f"tui.{name}" for name in ("theme", "show_reasoning", "reduced_motion", "plain", "notify", "keymap", "sidebar")
+)
 """Settings of the screen that a running chat takes up; all others are read when it starts."""
 
 MOST_SHOWN = 36
@@ -95,19 +97,27 @@ def _shown(setting: Setting, value: Any) -> str:
     return value if isinstance(value, str) else flow_yaml(value)
 
 
-def read_settings(settings: Settings, origins: Mapping[str, str], file: Path) -> list[Setting]:
+def read_settings(
+    settings: Settings, origins: Mapping[str, str], file: Path, known: Mapping[str, Sequence[str]] | None = None
+) -> list[Setting]:
     """Every setting, in the order of the definition.
 
     Args:
         settings: As they were when the chat started.
         origins: Dotted key to what set it then.
         file: The user's own settings file, which may have changed since, or may not exist.
+        known: What settings can be that are a text by their definition, as far as this chat knows.
 
     Raises:
         RagforgeError: The file cannot be read.
     """
     own = _flat(_read(file))
-    return [_setting(key, settings, origins.get(key.path, ""), own, str(file)) for key in keys().values()]
+    found = [_setting(key, settings, origins.get(key.path, ""), own, str(file)) for key in keys().values()]
+    known = {key: tuple(choices) for key, choices in (known or {}).items() if choices}
+    return [
+        msgspec.structs.replace(one, kind="choice", choices=known[one.key]) if one.key in known else one
+        for one in found
+    ]
 
 
 def _setting(key: Key, settings: Settings, origin: str, own: Mapping[str, Any], file: str) -> Setting:

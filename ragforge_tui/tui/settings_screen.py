@@ -22,6 +22,7 @@ from ragforge_tui.config_edit import remove_value, set_value
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.text import plain_text
 from ragforge_tui.tui.choices import Choice, ChoiceList
+from ragforge_tui.tui.picker import Picker
 from ragforge_tui.tui.setting_rows import Setting, following, matching, parse, section_title, shown
 
 KEYS = "enter change · ctrl+r reset · esc back"
@@ -147,8 +148,10 @@ class SettingsScreen(ModalScreen[None]):
         if setting is None:
             return
         self._say("")
-        if setting.choices:
+        if setting.kind == "switch":
             self._keep(setting, following(setting))
+        elif setting.choices:
+            self._choose(setting)
         else:
             self._editing = setting.key
             self._label.update(f"{setting.key.rpartition('.')[2]} ")
@@ -157,6 +160,20 @@ class SettingsScreen(ModalScreen[None]):
             self._line.parent.display = True  # type: ignore[union-attr]  # it is mounted
             self._keys.update(EDIT_KEYS)
             self._line.focus()
+
+    def _choose(self, setting: Setting) -> None:
+        """One out of all it can be; the one in effect says so."""
+        values = {str(value): value for value in setting.choices}
+
+        async def rows() -> list[Choice]:
+            marks = {str(setting.default): "default", str(setting.value): "in effect"}
+            return [Choice(name, shown(setting, value), marks.get(name, "")) for name, value in values.items()]
+
+        def picked(name: str | None) -> None:
+            if name is not None:
+                self._keep(setting, values[name])
+
+        self.app.push_screen(Picker(setting.key, rows, empty="nothing", verb="use", at=str(setting.value)), picked)
 
     def _end_edit(self) -> None:
         self._editing = ""

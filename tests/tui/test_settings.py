@@ -13,6 +13,7 @@ from ragforge_tui.config import Settings
 from ragforge_tui.config_files import load
 from ragforge_tui.errors import ConfigError
 from ragforge_tui.tui.choices import ChoiceList
+from ragforge_tui.tui.picker import Picker
 from ragforge_tui.tui.setting_rows import Setting, following, matching, parse, read_settings, section_title
 from ragforge_tui.tui.settings_screen import SettingsScreen
 from tests.tui.conftest import Chat, ChatRunner
@@ -149,12 +150,51 @@ async def test_a_switch_a_text_and_a_reset(run_chat: ChatRunner, tmp_path: Path)
         assert own(file) == {"tui": None}
         await chat.press("escape")
         assert not screen.query_one("#settings-query", Input).value
-        await chat.press(*"tui.theme", "enter", "ctrl+a", *"light", "delete", "delete", "delete", "delete", "enter")
-        await chat.until(lambda: chat.app.theme == "ragforge-light")
-        assert own(file)["tui"]["theme"] == "light"
+        await chat.press(*"persistence.auto", "enter")
+        await chat.until(lambda: "agent" in own(file))
         await chat.press("escape", "escape")
         await chat.until(lambda: chat.app.screen is not screen)
         assert chat.app.prompt.has_focus
+
+
+async def listed(chat: Chat) -> list[str]:
+    """What a setting can be, once it is on the screen."""
+    await chat.until(lambda: isinstance(chat.app.screen, Picker) and chat.app.screen._list.rows)
+    assert isinstance(chat.app.screen, Picker)
+    return [row.key for row in chat.app.screen._list.rows]
+
+
+async def test_a_setting_with_a_closed_set_is_chosen_from_it(run_chat: ChatRunner, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    async with run_chat(config_file=file) as chat:
+        await open_settings(chat, "tui.theme")
+        await chat.press("enter")
+        names = await listed(chat)
+        assert {"auto", "light", "mono", "nord"} <= set(names)
+        picker = chat.app.screen
+        assert isinstance(picker, Picker) and picker._list.chosen is not None
+        assert picker._list.chosen.key == "auto", "the one in effect"
+        await chat.press(*"light")
+        await chat.until(lambda: picker._list.chosen and picker._list.chosen.key == "light")
+        await chat.press("enter")
+        await chat.until(lambda: chat.app.theme == "ragforge-light")
+        assert own(file)["tui"]["theme"] == "light"
+        await chat.press("escape", *"tui.notify", "enter")
+        assert await listed(chat) == ["auto", "bell", "off"]
+        await chat.press("down", "down", "enter")
+        await chat.until(lambda: chat.app.controller.attention.notify == "off")
+
+
+async def test_plain_takes_effect_at_once_and_ends_at_once(run_chat: ChatRunner, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    async with run_chat(config_file=file) as chat:
+        await open_settings(chat, "tui.plain")
+        await chat.press("enter")
+        await chat.until(lambda: chat.app.transcript.palette.plain)
+        assert chat.app.has_class("-plain") and chat.app.options.tui.reduced_motion
+        await chat.press("enter")
+        await chat.until(lambda: not chat.app.transcript.palette.plain)
+        assert not chat.app.has_class("-plain")
 
 
 async def test_a_wrong_value_stays_in_the_line(run_chat: ChatRunner, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from ragforge_tui.tui.transcript.finding import SearchedWindow
 if TYPE_CHECKING:
     from ragforge_tui.tui.transcript.stream import StreamedText
 
-_SHORTEST_PAUSE = 0.05
+SHORTEST_PAUSE = 0.05
 _PAUSE_FACTOR = 3
 
 
@@ -32,7 +32,7 @@ class StreamingWindow(SearchedWindow):
         self._timer: Timer | None = None
         self._drawing = False
         self._last_cost = 0.0
-        self.shortest_pause = _SHORTEST_PAUSE
+        self.shortest_pause = SHORTEST_PAUSE
         """Text that streams is drawn again after this many seconds at the soonest."""
 
     @property
