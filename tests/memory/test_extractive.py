@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.memory.keyterms import key_terms
+from ragforge_tui.memory.language import STOP_WORDS, language_of
 from ragforge_tui.memory.summaries.draft import Draft
 from ragforge_tui.memory.summaries.extractive import extract
 from ragforge_tui.memory.summaries.joining import extract_conversation, extract_over
+from ragforge_tui.memory.summaries.phrase_tables import PHRASES
 from ragforge_tui.memory.summaries.sentences import compress, cut, plain, sentences
 from ragforge_tui.memory.summaries.statements import statements
 from ragforge_tui.memory.topics import same_forms
@@ -75,6 +79,31 @@ def test_french_is_told_in_french() -> None:
         "le fichier config.yaml manque. Il faut lancer `make config` avant. Puis : « Corrige-le. » ; la réponse : J'ai "
         "ajouté le fichier config.yaml et les 12 essais passent."
     )
+
+
+TALKS = {
+    "de": ("Warum scheitern die Tests von gestern?", "Die Tests scheitern, weil die Datei config.yaml nicht da ist."),
+    "en": ("Why do the tests of yesterday fail?", "The tests fail because the file config.yaml is not there."),
+    "es": ("¿Por qué fallan las pruebas de ayer?", "Las pruebas fallan porque no está el archivo config.yaml."),
+    "fr": ("Pourquoi les essais échouent-ils ?", "Les essais échouent parce que le fichier config.yaml n'est pas là."),
+    "it": ("Perché non passano i test di ieri?", "I test non passano perché il file config.yaml non è nella cartella."),
+    "nl": ("Waarom falen de tests van gisteren?", "De tests falen omdat het bestand config.yaml er niet is."),
+    "pt": ("Por que falham os testes de ontem?", "Os testes falham porque o ficheiro config.yaml não está na pasta."),
+    "ru": ("Почему вчера не прошли тесты?", "Тесты не прошли, потому что там нет файла config.yaml."),
+}
+
+
+@pytest.mark.parametrize("language", sorted(STOP_WORDS))
+def test_each_language_is_told_in_its_own_words(language: str) -> None:
+    asked, answer = TALKS[language]
+    said = PHRASES[language]
+    call = ("read_file", '{"path": "src/app.py"}', "", '{"text": "x = 1"}')
+    draft = extract([acted(1, asked, answer, call)], language=language_of(f"{asked}\n{answer}"))
+    assert draft.conversation_summary == said.asked.format(said.quote.format(asked)) + said.answer.format(answer)
+    assert said.read.format("`src/app.py`").casefold() in draft.actions_summary.casefold()
+    words = draft.conversation_summary.replace(asked, "").replace(answer, "") + draft.actions_summary
+    english = STOP_WORDS["en"] - STOP_WORDS[language]
+    assert language == "en" or not english.intersection(re.findall(r"[a-z]{3,}", words.lower()))
 
 
 def test_what_the_person_says_of_themselves_is_kept_as_theirs() -> None:

@@ -22,7 +22,8 @@ from ragforge_tui.memory.summaries.draft import (
     Draft,
     limited,
 )
-from ragforge_tui.memory.summaries.phrases import Phrases, phrases
+from ragforge_tui.memory.summaries.phrase_tables import phrases
+from ragforge_tui.memory.summaries.phrases import Phrases
 from ragforge_tui.memory.summaries.sentences import compress, cut, prose, sentences
 from ragforge_tui.memory.summaries.statements import statements
 from ragforge_tui.memory.summaries.telling import alike, score

@@ -14,7 +14,8 @@ from ragforge_tui.memory.keyterms import weights
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.summaries.draft import MAX_FILES, MAX_FINDINGS, MAX_TOPICS, PART_CHARS, Draft, limited
 from ragforge_tui.memory.summaries.extractive import ended, extract
-from ragforge_tui.memory.summaries.phrases import Phrases, phrases
+from ragforge_tui.memory.summaries.phrase_tables import phrases
+from ragforge_tui.memory.summaries.phrases import Phrases
 from ragforge_tui.memory.summaries.sentences import compress, cut, prose, sentences
 from ragforge_tui.memory.summaries.telling import alike, score
 from ragforge_tui.memory.topics import EXTRACTED_CONFIDENCE, topics_of
