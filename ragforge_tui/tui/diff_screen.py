@@ -144,7 +144,7 @@ def _lines_of(one: FileDiff) -> list[tuple[str, str]]:
     """The lines of one file, each with its kind."""
     added, removed = diff_counts(one.diff)
     note = f"   {plain_text(one.note)}" if one.note else ""
-    lines = [(f"{_flat(one.path)}   +{added} −{removed}{note}", "head")]
+    lines = [(f"{_flat(plain_text(one.path))}   +{added} −{removed}{note}", "head")]
     body = plain_text(one.diff).rstrip("\n").split("\n") if one.diff else []
     lines += [(f"  {_flat(line)}", line[:1]) for line in body if not line.startswith(("--- ", "+++ "))]
     return [*lines, ("", "")]

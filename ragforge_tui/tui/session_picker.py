@@ -21,6 +21,7 @@ from textual.widgets import Input, Static
 
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.models import Conversation
+from ragforge_tui.text import plain_text
 from ragforge_tui.tui.choices import ChoiceList
 from ragforge_tui.tui.picking import session_title
 from ragforge_tui.tui.session_bars import ACTIONS, EDITING, FILTERS, filter_bar, key_bar
@@ -339,7 +340,7 @@ class SessionPicker(ModalScreen[str | None]):
     def _begin_edit(self, label: str, value: str, apply: Apply) -> None:
         self._apply = apply
         self._edit_label.update(label)
-        self._edit.value = value
+        self._edit.value = value = " ".join(plain_text(value).split())
         self._edit.cursor_position = len(value)
         self.query_one("#session-edit").display = True
         self._edit.focus()

@@ -22,14 +22,22 @@ PATIENCE = 180.0
 
 
 class Terminal:
-    """`ragforge-chat` with its arguments in a terminal of its own."""
+    """`ragforge-chat`, or another module, with its arguments in a terminal of its own."""
 
-    def __init__(self, arguments: list[str], *, cwd: Path, env: Mapping[str, str], size: tuple[int, int] = (120, 40)):
+    def __init__(
+        self,
+        arguments: list[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        size: tuple[int, int] = (120, 40),
+        module: str = "ragforge_tui",
+    ) -> None:
         self._master, slave = pty.openpty()
         columns, rows = size
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "ragforge_tui", *arguments],
+            [sys.executable, "-m", module, *arguments],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -39,11 +47,15 @@ class Terminal:
         )
         os.close(slave)
         self._drawn = bytearray()
+        self.written = bytearray()
+        """Every byte the terminal was sent."""
         asyncio.get_running_loop().add_reader(self._master, self._read)
 
     def _read(self) -> None:
         try:
-            self._drawn += os.read(self._master, 65536)
+            read = os.read(self._master, 65536)
+            self._drawn += read
+            self.written += read
         except OSError:
             asyncio.get_running_loop().remove_reader(self._master)
 

@@ -18,6 +18,7 @@ from textual.screen import Screen
 from ragforge_tui.config import TuiSettings
 from ragforge_tui.events import Event
 from ragforge_tui.models import Conversation
+from ragforge_tui.protocol import Engine
 from ragforge_tui.tui.app import ChatApp
 from tests.support.chat_scene import scene_engine
 from tests.support.fake_engine import FakeEngine
@@ -32,16 +33,20 @@ class Stage:
 
     def __init__(self, folder: Path, engine: FakeEngine, tui: TuiSettings, **options: Any) -> None:
         self.engine = engine
-        engines = [engine]
+        self._engines: list[Engine] = [engine]
 
-        async def connect() -> FakeEngine:
-            if not engines:
+        async def connect() -> Engine:
+            if not self._engines:
                 await asyncio.Event().wait()  # After a crash no other one comes.
-            return engines.pop()
+            return self._engines.pop()
 
         options.setdefault("continue_last", True)
         self.app: ChatApp = make_app(connect, folder, tui=tui, **options)
         self.pilot: Pilot[Any]
+
+    def through(self, engine: Engine) -> None:
+        """Connect the chat to another engine, which speaks for the scripted one."""
+        self._engines = [engine]
 
     @property
     def screen(self) -> Screen[Any]:

@@ -1,0 +1,101 @@
+"""Hostile text in everything an engine says, on every screen: it is drawn as the letters it is, and does nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from textual.events import Paste
+
+from tests.support.hostile import HOSTILE, HostileEngine
+from tests.tui.pictures.stage import Stage
+from tests.tui.pictures.test_pictures import STATES
+
+HARM = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+SHOWN = (
+    "chat",
+    "work-open",
+    "work-open-end",
+    "complete-files",
+    "complete-arguments",
+    "find",
+    "own-command-undo",
+    "failed",
+    "retrying",
+    "graph-down",
+    "persona-switches",
+    "approval-diff",
+    "approval-several",
+    "trust",
+    "trust-persona",
+    "trace",
+    "call",
+    "call-diff",
+    "call-failed",
+    "memory",
+    "memory-working",
+    "memory-reading",
+    "memory-topics",
+    "files",
+    "files-preview",
+    "what-was-sent",
+    "what-was-sent-item",
+    "sessions",
+    "sessions-rename",
+    "search",
+    "topics",
+    "personas",
+    "persona-draft",
+    "persona-improved",
+    "models",
+    "diff",
+)
+
+
+def check(stage: Stage) -> None:
+    """Only letters, each line as wide as the screen, no link to anywhere."""
+    width = stage.app.size.width
+    for strip in stage.screen._compositor.render_strips():
+        assert not HARM.search(strip.text), repr(strip.text)
+        assert cell_len(strip.text) == width, repr(strip.text)
+        for segment in strip:
+            assert segment.style is None or not segment.style.link or "evil" not in segment.style.link
+    assert "owned" not in stage.text()
+
+
+@pytest.mark.parametrize("name", SHOWN)
+async def test_on_every_screen(tmp_path: Path, name: str) -> None:
+    state = STATES[name]
+    stage = state.stage(tmp_path, "dark")
+    stage.through(HostileEngine(stage.engine))
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        stage.pilot = pilot
+        await stage.opened()
+        await state.bring(stage)
+        await stage.rest()
+        check(stage)
+        assert "owned" not in stage.app.title
+
+
+async def test_pasted(tmp_path: Path) -> None:
+    state = STATES["empty"]
+    stage = state.stage(tmp_path, "dark")
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        stage.pilot = pilot
+        await stage.opened()
+        stage.app.prompt.post_message(Paste(HOSTILE))
+        await stage.shows("[red]x[/]")
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", stage.app.prompt.text)
+        await stage.press("enter")
+        await stage.shows("You said:")
+        check(stage)
+        for line in ("/rename ", "/tag ", "/find ", "/search ", "/settings ", "/no such "):
+            stage.app.prompt.insert(line)
+            stage.app.prompt.post_message(Paste(HOSTILE))
+            await stage.press("enter")
+            await stage.rest()
+            check(stage)
+            await stage.press("escape", "escape", "escape")
+            stage.app.prompt.empty()
