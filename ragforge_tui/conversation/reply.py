@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.conversation.recorder import Recorder
+from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import (
     Event,
     MessageFinished,
@@ -132,6 +133,9 @@ class Reply:
             raise
         except Exception as error:
             await _ended(keeper)
+            if isinstance(error, RagforgeError) and (words := len("".join(self._text).split())):
+                kept = f"{words} word{'s' if words != 1 else ''} of the answer {'are' if words != 1 else 'is'} kept."
+                error.info = msgspec.structs.replace(error.info, kept=error.info.kept or kept)
             await self._finish("failed", str(error))
             raise
         await _ended(keeper)

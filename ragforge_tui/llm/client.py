@@ -13,6 +13,7 @@ import random
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
+from urllib.parse import urlsplit
 
 from ragforge_tui.config import ModelSettings
 from ragforge_tui.errors import ModelError
@@ -119,7 +120,7 @@ class LiteLLMModel:
         for part in assembler.rest():
             yield part
         if not assembler.finish_reason:
-            raise cut_off(self.destination)
+            raise cut_off(self._where())
         requests = assembler.requests()
         for request in requests:
             yield request
@@ -146,9 +147,10 @@ class LiteLLMModel:
         except (ModelError, GeneratorExit, asyncio.CancelledError):
             raise
         except Exception as error:
-            raise to_model_error(
-                error, model=self.name, destination=self.destination, secrets=self._secrets()
-            ) from None
+            failure = to_model_error(error, model=self.name, destination=self.destination, secrets=self._secrets())
+            # Where an answer had begun there was a connection.
+            cut = response is not None and failure.info.kind == "no_network"
+            raise (cut_off(self._where()) if cut else failure) from None
         finally:
             if response is not None:
                 await response.aclose()
@@ -229,6 +231,13 @@ class LiteLLMModel:
             logger.info("No price for %s: %s", self.name, type(error).__name__)
             return None
         return float(sum(costs))
+
+    def _where(self) -> str:
+        """Who answers, by its address; "this machine" alone would be the person's own, which is not cut off."""
+        address = urlsplit(self._choice.api_base).netloc.rpartition("@")[2] if self._choice.api_base else ""
+        if self.destination != "this machine":
+            return self.destination
+        return f"the model's server on this machine ({address})" if address else "the model's server on this machine"
 
     def _secrets(self) -> list[str]:
         keys = [value for name, value in os.environ.items() if name.endswith(("_API_KEY", "_TOKEN")) and value]

@@ -111,9 +111,9 @@ def stalled(where: str, seconds: float | None = None) -> ModelError:
 def cut_off(where: str) -> ModelError:
     """The answer ended without its end."""
     return ModelError(
-        f"The connection to {where} broke before the answer was whole.",
+        f"The connection to {where} was cut while it answered.",
         kind="no_network",
-        todo="Retry.",
+        todo="/retry asks again.",
         transient=True,
     )
 

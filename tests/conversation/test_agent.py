@@ -135,6 +135,18 @@ async def test_a_session_grant_is_asked_once(loaded: Loaded, server: OpenAIServe
     assert (Path(loaded.workspace) / "b.txt").read_text(encoding="utf-8") == "2"
 
 
+async def test_a_connection_cut_in_mid_answer_is_told_as_that(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "Half of an answer", "cut": True}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        failed = [event async for event in conversation.stream("go") if isinstance(event, TurnFailed)]
+        said = failed[0].error.sentence()
+        assert "was cut while it answered. 4 words of the answer are kept. /retry asks again." in said
+        assert "No connection" not in said
+        stored = (await conversation.get_history())[-1].messages[-1]
+        assert (stored.content, stored.state) == ("Half of an answer", "failed") and "4 words" in stored.error
+
+
 async def test_idle_repetition_is_refused_at_the_third_time(loaded: Loaded, server: OpenAIServer) -> None:
     call = {"tool_calls": [{"name": "list_directory", "arguments": {"path": "."}}]}
     server.script([call, call, call, {"text": "enough"}])

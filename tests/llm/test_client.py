@@ -14,6 +14,8 @@ from ragforge_tui.config import ModelSettings
 from ragforge_tui.errors import ModelError
 from ragforge_tui.llm import (
     Finished,
+    LiteLLMModel,
+    ModelChoice,
     ModelPart,
     ReasoningPart,
     Retrying,
@@ -204,6 +206,16 @@ async def test_cut_connection_keeps_what_came_and_is_not_asked_again(server: Ope
     parts, error = await failure(make())
     assert text_of(parts) == "Half of an ans" and retries(parts) == []
     assert error.info.kind == "no_network" and len(server.requests) == 1
+    assert error.info.what.endswith(" was cut while it answered.") and "No connection" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("destination", "who"),
+    [("this machine", "the model's server on this machine (127.0.0.1:8080)"), ("api.example.com", "api.example.com")],
+)
+async def test_who_was_cut_off_is_said(destination: str, who: str) -> None:
+    choice = ModelChoice(name="openai/x", origin="", destination=destination, api_base="http://a:b@127.0.0.1:8080/v1")
+    assert LiteLLMModel(choice, ModelSettings())._where() == who
 
 
 async def test_connection_dropped_before_anything_is_retried(server: OpenAIServer, make: MakeModel) -> None:
