@@ -37,6 +37,8 @@ class EngineLink(ABC):
         self.view = view
         self.state = state
         self.engine: Engine | None = None
+        self.connected = asyncio.Event()
+        """Set while there is an engine to ask."""
         self._connect = connect
         self._start_again = asyncio.Event()
 
@@ -85,6 +87,7 @@ class EngineLink(ABC):
             log.exception("engine not started")
             return ErrorInfo(kind="engine", what=f"The engine could not be started: {error}.", todo="See the log.")
         self.engine = engine
+        self.connected.set()
         self.spawn(self.greet(engine), group="greet", exclusive=True)
         try:
             async for event in engine.events():
@@ -93,6 +96,7 @@ class EngineLink(ABC):
             log.warning("events ended: %s", error)
         finally:
             self.engine = None
+            self.connected.clear()
         return None
 
     async def ask(self, request: Request[R]) -> R:

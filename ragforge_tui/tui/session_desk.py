@@ -63,8 +63,7 @@ class SessionDesk:
 
     async def engine_there(self) -> None:
         """Wait for an engine to ask."""
-        while self._app.controller.engine is None:  # noqa: ASYNC110  # rare and short; nothing else waits for it
-            await asyncio.sleep(0.1)
+        await self._app.controller.connected.wait()
 
     @property
     def glyphs(self) -> dict[str, str]:
