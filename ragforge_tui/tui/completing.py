@@ -15,6 +15,7 @@ from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.commands import Registry, key_name
 from ragforge_tui.tui.completion import Suggestion, Wanted, command_suggestion, wanted
 from ragforge_tui.tui.menu import SlashMenu
+from ragforge_tui.tui.unrun import begin
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.prompt import Prompt
@@ -75,9 +76,7 @@ class Completing:
             # What still fits of the rows that are known is shown at once; fresh ones may follow.
             self._narrow(want)
             if want.live or not want.continues(before):
-                self._prompt.run_worker(
-                    self._fetch(want), name="completion", group="completion", exclusive=True, exit_on_error=False
-                )
+                begin(self._prompt, self._fetch(want), group="completion", exclusive=True)
 
     def catch_up(self) -> None:
         """The menu follows the text by a message; a fast typist's Enter must not meet rows of an earlier text."""

@@ -25,6 +25,7 @@ from ragforge_tui.tui.context_rows import ContextRows, headline, lines_of, sourc
 from ragforge_tui.tui.detail import Section
 from ragforge_tui.tui.keybar import KeyBar, KeyHint
 from ragforge_tui.tui.rows import Rows
+from ragforge_tui.tui.unrun import begin
 from ragforge_tui.tui.viewer import DetailScreen
 
 CHANGED = "A source has changed since: this is not to the letter what was sent."
@@ -99,7 +100,7 @@ class ContextScreen(ModalScreen[Source | None]):
     # -- what is shown
 
     def _fetch(self) -> None:
-        self.run_worker(self._fill(), name="sent", group="sent", exclusive=True, exit_on_error=False)
+        begin(self, self._fill(), group="sent", exclusive=True)
 
     async def _fill(self) -> None:
         try:

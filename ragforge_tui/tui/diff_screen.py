@@ -25,6 +25,7 @@ from ragforge_tui.protocol import FileDiff
 from ragforge_tui.text import plain_text
 from ragforge_tui.tui.transcript.code import diff_counts
 from ragforge_tui.tui.transcript.palette import Palette, palette_of
+from ragforge_tui.tui.unrun import begin
 
 NOTHING = "Nothing: the files are as they were before this conversation."
 
@@ -112,7 +113,7 @@ class DiffScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         """Fetch the diffs while the screen is already there."""
         self._lines.focus()
-        self.run_worker(self._fill(), name="diff", group="diff", exclusive=True, exit_on_error=False)
+        begin(self, self._fill(), group="diff", exclusive=True)
 
     async def _fill(self) -> None:
         try:

@@ -81,6 +81,8 @@ class KeysInOrder(App[str]):
             self.call_later(self._end_hold, hold)  # Behind the change of focus, which is called later too.
 
     def _until_moved(self, before: Widget | None, hold: int) -> None:
+        if not self.screen_stack:
+            return  # The app is closing.
         if self.focused not in (before, None):
             self._end_hold(hold)
         elif self._holding == hold:

@@ -15,6 +15,7 @@ from ragforge_tui.errors import EngineGoneError, ErrorInfo, RagforgeError
 from ragforge_tui.events import Event
 from ragforge_tui.protocol import Engine, Request
 from ragforge_tui.tui.state import ChatState
+from ragforge_tui.tui.unrun import begin
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.app import ChatApp
@@ -111,11 +112,9 @@ class EngineLink(ABC):
 
     def spawn(self, work: Coroutine[Any, Any, None], *, group: str, exclusive: bool = False) -> None:
         """Run something beside the screen; its errors become notices."""
-        self.view.run_worker(
-            self._guarded(work), name=group, group=group, exclusive=exclusive, exit_on_error=False, start=True
-        )
+        begin(self.view, self._guarded(work), group=group, exclusive=exclusive, inner=work)
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, work: Awaitable[None]) -> None:
         try:
             await work
         except EngineGoneError as error:

@@ -19,6 +19,7 @@ from textual.widgets import Input, Static
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.choices import Choice, ChoiceList
+from ragforge_tui.tui.unrun import begin
 
 
 class Picker(ModalScreen[str | None]):
@@ -67,7 +68,7 @@ class Picker(ModalScreen[str | None]):
     def on_mount(self) -> None:
         """Fetch the rows while the picker is already there."""
         self.query_one(Input).focus()
-        self.run_worker(self._fill(), name="rows", group="rows", exclusive=True, exit_on_error=False)
+        begin(self, self._fill(), group="rows", exclusive=True)
 
     async def _fill(self) -> None:
         try:

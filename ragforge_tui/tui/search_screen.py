@@ -24,6 +24,7 @@ from ragforge_tui.tui.choices import Choice
 from ragforge_tui.tui.hits import HIT_LINES, SCOPE_NAMES, SCOPES, Scope, hit_lines, parse_query, with_topic
 from ragforge_tui.tui.session_bars import clickable
 from ragforge_tui.tui.session_desk import MOST_HITS, SessionDesk
+from ragforge_tui.tui.unrun import begin
 
 SETTLE_SECONDS = 0.15
 """A search begins when no letter came for this long."""
@@ -168,7 +169,7 @@ class SearchScreen(ModalScreen[SearchHit | None]):
 
     def _search_soon(self) -> None:
         self._show_title()
-        self.run_worker(self._search(), name="search", group="search", exclusive=True, exit_on_error=False)
+        begin(self, self._search(), group="search", exclusive=True)
 
     async def _search(self) -> None:
         wanted = parse_query(self._input.value, self._scope)

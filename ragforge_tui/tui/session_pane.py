@@ -18,6 +18,7 @@ from ragforge_tui.models import Conversation, ConversationPeek
 from ragforge_tui.tui.session_desk import SessionDesk
 from ragforge_tui.tui.session_preview import preview
 from ragforge_tui.tui.session_shelf import SessionShelf
+from ragforge_tui.tui.unrun import begin
 
 PEEK_SECONDS = 0.1
 """It asks only for a session the cursor rests on, so that walking through the list asks for nothing."""
@@ -51,7 +52,7 @@ class SessionPane(VerticalScroll, can_focus=False):
         self._draw(chosen, peek)
         if self._asking != chosen and (peek is None or peek.conversation.updated_at < chosen.updated_at):
             self._asking = chosen
-            self.run_worker(self._fetch(chosen.uuid), name="peek", group="peek", exclusive=True, exit_on_error=False)
+            begin(self, self._fetch(chosen.uuid), group="peek", exclusive=True)
 
     async def _fetch(self, uuid: str) -> None:
         await asyncio.sleep(PEEK_SECONDS)

@@ -29,6 +29,7 @@ from ragforge_tui.tui.session_desk import SessionDesk, parse_tags
 from ragforge_tui.tui.session_feed import SessionFeed
 from ragforge_tui.tui.session_pane import SessionPane
 from ragforge_tui.tui.session_shelf import ORDERS, STATUSES, Looks, Narrowed
+from ragforge_tui.tui.unrun import begin
 
 T = TypeVar("T")
 Apply = Callable[[str], Coroutine[Any, Any, None]]
@@ -136,7 +137,7 @@ class SessionPicker(ModalScreen[str | None]):
     # -- the sessions
 
     def _load(self) -> None:
-        self.run_worker(self._asked(self._fill()), group="rows", exclusive=True, exit_on_error=False)
+        begin(self, self._asked(self._fill()), group="rows", exclusive=True)
 
     async def _fill(self) -> None:
         async for _ in self._feed.load():
@@ -146,7 +147,7 @@ class SessionPicker(ModalScreen[str | None]):
         if self._asking:
             return
         if self._feed.loaded:
-            self.run_worker(self._asked(self._follow()), group="rows", exclusive=True, exit_on_error=False)
+            begin(self, self._asked(self._follow()), group="rows", exclusive=True)
         else:
             self._load()
 
@@ -212,7 +213,7 @@ class SessionPicker(ModalScreen[str | None]):
 
     def _run(self, work: Coroutine[Any, Any, None], *, group: str) -> None:
         """Do something beside the screen; its errors are said in it."""
-        self.run_worker(self._guarded(work), group=group, exclusive=True, exit_on_error=False)
+        begin(self, self._guarded(work), group=group, exclusive=True)
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:

@@ -24,6 +24,7 @@ from ragforge_tui.text import plain_text
 from ragforge_tui.tui.choices import Choice, ChoiceList
 from ragforge_tui.tui.picker import Picker
 from ragforge_tui.tui.setting_rows import Setting, following, matching, parse, section_title, shown
+from ragforge_tui.tui.unrun import begin
 
 KEYS = "enter change · ctrl+r reset · esc back"
 EDIT_KEYS = "enter keep · esc leave it as it was"
@@ -184,7 +185,7 @@ class SettingsScreen(ModalScreen[None]):
 
     def _keep(self, setting: Setting, value: Any) -> None:
         """Write a value, the default by taking the setting out of the file."""
-        self.run_worker(self._write(setting, value), name="write", group="write", exit_on_error=False)
+        begin(self, self._write(setting, value), group="write")
 
     async def _write(self, setting: Setting, value: Any) -> None:
         try:

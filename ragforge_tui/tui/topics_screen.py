@@ -27,6 +27,7 @@ from ragforge_tui.tui.keybar import KeyBar, KeyHint
 from ragforge_tui.tui.memory_detail import topic_sections
 from ragforge_tui.tui.rows import Rows
 from ragforge_tui.tui.topic_list import TopicList
+from ragforge_tui.tui.unrun import begin
 
 MOST_TOPICS = 1000
 NOTE_SECONDS = 4.0
@@ -115,7 +116,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
             except RagforgeError as error:
                 self._note(error.info.sentence(), "$error")
 
-        self.run_worker(guarded(), name=group, group=group, exclusive=True, exit_on_error=False)
+        begin(self, guarded(), group=group, exclusive=True)
 
     async def _load(self) -> None:
         query = self._words.value.strip()

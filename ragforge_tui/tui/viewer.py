@@ -31,6 +31,7 @@ from ragforge_tui.tui.transcript.copying import text_between
 from ragforge_tui.tui.transcript.lines import Line, Run, clean, line_of, wrap
 from ragforge_tui.tui.transcript.palette import Palette
 from ragforge_tui.tui.transcript.window import MARGIN, BlockWindow
+from ragforge_tui.tui.unrun import begin
 
 PIECE_LINES = 60
 PIECE_CHARS = 6_000
@@ -265,7 +266,7 @@ class DetailScreen(ModalScreen[str | None]):
             self._ticker = self.set_interval(1.0, self._tick)
 
     def _fill_soon(self) -> None:
-        self.run_worker(self._fill(), name="detail", group="detail", exclusive=True, exit_on_error=False)
+        begin(self, self._fill(), group="detail", exclusive=True)
 
     def hear(self, event: Event) -> None:
         """What is shown went on."""
