@@ -37,6 +37,8 @@ class PersonaActions:
     _app: ChatApp
     _asked: tuple[str, str] = ("", "")
     """The project's persona the person was asked about when they chose it, and who spoke before."""
+    _left: tuple[str, str] = ("", "")
+    """The deleted persona that spoke, and who speaks in its place."""
 
     # -- knowing them
 
@@ -191,18 +193,36 @@ class PersonaActions:
         """Put one of the person's own aside."""
         if not name:
             raise NotFoundError("Which persona?", todo="/delete-persona NAME, or ctrl+d in /personas.")
+        spoke = self._speaking
         info = await self._app.controller.ask(DeletePersona(name=name))
-        await self.learn_personas()
         self._say(f"Deleted: {_signed(info)}. /undo-delete-persona brings it back.")
+        state = self._app.controller.state
+        if _same(info.name, state.persona):
+            state.persona = ""
+        found = await self._all()
+        self._left = ("", "")
+        if _same(info.name, spoke):
+            # The one it hid has its name and so goes on in its place.
+            hidden = next((other.name for other in found.personas if _same(info.name, other.name)), "")
+            await self.set_persona(hidden or found.default)
+            self._left = (info.name, self._speaking)
 
     async def undo_delete_persona(self) -> None:
-        """Bring back the one deleted last."""
+        """Bring back the one deleted last; it speaks again when it did and nobody else was chosen since."""
         info = await self._app.controller.ask(RestorePersona())
-        await self.learn_personas()
         self._say(f"{_signed(info)} is back.")
+        await self.learn_personas()
+        left, in_place = self._left
+        self._left = ("", "")
+        if left == info.name and in_place == self._speaking:
+            await self.set_persona(info.name)
 
     def _say(self, text: str) -> None:
         self._app.controller.notice(text, "info")
+
+
+def _same(one: str, other: str) -> bool:
+    return one.casefold() == other.casefold()
 
 
 def _line(text: str) -> str:

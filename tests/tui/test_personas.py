@@ -286,3 +286,46 @@ class TestChanging:
             await chat.type("/undo-delete-persona")
             await chat.until(lambda: chat.said("☾ Vega is back."))
             assert (engine.shelf.own / "Vega.luciform").exists()
+
+    @pytest.mark.parametrize("talking", [False, True])
+    async def test_where_the_one_that_speaks_is_deleted_it_is_said_who_speaks(
+        self, run_chat: ChatRunner, talking: bool
+    ) -> None:
+        engine = FakeEngine()
+        (engine.shelf.own / "Vega.luciform").write_text("<x glyph='☾'>vega</x>", encoding="utf-8")
+        async with run_chat(engine, persona="Vega") as chat:
+            await chat.ready()
+            if talking:
+                await chat.type("hello")
+                await chat.until(lambda: chat.happened(TurnCompleted))
+            await chat.type("/delete-persona vega")
+            await chat.until(lambda: chat.said("◆ Assistant speaks from the next message on."))
+            notices = "\n".join(text for _, text in chat.notices)
+            assert "There is no persona" not in notices
+            assert notices.index("Deleted: ☾ Vega.") < notices.index("◆ Assistant speaks")
+            assert "Assistant" in drawn(chat).splitlines()[0]
+            assert [asked.name for asked in engine.asked(SetPersona)] == ["Assistant"]
+            await chat.type("/undo-delete-persona")
+            await chat.until(lambda: chat.said("☾ Vega speaks from the next message on."))
+
+    async def test_the_one_it_hid_speaks_in_its_place(self, run_chat: ChatRunner) -> None:
+        engine = FakeEngine()
+        (engine.shelf.own / "Dev.luciform").write_text("<x glyph='☾'>mine</x>", encoding="utf-8")
+        async with run_chat(engine, persona="dev") as chat:
+            await chat.ready()
+            await chat.type("/delete-persona Dev")
+            await chat.until(lambda: chat.said("▸ Dev speaks from the next message on."))
+
+    async def test_who_was_chosen_since_goes_on_after_the_undo(self, run_chat: ChatRunner) -> None:
+        engine = FakeEngine()
+        (engine.shelf.own / "Vega.luciform").write_text("<x glyph='☾'>vega</x>", encoding="utf-8")
+        async with run_chat(engine, persona="Vega") as chat:
+            await chat.ready()
+            await chat.type("/delete-persona Vega")
+            await chat.until(lambda: chat.said("◆ Assistant speaks"))
+            await chat.type("/set-persona Dev")
+            await chat.until(lambda: chat.said("▸ Dev speaks"))
+            await chat.type("/undo-delete-persona")
+            await chat.until(lambda: chat.said("☾ Vega is back."))
+            await chat.pilot.pause(0.1)
+            assert not chat.said("☾ Vega speaks")
