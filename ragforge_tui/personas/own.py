@@ -1,11 +1,12 @@
 """The person's own persona files: saved, deleted and brought back.
 
-Names become file names here, so here is checked that none leads out of the folder. Used by the conversation (for
-the screen) and the command line.
+Names become file names here, and none of these leads out of the folder. Used by the conversation (for the screen)
+and the command line.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import tempfile
@@ -18,25 +19,21 @@ from ragforge_tui.personas.signs import clean_name
 
 DELETED = "deleted"
 _MAX_FILE_NAME_BYTES = 200
-_RESERVED = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f]')
+_UNFIT = re.compile(r"[./\\]*[/\\\x00-\x1f\x7f][./\\]*")
+"""What no file name may hold, with the dots of a path beside it."""
 
 
 def file_name(name: str) -> str:
-    """The file a persona of this name is kept in.
+    """The file a persona of this name is kept in: the name itself, less what a file name cannot hold.
 
     Raises:
-        RagforgeError: No file may be called so.
+        RagforgeError: There is nothing of the name that can be shown.
     """
-    if _RESERVED.search(name) or name.startswith(".") or ".." in name:
-        raise RagforgeError(
-            f"{clean_name(name)!r} cannot be a persona's name.",
-            todo="Leave out slashes, leading dots and the like.",
-            kind="bad_name",
-        )
     cleaned = clean_name(name)
-    if not cleaned or len(cleaned.encode()) > _MAX_FILE_NAME_BYTES:
-        raise RagforgeError("A persona needs a name that can be shown, of 60 characters at most.", kind="bad_name")
-    return cleaned + SUFFIX
+    if not cleaned:
+        raise RagforgeError("A persona needs a name that can be shown.", kind="bad_name")
+    stem = _UNFIT.sub("-", cleaned).lstrip(".- ") or "persona"
+    return stem.encode()[:_MAX_FILE_NAME_BYTES].decode(errors="ignore") + SUFFIX
 
 
 class OwnPersonas:
@@ -75,17 +72,25 @@ class OwnPersonas:
 
     def _write(self, raw: bytes, name: str, edited: Persona | None, *, replace: bool = False) -> Persona:
         wanted = self._folder / file_name(name)
-        persona = usable(persona_of(raw, wanted.name.removesuffix(SUFFIX), "own", str(wanted)))
+        before = edited or self._of_name(_read(raw, wanted).name)
+        path = Path(before.path) if before is not None else self._free(_read(raw, wanted).name)
+        persona = usable(_read(raw, path))
         taken = self._of_name(persona.name)
-        replace = replace or (taken is not None and edited is not None and taken.path == edited.path)
-        if taken is not None and not replace:
+        if taken is not None and not replace and (edited is None or taken.path != edited.path):
             raise RagforgeError(
                 f"You have a persona named {taken.name} already.", todo="Choose another name.", kind="taken"
             )
-        before = edited or taken
-        path = Path(before.path) if before is not None else self._folder / file_name(persona.name)
         _put(path, raw)
         return self._library.load(persona.name, ("own",))
+
+    def _free(self, name: str) -> Path:
+        """A file for a persona of this name: another's of a name that differs by its signs only is left alone."""
+        path = self._folder / file_name(name)
+        stem = path.name.removesuffix(SUFFIX)
+        numbers = itertools.count(2)
+        while path.exists():
+            path = self._folder / f"{stem} {next(numbers)}{SUFFIX}"
+        return path
 
     def delete(self, name: str) -> Persona:
         """Put an own persona aside, from where `restore` brings it back.
@@ -118,16 +123,22 @@ class OwnPersonas:
             persona = persona_of(path.read_bytes(), original.removesuffix(SUFFIX), "own", str(path))
             if name and key_of(name) not in (key_of(persona.name), key_of(original.removesuffix(SUFFIX))):
                 continue
-            if self._of_name(persona.name) is not None or (self._folder / original).exists():
+            if self._of_name(persona.name) is not None:
                 raise RagforgeError(f"There is another persona named {persona.name} by now.", kind="taken")
-            path.replace(self._folder / original)
-            return self._library.load(persona.name, ("own",))
+            target = self._folder / original
+            target = self._free(persona.name) if target.exists() else target
+            path.replace(target)
+            return self._library.load(_read(target.read_bytes(), target).name, ("own",))
         raise NotFoundError("No deleted persona is left to bring back.")
 
     def _of_name(self, name: str) -> Persona | None:
         if not name:
             return None
         return next((own for own in self._library.found(("own",)) if key_of(own.name) == key_of(name)), None)
+
+
+def _read(raw: bytes, path: Path) -> Persona:
+    return persona_of(raw, path.name.removesuffix(SUFFIX), "own", str(path))
 
 
 def _put(path: Path, raw: bytes) -> None:

@@ -62,7 +62,16 @@ def test_create_from_one_line(bare: Cli) -> None:
     assert "{USER_NAME} appelle Vega" in shown
     assert bare.run("personas", "create", "vega").code == 1
     assert bare.run("personas", "create", " | blue").code == 1
-    assert bare.run("personas", "create", "../x").code == 1
+    assert bare.run("personas", "create", "\u200b").code == 1
+
+
+def test_a_name_that_no_file_may_have_stays_as_it_is_written(bare: Cli, home: Path, tmp_path: Path) -> None:
+    assert bare.ok("personas", "create", "TCP/IP | blue").out == "Created TCP/IP.\n"
+    assert "<luciform" in bare.ok("personas", "show", "tcp/ip").out
+    (tmp_path / "net.luciform").write_text("<x name='../R/C'>hi</x>", encoding="utf-8")
+    assert bare.ok("personas", "add", str(tmp_path / "net.luciform")).out == "Added ../R/C.\n"
+    assert {path.name for path in home.rglob("*.luciform")} == {"TCP-IP.luciform", "R-C.luciform"}
+    assert bare.ok("personas", "remove", "../R/C").out == "Removed ../R/C.\n"
 
 
 def test_a_projects_one_is_listed_and_hidden_ones_are_said(bare: Cli) -> None:
