@@ -81,19 +81,24 @@ class TreeRows(BranchRows[TreeLine]):
                     self._missing(line.first)
                 return _fit([lead, (f"{turns:>5} ", palette.muted)], line.text or "…", palette.text, width)
             case "working":
-                runs: list[Run] = [lead, ("◐ ", palette.running), (f"L{line.level} ", palette.running)]
+                runs: list[Run] = [
+                    lead,
+                    (_sign("◐", "working", palette), palette.running),
+                    (f"L{line.level} ", palette.running),
+                ]
                 return _fit([*runs, (f"{turns} ", palette.muted)], "summarising …", palette.muted, width)
             case "failed":
-                runs = [lead, ("✕ ", palette.failed), (f"L{line.level} ", palette.failed), (f"{turns} ", palette.muted)]
+                failed = _sign("✕", "failed", palette)
+                runs = [lead, (f"{failed}L{line.level} ", palette.failed), (f"{turns} ", palette.muted)]
                 return _fit(runs, line.text or "", palette.muted, width)
             case "raw":
-                runs = [lead, (_arrow(line.open), palette.arrow), ("not summarised ", palette.muted)]
+                runs = [lead, (_arrow(line.open, palette), palette.arrow), ("not summarised ", palette.muted)]
                 return _fit(runs, turns, palette.text, width)
             case "summary":
                 style = palette.persona if line.level > 1 else palette.you
                 runs = [
                     lead,
-                    (_arrow(line.open), palette.arrow),
+                    (_arrow(line.open, palette), palette.arrow),
                     (f"L{line.level} ", style),
                     (f"{turns} ", palette.muted),
                 ]
@@ -122,8 +127,8 @@ class TopicRows(BranchRows[TopicLine]):
                 runs = [lead, ("  ", palette.text), (line.text, style), (" ", palette.text)]
                 return _fit(runs, line.detail, palette.muted, width)
             case "topic":
-                mark: Run = ("⋈ " if line.key == self.marked else "", palette.running)
-                head = [lead, (_arrow(line.open), palette.arrow), mark]
+                mark: Run = (_sign("⋈", "to merge:", palette) if line.key == self.marked else "", palette.running)
+                head = [lead, (_arrow(line.open, palette), palette.arrow), mark]
                 name = one_line(line.text)
                 used = sum(cell_len(text) for text, _ in head)
                 room = width - used - cell_len(line.detail) - 2
@@ -134,8 +139,15 @@ class TopicRows(BranchRows[TopicLine]):
                 return [*head, (name, palette.text), (gap, palette.text), (line.detail, palette.muted)]
 
 
-def _arrow(opened: bool | None) -> str:
-    return "▾ " if opened else "▸ " if opened is False else "  "
+def _arrow(opened: bool | None, palette: Palette) -> str:
+    if opened is None:
+        return "" if palette.plain else "  "
+    return _sign("▾", "open", palette) if opened else _sign("▸", "closed", palette)
+
+
+def _sign(sign: str, word: str, palette: Palette) -> str:
+    """A sign, or in the plain mode the word for it."""
+    return f"{word if palette.plain else sign} "
 
 
 def _fit(runs: list[Run], text: str, style: Style, width: int) -> list[Run]:

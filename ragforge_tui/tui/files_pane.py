@@ -51,10 +51,14 @@ class FileRows(Rows[FileLine]):
         known = self.files.diff(line.file.path)
         if known is not None and "\n" in known.diff:
             added, removed = diff_counts(known.diff)
-            right += [(f"+{added}", palette.added), (f" −{removed} ", palette.removed)]
+            plus, minus = (
+                (f"{added} added", f", {removed} removed, ") if palette.plain else (f"+{added}", f" −{removed} ")
+            )
+            right += [(plus, palette.added), (minus, palette.removed)]
         if line.file.count > 1:
-            right.append((f"×{line.file.count} ", palette.muted))
-        right.append((f"{f't{line.file.turn_index}':>4}", palette.muted))
+            right.append((f"{line.file.count} times, " if palette.plain else f"×{line.file.count} ", palette.muted))
+        turn = f"turn {line.file.turn_index}" if palette.plain else f"{f't{line.file.turn_index}':>4}"
+        right.append((turn, palette.muted))
         cells = sum(cell_len(text) for text, _ in right)
         shown = short_path(one_line(line.file.path), max(4, width - cells - 3))
         folder, slash, name = shown.rpartition("/")

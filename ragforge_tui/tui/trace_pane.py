@@ -70,7 +70,11 @@ def _row(row: TraceRow, width: int, palette: Palette) -> list[Run]:
     path = "/" in row.argument and " " not in row.argument
     argument = short_path(row.argument, room) if path else clip(row.argument, room)
     gap = max(1, width - 2 - cell_len(name) - 1 - cell_len(argument) - cells)
-    left: list[Run] = [(f"{glyph} ", style), (f"{name} ", palette.text), (argument, palette.muted)]
+    left: list[Run] = [
+        ("  " if palette.plain else f"{glyph} ", style),
+        (f"{name} ", palette.text),
+        (argument, palette.muted),
+    ]
     return [*left, (" " * gap, palette.text), *right]
 
 
@@ -78,7 +82,7 @@ def _right(row: TraceRow, width: int, palette: Palette) -> list[Run]:
     time = duration_text(row.duration_ms) if row.duration_ms is not None else ""
     match row.state:
         case "running":
-            return [("…", palette.muted)]
+            return [("running" if palette.plain else "…", palette.muted)]
         case "waiting":
             return [("waits for you", palette.running)]
         case "unknown":
@@ -87,7 +91,7 @@ def _right(row: TraceRow, width: int, palette: Palette) -> list[Run]:
             return [(row.state, state_sign(row.state, palette)[1])]
         case "ok":
             size = f" {size_text(row.size):>5}" if width >= _WITHOUT_SIZE else ""
-            return [(f"{time}{size}", palette.muted)]
+            return [(f"{'ok ' if palette.plain else ''}{time}{size}", palette.muted)]
 
 
 def hints_of(wanted: Filter) -> list[KeyHint]:

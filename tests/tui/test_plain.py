@@ -10,8 +10,12 @@ from textual.color import Color
 
 from ragforge_tui.cli.start import Shared, chat_flags, load_settings
 from ragforge_tui.config import TuiSettings
+from ragforge_tui.tui.branches import TreeRows
 from ragforge_tui.tui.help import HelpScreen
+from ragforge_tui.tui.memory_tree import TreeLine
 from ragforge_tui.tui.plain import UPDATE_SECONDS, PlainSigns
+from ragforge_tui.tui.transcript.palette import palette_of
+from tests.support.calls_scene import calls_engine
 from tests.support.chat_scene import scene_engine
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -65,3 +69,28 @@ def test_the_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = load_settings(Shared(plain=True, workspace=str(tmp_path)))
     assert loaded.settings.tui.plain and loaded.origins["tui.plain"] == "--plain"
     assert not load_settings(Shared(workspace=str(tmp_path))).settings.tui.plain
+
+
+async def test_the_panes_say_in_words_what_their_signs_say(run_chat: ChatRunner) -> None:
+    async with run_chat(calls_engine(), size=(140, 40), tui=PLAIN, continue_last=True) as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation_id)
+        for key, words in (("f4", ("ok ", "failed")), ("f5", ("turn ", "times, "))):
+            await chat.press(key)
+            await chat.until(lambda: chat.app.sidebar.has_focus_within)
+            await chat.until(
+                lambda words=words: all(any(word in line for line in lines(chat)) for word in words), f"{key} {words}"
+            )
+            assert not set("●○◐×▸▾✕") & set("".join(lines(chat)))
+
+
+def test_the_tree_says_in_words_what_its_signs_say() -> None:
+    plain = palette_of({"plain": "yes"}, dark=True, ansi=False)
+
+    def said(kind: str, opened: bool | None = None) -> str:
+        line = TreeLine(kind, "k", 0, 1, 1, 3, open=opened, text="text")
+        return "".join(text for text, _ in TreeRows(lambda turn: None).draw(line, 60, plain))
+
+    assert said("working").startswith("working L1 ")
+    assert said("failed").startswith("failed L1 ")
+    assert said("summary", opened=True).startswith("open L1 ")
+    assert said("summary", opened=False).startswith("closed L1 ")
