@@ -25,10 +25,16 @@ def _library(ctx: typer.Context) -> PersonaLibrary:
     return PersonaLibrary(Path(loaded.paths.data) / "personas", Path(loaded.workspace))
 
 
+def _user(ctx: typer.Context) -> str:
+    """The name that stands for the placeholder in what is said of a persona; its text is printed as written."""
+    return user_name(settings(ctx).settings.user.name)
+
+
 @personas_app.command("list")
 def list_(ctx: typer.Context, json: JsonFlag = False) -> None:
     """List all personas; an own one hides the folder's and the shipped one of the same name."""
-    found = [persona.info() for persona in _library(ctx).found()]
+    user = _user(ctx)
+    found = [persona.info(user) for persona in _library(ctx).found()]
     if json:
         say_json([_entry(info) for info in found])
         return
@@ -56,7 +62,7 @@ def show(ctx: typer.Context, name: NameArgument, json: JsonFlag = False) -> None
     """Print a persona as it is written; what is wrong with it goes to standard error."""
     persona = _library(ctx).pick(name)
     if json:
-        say_json({**_entry(persona.info()), "text": persona.text})
+        say_json({**_entry(persona.info(_user(ctx))), "text": persona.text})
         return
     say(persona.text.rstrip("\n"))
     _complain_of(persona)
@@ -72,7 +78,7 @@ def add(
     """Take a file in as a persona of your own."""
     library = _library(ctx)
     persona = OwnPersonas(library).add(file, replace=replace)
-    _done("Added", library.load(persona.name), json)
+    _done(ctx, "Added", library.load(persona.name), json)
     _complain_of(persona)
 
 
@@ -85,16 +91,15 @@ def create(
     """Make a persona of your own from one line; edit it, or let a model improve it, in the chat."""
     brief = brief_of(line)
     library = _library(ctx)
-    user = user_name(settings(ctx).settings.user.name)
-    saved = OwnPersonas(library).save(template(brief, user), brief.name)
-    _done("Created", library.load(saved.name), json)
+    saved = OwnPersonas(library).save(template(brief, _user(ctx)), brief.name)
+    _done(ctx, "Created", library.load(saved.name), json)
 
 
 @personas_app.command()
 def remove(ctx: typer.Context, name: NameArgument, json: JsonFlag = False) -> None:
     """Delete a persona of your own; `restore` brings it back."""
     library = _library(ctx)
-    _done("Removed", OwnPersonas(library).delete(library.pick(name).name), json)
+    _done(ctx, "Removed", OwnPersonas(library).delete(library.pick(name).name), json)
 
 
 @personas_app.command()
@@ -104,11 +109,11 @@ def restore(
     json: JsonFlag = False,
 ) -> None:
     """Bring back a persona that was removed."""
-    _done("Restored", OwnPersonas(_library(ctx)).restore(name), json)
+    _done(ctx, "Restored", OwnPersonas(_library(ctx)).restore(name), json)
 
 
-def _done(what: str, persona: Persona, json: bool) -> None:
-    info = persona.info()
+def _done(ctx: typer.Context, what: str, persona: Persona, json: bool) -> None:
+    info = persona.info(_user(ctx))
     if json:
         say_json(_entry(info))
         return

@@ -70,7 +70,7 @@ class Persona(msgspec.Struct, frozen=True, kw_only=True):
         """One line for listings."""
         return self.fields.description
 
-    def info(self, user: str = PLACEHOLDER) -> PersonaInfo:
+    def info(self, user: str) -> PersonaInfo:
         """As it is listed; `user` is filled into description and greeting."""
         fields = self.fields
         return PersonaInfo(

@@ -99,3 +99,21 @@ def test_no_name_leads_out_of_the_folders(bare: Cli, name: str) -> None:
     for command in ("show", "remove"):
         assert bare.run("personas", command, name).code == 1
     assert bare.run("personas", "add", name).code == 1
+
+
+def test_what_is_said_of_one_holds_the_person_s_name_and_its_text_does_not(
+    bare: Cli, home: Path, tmp_path: Path
+) -> None:
+    text = "<x name='Vega' description='Helps {USER_NAME}' greeting='Hi {USER_NAME}'>{USER_NAME} calls</x>\n"
+    (tmp_path / "vega.luciform").write_text(text, encoding="utf-8")
+    (home / "config.yaml").write_text("user: {name: Ada}\n", encoding="utf-8")
+    added = bare.ok("personas", "add", str(tmp_path / "vega.luciform"), "--json").json
+    (listed,) = [entry for entry in bare.ok("personas", "list", "--json").json if entry["name"] == "Vega"]
+    shown = bare.ok("personas", "show", "Vega", "--json").json
+    assert shown.pop("text") == text
+    assert shown == listed == added
+    assert (shown["description"], shown["greeting"]) == ("Helps Ada", "Hi Ada")
+    assert bare.ok("personas", "show", "Vega").out == text
+    table = bare.ok("personas", "list").out
+    assert "Helps Ada" in table
+    assert "{USER_NAME}" not in table
