@@ -273,6 +273,11 @@ class ChatApp(TranscriptHandlers):
             self.prompt.insert(event.character)
 
     @property
+    def letters_move(self) -> bool:
+        """In the chat a letter goes to the prompt, and those typed behind it with it."""
+        return not self._covered and self.focused in (self.transcript, None)
+
+    @property
     def _covered(self) -> bool:
         """Whether a picker, help or the palette stands over the chat."""
         return len(self.screen_stack) > 1

@@ -66,13 +66,20 @@ class KeysInOrder(App[str]):
         (self.focused or self.screen).post_message(passed)
 
     def _moves(self, key: str) -> bool:
-        return key in FOCUS_KEYS or (key in self.opening_keys and len(self.screen_stack) == 1)
+        if key in FOCUS_KEYS or (key in self.opening_keys and len(self.screen_stack) == 1):
+            return True
+        return self.letters_move and len(key) == 1
+
+    @property
+    def letters_move(self) -> bool:
+        """Whether a letter takes the keyboard elsewhere now."""
+        return False
 
     def on_keys_in_order_passed(self, event: Passed) -> None:
         """The key has run; what it opens may still be on its way."""
         event.stop()
         hold = self._holding
-        if event.key not in FOCUS_KEYS:
+        if event.key in self.opening_keys:
             self._until_moved(event.before, hold)
         elif not event.again:
             # What the key did may have been to ask for the focus by a message of its own: this one goes behind it.

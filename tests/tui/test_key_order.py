@@ -41,6 +41,15 @@ async def test_keys_behind_tab_work_in_the_chat_and_come_back_with_it(run_chat: 
         assert chat.app.focused is chat.app.transcript
 
 
+async def test_a_word_typed_in_the_chat_is_typed_into_the_prompt_whole(run_chat: ChatRunner) -> None:
+    """Its later letters mean something to the chat, once a block is chosen there."""
+    async with run_chat() as chat:
+        await opened(chat)
+        type_at_once(chat, "tab", "k", "f", "r", "o", "e", "b", "j")
+        await chat.until(lambda: chat.app.prompt.text == "froebj")
+        assert chat.app.transcript.cursor_block is not None and len(chat.app.screen_stack) == 1
+
+
 async def test_the_words_behind_ctrl_t_are_searched_for(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await opened(chat)
