@@ -35,6 +35,8 @@ def set_up(app: ChatApp) -> None:
         _use_plain(app, plain=True)
     for own in theme.OWN:
         app.register_theme(own)
+    # TEXTUAL_THEME may name one of ours, which the framework took for unknown; naming it again would change nothing.
+    app.theme = "textual-dark"
     use_theme(app, app.options.tui.theme)
     _use_motion(app)
     use_keymap(app)

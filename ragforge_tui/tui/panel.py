@@ -18,10 +18,11 @@ from textual.message import Message
 from textual.widgets import Static
 
 from ragforge_tui.events import ApprovalRequested, CostLimitReached, TrustRequested
-from ragforge_tui.text import dollars, plain_text
+from ragforge_tui.text import cut_middle, dollars, plain_text
 from ragforge_tui.tui.choices import Choice, ChoiceList
 
-MAX_DETAIL_CHARS = 400_000
+MAX_DETAIL_CHARS = 100_000
+MAX_TITLE_CHARS = 1_000
 MIN_DETAIL_LINES = 2
 OWN_LINES = 2 + 2 + 1
 """Border of the panel, margins of the detail, and a line of the chat that stays in view."""
@@ -151,8 +152,9 @@ class QuestionPanel(Vertical, can_focus=True):
             self.post_message(self.Emptied())
             return
         question = self._waiting[0]
+        title = plain_text(cut_middle(question.title, MAX_TITLE_CHARS, note=" … "))
         more = f"   ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
-        self._title.update(Content.assemble((plain_text(question.title), "bold"), (more, "dim")))
+        self._title.update(Content.assemble((title, "bold"), (more, "dim")))
         self._detail.update(_detail(question))
         scroll = self.query_one("#question-scroll", VerticalScroll)
         scroll.display = bool(question.detail.strip())
@@ -172,7 +174,7 @@ class QuestionPanel(Vertical, can_focus=True):
             for one in self.siblings
             if one.display and one.styles.height is not None and not one.styles.height.is_fraction
         )
-        title = len(question.title) // max(self.screen.size.width - 8, 1) + 1
+        title = min(len(question.title), MAX_TITLE_CHARS) // max(self.screen.size.width - 8, 1) + 1
         own = OWN_LINES + title + len(question.answers) + (2 if self.query("FeedbackInput") else 0)
         room = max(self.screen.size.height - taken - own, MIN_DETAIL_LINES)
         self.query_one("#question-scroll").styles.max_height = room

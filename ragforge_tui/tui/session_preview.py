@@ -11,8 +11,11 @@ from datetime import datetime
 from textual.content import Content
 
 from ragforge_tui.models import Conversation, ConversationPeek
-from ragforge_tui.text import plain_text
+from ragforge_tui.text import cut_middle, plain_text
 from ragforge_tui.tui.picking import DEFAULT_GLYPH, said_when, session_title
+
+_MOST_CHARS = 4_000
+"""Of each text: more has no room, and an imported title or summary may be of any size."""
 
 
 def preview(
@@ -34,7 +37,7 @@ def preview(
     current = peek.conversation if peek is not None else conversation
     lines = [Content.styled(_line(session_title(current)), "bold")]
     if current.summary.strip():
-        lines += [Content(plain_text(current.summary).strip())]
+        lines += [Content(plain_text(cut_middle(current.summary, _MOST_CHARS)).strip())]
     lines += [Content.assemble((f"{label:<8}", "dim"), said) for label, said in _facts(current, now, glyphs)]
     lines += _ends(peek)
     if current.branch_of:
@@ -84,4 +87,4 @@ def _addresses(conversation: Conversation) -> Iterator[tuple[str, str]]:
 
 
 def _line(text: str) -> str:
-    return " ".join(plain_text(text).split())
+    return " ".join(plain_text(cut_middle(text, _MOST_CHARS)).split())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.style import Style
 
+from ragforge_tui.text import cut_middle
 from ragforge_tui.tui.transcript.lines import BLANK, Line, Run, WrappedLines, clean, line_of, one_line, wrap
 from ragforge_tui.tui.transcript.links import linked_runs
 from ragforge_tui.tui.transcript.palette import Palette
@@ -28,6 +29,8 @@ BOLD = Style(bold=True)
 MEASURE = 110
 """Cells a line of text may be wide; wider is hard to read."""
 _FOLDED_USER_CHARS = 6_000
+_MOST_NOTE_CHARS = 8_000
+"""What a provider or a command says when it fails may be a page of any size; copying gives all."""
 _FOLDED_USER_LINES = 60
 _MAX_MARKDOWN = 300_000
 
@@ -325,7 +328,8 @@ class NoteBlock(Block):
         if palette.plain:
             glyph = "again:" if self.kind == "retry" else "note:" if self.level == "info" else f"{self.level}:"
         first = [(f"{glyph} ", style)]
-        return wrap([(clean(self.text), palette.muted)], width, first=first, rest=[("  ", palette.text)])
+        text = clean(cut_middle(self.text, _MOST_NOTE_CHARS))
+        return wrap([(text, palette.muted)], width, first=first, rest=[("  ", palette.text)])
 
     def estimate(self, width: int) -> int:
         return self.gap + _estimated_lines(self.text, width)

@@ -9,9 +9,13 @@ import pytest
 from rich.cells import cell_len
 from textual.events import Paste
 
+from ragforge_tui.tui.session_preview import preview
+from ragforge_tui.tui.transcript.blocks import NoteBlock
+from tests.support.fake_engine import CLOCK, conversation
 from tests.support.hostile import HOSTILE, HostileEngine
 from tests.tui.pictures.stage import Stage
 from tests.tui.pictures.test_pictures import STATES
+from tests.tui.transcript.samples import DARK
 
 HARM = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 SHOWN = (
@@ -99,3 +103,12 @@ async def test_pasted(tmp_path: Path) -> None:
             check(stage)
             await stage.press("escape", "escape", "escape")
             stage.app.prompt.empty()
+
+
+def test_texts_without_end_are_shown_in_part() -> None:
+    endless = "x[red]y " * 1_250_000
+    owner = conversation(1, endless, summary=endless, tags=[endless], persona=endless)
+    assert len(preview(owner, None, CLOCK, glyphs={}).plain) < 30_000
+    note = NoteBlock("notice", 0, endless, "error")
+    assert len(note.draw(80, DARK)) < 150
+    assert note.source == endless
