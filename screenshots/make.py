@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import html
+import re
 import shutil
 import sys
 import tempfile
@@ -72,6 +74,24 @@ SCREENS = (
     ("settings", WIDE, "/settings", ("pagedown",)),
 )
 """Picture, its size, the command and the keys that scroll to what is worth seeing."""
+
+
+_TEXT = re.compile(r'textLength="(?P<length>[\d.]+)"(?P<more>[^>]*)>(?P<text>[^<]*)<')
+"""A piece of text in a picture, and how long it is drawn, whatever its letters need."""
+
+
+def without(picture: str, folder: str) -> str:
+    """The picture with ``~`` for a folder, and the text it stood in as much shorter."""
+
+    def shorter(found: re.Match[str]) -> str:
+        before = found["text"]
+        if folder not in before:
+            return found[0]
+        after = before.replace(folder, "~")
+        length = float(found["length"]) * len(html.unescape(after)) / len(html.unescape(before))
+        return f'textLength="{length:g}"{found["more"]}>{after}<'
+
+    return _TEXT.sub(shorter, picture)
 
 
 class Studio:
@@ -151,7 +171,7 @@ class Studio:
         await self._pilot.resize_terminal(*size)
         await self._pilot.pause(0.5)
         # The folder is a temporary one, which nobody's home is called like.
-        picture = self._app.export_screenshot(title=self._app.title).replace(self._secret, "~")
+        picture = without(self._app.export_screenshot(title=self._app.title), self._secret)
         (self._out / f"{name}.svg").write_text(picture, encoding="utf-8")
         self._app.theme = DARK.name
         await self._pilot.resize_terminal(*WIDE)
