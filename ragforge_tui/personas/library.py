@@ -7,7 +7,6 @@ time, so that an edit holds from the next message on. The text of a file is neve
 
 from __future__ import annotations
 
-import codecs
 import functools
 import hashlib
 import unicodedata
@@ -22,6 +21,7 @@ from ragforge_tui.personas.fields import Fields, fields_of
 from ragforge_tui.personas.luciform import Diagnostic
 from ragforge_tui.personas.reader import read
 from ragforge_tui.personas.signs import clean_name, one_line
+from ragforge_tui.text_encoding import encoding_of
 
 SUFFIX = ".luciform"
 PLACEHOLDER = "{USER_NAME}"
@@ -252,20 +252,9 @@ def _understood(text: str, stem: str) -> tuple[Fields, tuple[Diagnostic, ...], i
 
 
 def decode(raw: bytes) -> tuple[str, bool]:
-    """The text of a file, less a byte order mark, and whether every byte of it could be understood.
-
-    UTF-16 and UTF-32 are known by their mark, UTF-16 without one by the zero beside its first `<`.
-    """
-    encoding = "utf-8-sig"
-    if raw.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        encoding = "utf-32"
-    elif raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
-    elif raw.startswith(b"<\x00"):
-        encoding = "utf-16-le"
-    elif raw.startswith(b"\x00<"):
-        encoding = "utf-16-be"
+    """The text of a file, less a byte order mark, and whether every byte of it could be understood."""
+    encoding = encoding_of(raw)
     try:
-        return raw.decode(encoding), True
+        return encoding.decode(raw), True
     except UnicodeDecodeError:
-        return raw.decode(encoding, "replace"), False
+        return encoding.decode(raw, "replace"), False

@@ -16,9 +16,11 @@ from pathlib import Path
 from ragforge_tui.errors import NotFoundError, RagforgeError
 from ragforge_tui.personas.library import SUFFIX, Persona, PersonaLibrary, key_of, persona_of, usable
 from ragforge_tui.personas.signs import clean_name
+from ragforge_tui.text_encoding import UTF8, Encoding, encoding_of
 
 DELETED = "deleted"
 _MAX_FILE_NAME_BYTES = 200
+_MARK_BYTES = 4
 _UNFIT = re.compile(r"[./\\]*[/\\\x00-\x1f\x7f][./\\]*")
 """What no file name may hold, with the dots of a path beside it."""
 
@@ -44,7 +46,7 @@ class OwnPersonas:
         self._folder = library.own
 
     def save(self, text: str, name: str, *, instead_of: str = "") -> Persona:
-        """Write a persona's text.
+        """Write a persona's text, in the encoding of the file it was edited from.
 
         Args:
             name: Its name where the text says none.
@@ -53,7 +55,8 @@ class OwnPersonas:
         Raises:
             RagforgeError: The name is taken or cannot be one, or nobody could use the text.
         """
-        return self._write(text.encode("utf-8", "surrogatepass"), name, self._of_name(instead_of))
+        encoding = self._encoding(instead_of) if instead_of else UTF8
+        return self._write(encoding.encode(text), name, self._of_name(instead_of))
 
     def add(self, path: Path, *, replace: bool = False) -> Persona:
         """Take in a file, byte for byte.
@@ -69,6 +72,14 @@ class OwnPersonas:
         except OSError as error:
             raise RagforgeError(f"{path} cannot be read: {error.strerror}.", kind="not_found") from error
         return self._write(raw, path.name.removesuffix(SUFFIX), None, replace=replace)
+
+    def _encoding(self, name: str) -> Encoding:
+        """What the file of that persona is written in."""
+        try:
+            with Path(self._library.load(name).path).open("rb") as file:
+                return encoding_of(file.read(_MARK_BYTES))
+        except (NotFoundError, OSError):
+            return UTF8
 
     def _write(self, raw: bytes, name: str, edited: Persona | None, *, replace: bool = False) -> Persona:
         wanted = self._folder / file_name(name)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 ONE_LINE = ("name", "color", "language", "purpose")
 """The order of `Name | colour | language | description`."""
+UNREAD = "\ufffd stands where bytes of the file could not be read; saving writes that sign in their place."
 
 
 class PersonaActions:
@@ -185,9 +186,10 @@ class PersonaActions:
             self._say("Nothing was changed.")
             return
         draft = await self._app.controller.ask(CheckPersona(text=after, name=name))
-        self._review(
-            draft, instead_of=instead_of, note=draft.info.problem and f"It cannot be used: {draft.info.problem}"
-        )
+        note = UNREAD if "\ufffd" in (before or "") and "\ufffd" in after else ""
+        if draft.info.problem:
+            note = f"It cannot be used: {draft.info.problem}"
+        self._review(draft, instead_of=instead_of, note=note)
 
     async def delete_persona(self, name: str) -> None:
         """Put one of the person's own aside."""

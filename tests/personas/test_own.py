@@ -109,3 +109,30 @@ def test_undo_overwrites_nothing(desk: OwnPersonas) -> None:
     desk.save("b", "Vega")
     with pytest.raises(RagforgeError, match="another"):
         desk.restore()
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_an_edited_file_keeps_its_encoding(desk: OwnPersonas, tmp_path: Path, codec: str) -> None:
+    before = "<x name='Vega'>\r\n∆ é</x>"
+    (tmp_path / "a.luciform").write_bytes(before.encode(codec))
+    desk.add(tmp_path / "a.luciform")
+    after = before.replace("∆", "⛧\u200d🜂")
+    saved = desk.save(after, "Vega", instead_of="vega")
+    assert saved.text == after
+    assert Path(saved.path).read_bytes() == after.encode(codec)
+
+
+def test_an_edited_file_without_a_mark_gets_none(desk: OwnPersonas, tmp_path: Path) -> None:
+    (tmp_path / "a.luciform").write_bytes("<x name='Vega'>∆</x>".encode("utf-16-be"))
+    desk.add(tmp_path / "a.luciform")
+    saved = desk.save("<x name='Vega'>⛧</x>", "Vega", instead_of="Vega")
+    assert Path(saved.path).read_bytes() == "<x name='Vega'>⛧</x>".encode("utf-16-be")
+
+
+def test_an_own_copy_is_written_as_the_project_s_file_is(tmp_path: Path) -> None:
+    folder = tmp_path / ".ragforge" / "personas"
+    folder.mkdir(parents=True)
+    (folder / "Guide.luciform").write_bytes("<x>hi</x>".encode("utf-16"))
+    desk = OwnPersonas(PersonaLibrary(tmp_path / "own", tmp_path))
+    saved = desk.save("<x>ho</x>", "Guide", instead_of="Guide")
+    assert (saved.origin, Path(saved.path).read_bytes()) == ("own", "<x>ho</x>".encode("utf-16"))

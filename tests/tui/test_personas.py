@@ -259,6 +259,39 @@ class TestChanging:
             written = (chat.engine.shelf.own / "Dev.luciform").read_bytes()
             assert written.endswith(b"</luciform>\n<mine>\r\n")
 
+    @pytest.mark.parametrize("codec", ["utf-16", "latin-1"])
+    async def test_what_an_editor_writes_in_another_encoding_is_kept(
+        self, run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, codec: str
+    ) -> None:
+        script = tmp_path / "edit.py"
+        script.write_text(f"import sys; open(sys.argv[1], 'wb').write('<x>d\xe9j\xe0 vu</x>'.encode('{codec}'))")
+        monkeypatch.delenv("VISUAL", raising=False)
+        monkeypatch.setenv("EDITOR", shlex.join([sys.executable, str(script)]))
+        engine = FakeEngine()
+        (engine.shelf.own / "Vega.luciform").write_bytes("<x>a</x>".encode("utf-16"))
+        async with run_chat(engine) as chat:
+            await chat.ready()
+            await chat.type("/edit-persona Vega")
+            await on(chat, PersonaReview)
+            await chat.press("s")
+            await chat.until(lambda: chat.said("Saved: "))
+            assert (engine.shelf.own / "Vega.luciform").read_bytes() == "<x>déjà vu</x>".encode("utf-16")
+
+    async def test_bytes_that_could_not_be_read_are_said_before_they_are_written_over(
+        self, run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        script = tmp_path / "edit.py"
+        script.write_text("import sys; open(sys.argv[1], 'a').write('more')")
+        monkeypatch.delenv("VISUAL", raising=False)
+        monkeypatch.setenv("EDITOR", shlex.join([sys.executable, str(script)]))
+        engine = FakeEngine()
+        (engine.shelf.own / "Vega.luciform").write_bytes("<x>déjà</x>".encode("latin-1"))
+        async with run_chat(engine) as chat:
+            await chat.ready()
+            await chat.type("/edit-persona Vega")
+            await on(chat, PersonaReview)
+            assert "stands where bytes of the file could not be read" in drawn(chat)
+
     async def test_an_editor_that_fails_or_changes_nothing(
         self, run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
     ) -> None:

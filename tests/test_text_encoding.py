@@ -1,0 +1,23 @@
+"""Encodings are known by how a file begins, and what an editor saved is never lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragforge_tui.text_encoding import as_meant, encoding_of
+
+TEXT = "<x>é ∆ ⛧\u200d🜂\r\n</x>"
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_there_and_back(codec: str) -> None:
+    raw = TEXT.encode(codec)
+    encoding = encoding_of(raw)
+    assert encoding.decode(raw) == as_meant(raw) == TEXT
+    assert encoding.encode(TEXT) == raw
+
+
+def test_what_is_not_utf_8_is_read_as_latin_1_byte_by_byte() -> None:
+    assert as_meant("é à".encode("latin-1")) == "é à"
+    assert as_meant("é ∆".encode() + b"\xe9") == "é ∆é"
+    assert as_meant(b"") == ""
