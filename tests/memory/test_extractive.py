@@ -289,3 +289,59 @@ def test_topics_are_nouns_that_come_back() -> None:
         ("Retry", "Retries", 1.0),
         ("Café", "cafés", 1.0),
     ]
+
+
+DECIDED = (
+    ("Where are leases checked?", "`src/lease.py:7-9` `alive`: Whether the process that writes a message still lives."),
+    (
+        "My plan is to raise the grace, because laptops that wake up lose their turns. I decided on 15 seconds.",
+        "`README.md:10-12` Leases of streaming messages are renewed each second by `renew_lease` in `writer_loop`.",
+    ),
+    (
+        "Where is `renew_lease` called?",
+        "`src/loop.py:20-31` `writer_loop`: Renews the lease of each message it writes.",
+    ),
+)
+
+
+def over(*exchanges: tuple[str, str], start: int = 1) -> Summary:
+    """The extracted summary of exchanges, as it is stored."""
+    draft = of(*exchanges)
+    made = part(start, start + len(exchanges) - 1, draft.conversation_summary)
+    made.actions_summary, made.key_findings = draft.actions_summary, draft.key_findings
+    return made
+
+
+def test_what_the_person_decided_is_found_before_what_nobody_asked_for() -> None:
+    draft = of(*DECIDED)
+    texts = [finding.text for finding in draft.key_findings]
+    assert "The person: “I decided on 15 seconds.”" in texts
+    assert not any(text.startswith("`README.md") for text in texts[:3])
+    assert "README" not in draft.conversation_summary
+
+
+def test_higher_levels_tell_what_the_person_asked_and_decided() -> None:
+    children = [over(*DECIDED), over(("Which tests fail?", "The tests of the journal fail."), start=4)]
+    draft = extract_over(children)
+    first, _, second = draft.conversation_summary.partition(" Turn 4: ")
+    assert first.startswith("Turns 1–3: “Where are leases checked?”, “My plan is to raise the grace")
+    assert "“Where is `renew_lease` called?”." in first
+    assert second.startswith("“Which tests fail?”.")
+    assert any("I decided on 15 seconds." in finding.text for finding in draft.key_findings) or (
+        "I decided on 15 seconds." in first
+    )
+    again = extract_over([*children, over(("And now?", "All tests pass."), start=5)])
+    assert "“My plan is to raise the grace" in again.conversation_summary
+
+
+def test_looks_are_only_counted_where_not_all_can_be_told() -> None:
+    looks = [("grep_files", f'{{"pattern": "{c * 40}"}}', f"To find {c * 30}", '{"text": ""}') for c in "abcde"]
+    turn = acted(1, "Where is it?", "It is in app.py.", *looks, ("read_file", '{"path": "src/app.py"}', "", "{}"))
+    assert extract([turn]).actions_summary == "Read `src/app.py`; and 5 more."
+
+
+def test_a_greeting_is_no_beginning() -> None:
+    goal = "Hello! The parser fails."
+    told = extract_conversation([], [turn_of("c", 1, goal, "It does.")], goal=goal)
+    assert "The parser fails." in told
+    assert "Hello" not in told

@@ -23,6 +23,7 @@ _HIT = re.compile(r"^([^\n:]+):(\d+):", re.M)
 _WRITTEN = re.compile(r"\(([+]\d+ -\d+) lines\)")
 _ALL_HITS = re.compile(r"^\[(\d+) matches in (\d+) files", re.M)
 _ARGUMENT_CHARS = 56
+_PATTERN_CHARS = 32
 _ERROR_CHARS = 90
 _OUTPUT_CHARS = 60
 _REASON_CHARS = 110
@@ -42,7 +43,7 @@ _VERBS = {
     "notify_user": "told",
 }
 _CHANGES = frozenset({"write_file", "edit_file", "create_file", "run_command"})
-_LOOKS = frozenset({"list_directory", "glob_files", "search_files", "search_history"})
+_LOOKS = frozenset({"list_directory", "glob_files", "search_files", "grep_files", "search_history"})
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +94,9 @@ def narrative(done: Sequence[Action], words: Phrases, limit: int) -> str:
     Calls made for the same reason stand in one sentence after it.
     """
     order = sorted(range(len(done)), key=lambda i: (-done[i].weight, i))
+    if len(_told(done, words)) > limit:
+        # What was looked for on the way is only counted when not all can be told.
+        order = [i for i in order if done[i].weight > 1] or order
     kept: set[int] = set()
     for index in order:
         text = _told([done[i] for i in sorted({*kept, index})], words)
@@ -124,7 +128,7 @@ def _told(done: Sequence[Action], words: Phrases) -> str:
 
 
 def _action(turn: int, call: ToolCall, words: Phrases) -> Action:
-    argument = cut(main_argument(call), _ARGUMENT_CHARS)
+    argument = cut(main_argument(call), _PATTERN_CHARS if call.tool_name == "grep_files" else _ARGUMENT_CHARS)
     verb = _VERBS.get(call.tool_name, "")
     shown = f"`{argument}`" if argument else ""
     if not verb:

@@ -26,7 +26,7 @@ from ragforge_tui.memory.summaries.phrase_tables import phrases
 from ragforge_tui.memory.summaries.phrases import Phrases
 from ragforge_tui.memory.summaries.sentences import compress, cut, prose, sentences
 from ragforge_tui.memory.summaries.statements import statements
-from ragforge_tui.memory.summaries.telling import alike, score
+from ragforge_tui.memory.summaries.telling import alike, decides, score
 from ragforge_tui.memory.topics import topics_of
 from ragforge_tui.models import EXTRACTIVE, Finding, Turn
 
@@ -34,6 +34,9 @@ _MOST_SHOWN = 4
 _EXCHANGE_CHARS = 150
 """An exchange told in fewer characters is cut to pieces."""
 _MIN_FINDINGS = 3
+_MOST_DECISIONS = 2
+_UNASKED = 0.4
+"""What a reply tells that nobody asked for, beside what it would tell as an answer."""
 _TELLING = 0.45
 """Further findings tell at least this share of what the best one does."""
 
@@ -52,6 +55,8 @@ _EMPTY = re.compile(
     r"bien sûr|d['’]accord|merci|bonjour|salut|voici)\b[^.!?]{0,40}[.!:]?$",
     re.I,
 )
+_QUOTED = re.compile(r"`[^`]+:\d+")
+"""A sentence that quotes a place in a file begins so."""
 _PATH = re.compile(
     r"(?<![\w/.:])(?:[\w.-]+/)*[\w-]+(?:\.[A-Za-z][A-Za-z0-9]{0,7})+(?![\w/])|(?<![\w/.:])(?:[\w.-]+/)+[\w.-]*\w"
 )
@@ -73,7 +78,8 @@ class _Said(msgspec.Struct, frozen=True):
 
 def extract(turns: Sequence[Turn], *, language: str = "", known_topics: Collection[str] = ()) -> Draft:
     """The summary of a run of turns; a topic known already is preferred to a new one."""
-    texts = [text for turn in turns for _, text in _spoken(turn)]
+    spoken_texts = [said for turn in turns for said in _spoken(turn)]
+    texts = [text for _, text in spoken_texts]
     language = language or language_of_turns(turns)
     said = phrases(language)
     weigh = weights(texts, language)
@@ -87,7 +93,8 @@ def extract(turns: Sequence[Turn], *, language: str = "", known_topics: Collecti
         actions_summary=narrative(done, said, PART_CHARS),
         key_findings=findings,
         files_mentioned=files_of(turns),
-        topics=topics_of(texts, language, known=known_topics),
+        # What the person speaks of counts twice: a reply that quotes a file is full of other names.
+        topics=topics_of([*texts, *(text for person, text in spoken_texts if person)], language, known=known_topics),
         made_by=EXTRACTIVE,
     )
     return limited(draft)
@@ -126,10 +133,15 @@ def _spoken(turn: Turn) -> list[tuple[bool, str]]:
 
 
 def _sentences(turn: Turn, weigh: dict[str, float], language: str) -> list[_Said]:
+    spoken = _spoken(turn)
+    asked = any(person and _ASKS.search(sentence) for person, text in spoken for sentence in sentences(text))
     found = []
-    for person, text in _spoken(turn):
+    for person, text in spoken:
         for place, sentence in enumerate(sentences(text)):
-            found.append(_Said(turn.turn_index, person, sentence, score(sentence, place, weigh, language)))
+            value = score(sentence, place, weigh, language)
+            if not person and not asked and _QUOTED.match(sentence):
+                value *= _UNASKED
+            found.append(_Said(turn.turn_index, person, sentence, value))
     return found
 
 
@@ -177,7 +189,9 @@ def _reply(replies: list[_Said], wish: _Said, *, asked: bool) -> _Said | None:
         plainly = [one for one in replies if not one.text.endswith(("?", "？")) and not _EMPTY.match(one.text)]
         return next(iter(plainly or replies), None)
     best = max(replies, key=lambda one: one.score, default=None)
-    return best if best is not None and best.score >= wish.score and not best.text.endswith(("?", "？")) else None
+    if best is None or best.score < wish.score or best.text.endswith(("?", "？")) or _QUOTED.match(best.text):
+        return None
+    return best
 
 
 def _going_on(replies: list[_Said], start: _Said, room: int) -> str:
@@ -196,10 +210,12 @@ def _from_best(replies: list[_Said], room: int) -> str:
 
 
 def _findings(spoken: list[_Said], said: Phrases) -> list[Finding]:
-    """The sentences that tell most, none like another, in the order they were said."""
+    """What the person decided, then the sentences that tell most, none like another, in the order they were said."""
     chosen: list[_Said] = []
     least = max((one.score for one in spoken), default=0.0) * _TELLING
-    for one in sorted(spoken, key=lambda s: (-s.score, s.turn, s.text)):
+    ranked = sorted(spoken, key=lambda s: (-s.score, s.turn, s.text))
+    decisions = [one for one in ranked if one.person and decides(one.text)][:_MOST_DECISIONS]
+    for one in [*decisions, *(one for one in ranked if one not in decisions)]:
         if (
             one.score <= (least if len(chosen) >= _MIN_FINDINGS else 0)
             or _is_list(one.text)

@@ -30,6 +30,11 @@ _OPENER = re.compile(
     r"\s*(?:[!.:–-]|,(?! (?:for|to|that|de|pour|d['’])\b))\s*|(?:and|but|so|et|mais) (?=\w))",
     re.I,
 )
+_GREETING = re.compile(
+    r"^(?:hi|hello|hey|good (?:morning|afternoon|evening)|bonjour|bonsoir|salut|hallo|guten (?:tag|morgen|abend)|hola|"
+    r"buenos días|buenas tardes|ciao|buongiorno|olá|bom dia|привет|здравствуйте|добрый день)\b[^.!?]{0,24}[.!?]*$",
+    re.I,
+)
 _CLAUSE_END = re.compile(r"[,;:](?=\s)|\s[–—-]\s")
 ELLIPSIS = "…"
 
@@ -66,6 +71,12 @@ def sentences(text: str) -> list[str]:
     for line in text.splitlines():
         found += _split(line)
     return found
+
+
+def opening(text: str) -> str:
+    """What somebody begins with who typed this prose: its first sentence that does not only greet."""
+    found = sentences(prose(text))
+    return next((sentence for sentence in found if not _GREETING.match(sentence)), next(iter(found), ""))
 
 
 def first_sentence(text: str) -> str:

@@ -28,6 +28,21 @@ _WHEN = re.compile(
     re.I,
 )
 
+_DECIDES = re.compile(
+    r"\b(?:decided?|agreed|chose|chosen|prefer|remember|from now on|must|never|always|my (?:plan|goal|name)|our plan|"
+    r"deadline|instead of|rather than|décidé|choisi|préf[èé]r\w*|retiens|rappelle-toi|souviens-toi|désormais|toujours|"
+    r"jamais|il faut|mon (?:plan|but|nom)|échéance|plutôt que|entschieden|bevorzuge|merk dir|immer|niemals|decidid[oa]|"
+    r"decidí|prefiero|recuerda|siempre|nunca|deciso|preferisco|ricorda|sempre|besloten|onthoud|altijd|nooit|decidi|"
+    r"prefiro|lembra|решил[аи]?|запомни|всегда|никогда)\b",
+    re.I,
+)
+"""What somebody decides, prefers or wants kept in mind is what a reader looks for first, later."""
+
+
+def decides(sentence: str) -> bool:
+    """Whether a sentence says what somebody decided, prefers or wants remembered."""
+    return not sentence.endswith(("?", "？")) and _DECIDES.search(sentence) is not None
+
 
 def score(sentence: str, place: int, weigh: dict[str, float], language: str) -> float:
     """How much a sentence tells: the weight of its words, more for names and numbers, little for filler."""
