@@ -58,7 +58,7 @@ def test_what_needs_approval_is_refused_and_the_turn_goes_on(cli: Cli, model: Op
     ran = cli.ok("ask", "Write a note")
     assert ran.out == "I could not.\n"
     assert "Refused without --yes" in ran.err
-    assert "✗ create_file note.txt" in ran.err
+    assert "⊘ create_file note.txt refused" in ran.err
     assert not (cli.workspace / "note.txt").exists()
     told = [message for message in model.chats()[1]["messages"] if message["role"] == "tool"]
     assert len(told) == 1
