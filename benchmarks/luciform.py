@@ -41,6 +41,11 @@ KINDS: dict[str, Callable[[int], str]] = {
     "quotes": _repeated('<a b="<" '),
     "crossed": _repeated("<a><b></a>"),
     "strays": _repeated("</a>"),
+    "closers": lambda size: "<a>" * (size // 7) + "</a" * (size // 7),
+    "cut_closers": _repeated("</a"),
+    "nameless_closers": lambda size: "<a>" * (size // 6) + "</>" * (size // 6),
+    "stray_nameless": _repeated("</>"),
+    "odd_closers": lambda size: "<a>" * (size // 9) + "</a b>" * (size // 9),
     "comments": _repeated("<!--"),
     "less": _repeated("< "),
     "broken": _repeated("<a"),
@@ -55,14 +60,14 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=10.0, help="the largest text")
     full = int(parser.parse_args().megabytes * 1_000_000)
     sizes = [full // 16, full // 4, full]
-    print(f"{'kind':<12}" + "".join(f"{size / 1e6:>10.2f} MB" for size in sizes) + f"{'growth':>9}{'all nodes':>12}")
+    print(f"{'kind':<18}" + "".join(f"{size / 1e6:>10.2f} MB" for size in sizes) + f"{'growth':>9}{'all nodes':>12}")
     found = []
     for kind, make in KINDS.items():
         timed = [_seconds(make(size)) for size in sizes]
         seconds = [reading for reading, _ in timed]
         growth = seconds[-1] / seconds[-2]
         print(
-            f"{kind:<12}"
+            f"{kind:<18}"
             + "".join(f"{second:>11.2f} s" for second in seconds)
             + f"{growth:>8.1f}x{timed[-1][1]:>10.2f} s"
         )

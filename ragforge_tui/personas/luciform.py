@@ -9,6 +9,7 @@ it.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from array import array
 from collections.abc import Iterator
@@ -32,6 +33,8 @@ CDATA: Final = -6
 DECLARATION: Final = -7
 _KINDS: dict[int, Kind] = {STRAY: "stray", COMMENT: "comment", CDATA: "cdata", DECLARATION: "declaration"}
 
+_END_TAG = re.compile(r"(</[^\s<>/=\"']*+)[^<>]*+(>)?")
+
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
@@ -51,7 +54,8 @@ class Tokens:
 
     Attributes:
         mates: Of an element with an end tag, the row of that; of every other token, which it is (`UNCLOSED` …).
-        ends: The offset after a token, where it is not the one after the next `>`.
+        ends: The offset after a token, where it is not the one after the next `>` (or, of an end tag that meets the
+            next `<` first, the one after its name).
     """
 
     __slots__ = ("ends", "mates", "starts")
@@ -203,7 +207,13 @@ class Luciform:
 
     def _end(self, row: int) -> int:
         """The offset after a token."""
-        return self._tokens.ends.get(row) or self.text.find(">", self._tokens.starts[row]) + 1
+        if known := self._tokens.ends.get(row):
+            return known
+        start = self._tokens.starts[row]
+        match = _END_TAG.match(self.text, start)
+        if match is None:
+            return self.text.find(">", start) + 1
+        return match.end() if match[2] else match.end(1)
 
     def _past_leaves(self, row: int) -> tuple[int, int]:
         """The row after an unclosed element and what stays in it, and where the text before that row has ended.

@@ -40,14 +40,16 @@ MAX_DIAGNOSTICS = 1_000
 _NO_NAME = "<>/=!?\"'&;,.:()[]{}+-*|\\`@#$%^~"
 """What no name begins with, besides spaces and digits."""
 _TAG_NAME = rf"[^\s\d{re.escape(_NO_NAME)}][^\s<>/=\"']*+"
-_TOKEN = re.compile(rf"<(?:({_TAG_NAME})\s*+(?:>|(/)>|(?=<)())|/({_TAG_NAME})\s*+>|(?=[^\s\d]))")
+_TOKEN = re.compile(rf"<(?:({_TAG_NAME})\s*+(?:>|(/)>|(?=<)())|/(?:({_TAG_NAME})[^<>]*+(?:>|(?=<)())|()>)|(?=[^\s\d]))")
 """A tag without attributes, by the last group that matched; or any other `<` but one as in arithmetic or at the end of
 a word, which is text and nothing to say of."""
-_OPENS, _EMPTY, _BROKEN, _CLOSES = 1, 2, 3, 4
+_OPENS, _EMPTY, _BROKEN, _CLOSES, _CUT, _NAMELESS = 1, 2, 3, 4, 5, 6
+_CLOSING = frozenset({_CLOSES, _CUT, _NAMELESS})
 _FAR = 200
 """From how many characters on it is cheaper to look anew behind a token than to pass over what is found within it."""
 _ROW = re.compile(r"<++")
 _NO_END = "<{} has no '>' and is taken as text"
+_END_CUT = "</{} has no '>'"
 _WORDS = {COMMENT: "comment", CDATA: "cdata", DECLARATION: "declaration"}
 
 
@@ -92,7 +94,7 @@ class _Reader:
         """
         tokens, stack, names, by_name = self._tokens, self._stack, self._names, self._open
         starts, mates = tokens.starts.append, tokens.mates.append
-        rows = tokens.starts
+        rows, found = tokens.starts, self._found
         passed = position
         for match in _TOKEN.finditer(self._text, position):
             start = match.start()
@@ -108,14 +110,22 @@ class _Reader:
                 stack.append(len(rows))
                 names.append(name)
                 mates(UNCLOSED)
-            elif which == _CLOSES:
-                name = match[_CLOSES]
+            elif which in _CLOSING:
+                name = match[_CLOSES] or (names[-1] if names else "")
+                if which == _CUT:
+                    if len(found) < MAX_DIAGNOSTICS:
+                        self._note(start, _END_CUT, name)
+                    else:
+                        self._unlisted += 1
                 levels = by_name.get(name)
                 if levels and names[-1] == name:
                     levels.pop()
                     names.pop()
                     tokens.mates[stack.pop()] = len(rows)
                     mates(END_TAG)
+                elif not levels and len(found) == MAX_DIAGNOSTICS and (levels is not None or not name):
+                    self._unlisted += 1
+                    mates(STRAY)
                 else:
                     mates(self._close(name, start))
             elif which == _EMPTY:
@@ -250,7 +260,7 @@ class _Reader:
         if end < 0 or 0 <= following < end:
             if not name:
                 return self._stray(start)
-            self._note(start, "</{} has no '>'", name)
+            self._note(start, _END_CUT, name)
             end = after
         else:
             end += 1

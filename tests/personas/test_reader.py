@@ -164,3 +164,19 @@ def test_deep_wide_and_broken_texts_are_read(text: str) -> None:
     document = read(text)
     assert "".join(document.pieces()) == text
     assert len(document.diagnostics) <= MAX_DIAGNOSTICS
+
+
+@pytest.mark.parametrize("closer", ["</a", "</>", "</a b='c'>", "</a >", "</a x"])
+@pytest.mark.parametrize("open_", [0, 1_200])
+def test_end_tags_of_every_shape_end_where_they_are_written(closer: str, open_: int) -> None:
+    text = "<a>" * open_ + closer * 1_200 + "<b>"
+    document = read(text)
+    assert "".join(document.pieces()) == text
+    assert len(document.diagnostics) + document.unlisted >= 1
+    if open_:
+        depths = [depth for node, depth in document.walk() if node.kind == "element"]
+        assert max(depths) == 1_199
+        assert not any(node.kind == "stray" for node, _ in document.walk())
+    else:
+        strays = [document.source(node) for node, _ in document.walk() if node.kind == "stray"]
+        assert strays == [closer.removesuffix(" x")] * 1_200
