@@ -210,17 +210,15 @@ class ChatApp(TranscriptHandlers):
         """Enter: a command runs, a message is sent."""
         event.stop()
         text = event.text
-        if not text.strip():
-            return
         parsed = self.registry.parse(text)
         if parsed is not None and parsed.command is None:
             meant = self.registry.suggest(parsed.name)
             ask = f"Did you mean /{meant.name}?" if meant else "/help lists all commands."
             self.controller.notice(f"There is no command /{parsed.name}. {ask}", "warning")
             return
-        self.prompt.remember()
-        self.prompt.empty()
         if parsed is not None and parsed.command is not None:
+            if parsed.command.opens:
+                self.hold_until_moved()
             self.run_command(parsed.command, parsed.argument)
         elif not self.actions.resend(text):
             self.controller.send(text)
@@ -276,6 +274,11 @@ class ChatApp(TranscriptHandlers):
     def letters_move(self) -> bool:
         """In the chat a letter goes to the prompt, and those typed behind it with it."""
         return not self._covered and self.focused in (self.transcript, None)
+
+    @property
+    def enter_moves(self) -> bool:
+        """A command that is sent may open something, and what is typed behind it is meant for that."""
+        return not self._covered and self.focused is self.prompt
 
     @property
     def _covered(self) -> bool:

@@ -43,6 +43,8 @@ class KeysInOrder(App[str]):
         self._held: deque[events.Key | events.Paste] = deque()
         self._holding = 0
         """The number of the hold that is on, 0 for none; a late end of an earlier one ends nothing."""
+        self._opening = False
+        """Whether the key that is held for turned out to open something."""
         self._holds = 0
 
     async def on_event(self, event: events.Event) -> None:
@@ -60,6 +62,7 @@ class KeysInOrder(App[str]):
             return
         self._holds += 1
         self._holding = hold = self._holds
+        self._opening = event.key in self.opening_keys
         self.set_timer(HOLD_SECONDS, lambda: self._end_hold(hold))
         passed = self.Passed(event.key, self.focused)
         await super().on_event(event)
@@ -68,18 +71,27 @@ class KeysInOrder(App[str]):
     def _moves(self, key: str) -> bool:
         if key in FOCUS_KEYS or (key in self.opening_keys and len(self.screen_stack) == 1):
             return True
-        return self.letters_move and len(key) == 1
+        return (self.letters_move and len(key) == 1) or (self.enter_moves and key == "enter")
 
     @property
     def letters_move(self) -> bool:
         """Whether a letter takes the keyboard elsewhere now."""
         return False
 
+    @property
+    def enter_moves(self) -> bool:
+        """Whether Enter may take the keyboard elsewhere now."""
+        return False
+
+    def hold_until_moved(self) -> None:
+        """What the key that runs now has begun takes the keyboard: what is typed behind the key waits for that."""
+        self._opening = True
+
     def on_keys_in_order_passed(self, event: Passed) -> None:
         """The key has run; what it opens may still be on its way."""
         event.stop()
         hold = self._holding
-        if event.key in self.opening_keys:
+        if self._opening:
             self._until_moved(event.before, hold)
         elif not event.again:
             # What the key did may have been to ask for the focus by a message of its own: this one goes behind it.

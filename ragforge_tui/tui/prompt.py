@@ -52,7 +52,7 @@ class Prompt(TextArea):
     ]
 
     class Submitted(Message):
-        """Enter was pressed; `text` is whole, pastes included."""
+        """Enter was pressed; `text` is whole, pastes included. The prompt is empty then, but for an unknown command."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -73,6 +73,7 @@ class Prompt(TextArea):
             id="prompt",
         )
         self._history = history
+        self._registry = registry
         self.completing = Completing(self, registry, menu)
         self._pastes = Pastes()
         self._walking = False
@@ -115,10 +116,6 @@ class Prompt(TextArea):
         self._pastes.clear()
         self._history.leave()
 
-    def remember(self) -> None:
-        """Keep what stands here in the history."""
-        self._history.add(self.entry)
-
     async def _on_key(self, event: events.Key) -> None:
         self.last_key = monotonic()
         if event.key in NEWLINE_KEYS:
@@ -138,8 +135,17 @@ class Prompt(TextArea):
         self.insert(self._pastes.collapse(text) if is_large(text) else text)
 
     def _enter(self) -> None:
-        if not self.completing.enter():
-            self.post_message(self.Submitted(self.whole))
+        if self.completing.enter():
+            return
+        text = self.whole
+        if not text.strip():
+            return
+        parsed = self._registry.parse(text)
+        if parsed is None or parsed.command is not None:
+            # Here and not where it is dealt with: letters typed behind Enter come in before that.
+            self._history.add(self.entry)
+            self.empty()
+        self.post_message(self.Submitted(text))
 
     def action_tab(self) -> None:
         """Complete what is chosen, or go to the question that waits."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from textual import events
 
+from ragforge_tui.protocol import SendMessage
 from ragforge_tui.tui.find import FindBar
 from ragforge_tui.tui.search_screen import SearchScreen
 from tests.support.fake_engine import conversation, turn
@@ -75,3 +76,20 @@ async def test_a_key_that_opens_nothing_holds_nothing_for_long(run_chat: ChatRun
         await chat.ready()
         type_at_once(chat, "ctrl+f", "a", "b")
         await chat.until(lambda: chat.app.prompt.text == "ab")
+
+
+async def test_what_is_typed_behind_enter_is_the_next_message(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await opened(chat)
+        type_at_once(chat, "o", "n", "e", "enter", "t", "w", "o", "enter", "x")
+        await chat.until(lambda: len(chat.engine.asked(SendMessage)) == 2)
+        assert [sent.text for sent in chat.engine.asked(SendMessage)] == ["one", "two"]
+        await chat.until(lambda: chat.app.prompt.text == "x")
+
+
+async def test_what_is_typed_behind_a_command_goes_where_the_command_leads(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await opened(chat)
+        type_at_once(chat, *"/find", "enter", "a", "b")
+        await chat.until(lambda: chat.app.query(FindBar) and chat.app.query_one(FindBar)._field.value == "ab")
+        assert chat.app.prompt.text == ""
