@@ -123,7 +123,14 @@ class Rows(ScrollView, Generic[L], can_focus=True):
         elif held in self._places:
             self._go_to(self._places[held] - offset)
         self.refresh()
-        self.call_after_refresh(self._look_up)
+        self.call_after_refresh(self._settle)
+
+    def _settle(self) -> None:
+        """What can only be done with the new lines laid out."""
+        if self.show_vertical_scrollbar:
+            # It came with these lines, after the list had moved: nobody has told it where.
+            self.vertical_scrollbar.position = self.scroll_y
+        self._look_up()
 
     def choose(self, key: str) -> bool:
         """Put the cursor on a line; false when it is not there."""
