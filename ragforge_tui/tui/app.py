@@ -251,9 +251,12 @@ class ChatApp(TranscriptHandlers):
     # -- questions and transcript
 
     def on_question_panel_emptied(self, event: QuestionPanel.Emptied) -> None:
-        """All answered: back to the prompt."""
+        """All answered: back to the prompt, unless another question came meanwhile."""
         event.stop()
-        self.prompt.focus()
+        if self.questions.waiting:
+            self._offer_question()
+        else:
+            self.prompt.focus()
         self.refresh_chrome()
 
     def on_question_panel_left(self, event: QuestionPanel.Left) -> None:

@@ -103,7 +103,7 @@ class QuestionPanel(Vertical, can_focus=True):
     ]
 
     class Emptied(Message):
-        """The last question was answered."""
+        """The last question was answered, or the panel lost the keyboard over that; the next may be there already."""
 
     class Left(Message):
         """The person wants the prompt back for a moment."""
@@ -146,6 +146,9 @@ class QuestionPanel(Vertical, can_focus=True):
         self._show()
 
     def _show(self) -> None:
+        if self.query("FeedbackInput:focus"):
+            # Taken away with the keyboard, the field would give it to some other widget, a moment later.
+            self.screen.set_focus(self)
         self.query("FeedbackInput").remove()
         self.display = bool(self._waiting)
         if not self._waiting:
@@ -178,6 +181,11 @@ class QuestionPanel(Vertical, can_focus=True):
         own = OWN_LINES + title + len(question.answers) + (2 if self.query("FeedbackInput") else 0)
         room = max(self.screen.size.height - taken - own, MIN_DETAIL_LINES)
         self.query_one("#question-scroll").styles.max_height = room
+
+    def on_hide(self) -> None:
+        """Hidden after the last answer, and told so late: the next question may be shown by then, without keyboard."""
+        if self._waiting:
+            self.post_message(self.Emptied())
 
     def on_resize(self) -> None:
         """The room for the detail changed."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
+from textual import events
 
 from ragforge_tui.events import ApprovalRequested, ApprovalResolved, TrustRequested
 from ragforge_tui.models import ToolCall
@@ -149,3 +152,21 @@ async def test_always_shows_the_pattern_that_is_saved(run_chat: ChatRunner) -> N
         assert "always `pytest *`, saved in your settings" in labels
         await chat.press("a")
         assert await answers(chat) == [("a1", "always", "")]
+
+
+async def test_a_question_that_follows_an_answer_at_once_has_the_keyboard(run_chat: ChatRunner) -> None:
+    """The answer to the first sends the keyboard back to the prompt, while the second is shown already."""
+    async with run_chat() as chat:
+        await asked(chat, "a1")
+        await chat.press("w")
+        await chat.pilot.pause()
+        for key in ("x", "enter"):
+            chat.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        while not chat.engine.asked(AnswerApproval):
+            await asyncio.sleep(0)
+        chat.engine.emit(approval("a2", "command"))
+        await chat.until(lambda: chat.app.questions.waiting)
+        await chat.pilot.pause()
+        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.press("y")
+        assert [one[:2] for one in await answers(chat, 2)] == [("a1", "no"), ("a2", "once")]
