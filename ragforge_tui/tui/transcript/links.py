@@ -24,7 +24,10 @@ META = "opens"
 """Under this name the style of a link's text holds what a click on it opens."""
 BARE = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+")
 _MAX_CHARS = 2_000
-_KEPT = "!#$%&'()*+,/:;=?@[]~-._"
+_KEPT = "!#%&()*+,/:;=?@[]~-._"
+"""Besides letters and digits. No `$` and no quote: an opener may hand the address on to a shell of its own."""
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9.])?|[0-9a-f:.]+")
+"""A name or a number; browsers read other signs as the end of the host, or not at all."""
 _MAX_LINKS = 200
 _MAX_SOURCE = 300_000
 _LINE = re.compile(r"(?::\d+(?:[:-]\d+)*|#.*)$")
@@ -44,6 +47,7 @@ class Link(NamedTuple):
     label: str
 
 
+@lru_cache(maxsize=2_048)
 def web_address(href: str) -> str:
     """An address that may be opened, in ASCII; empty for anything else."""
     href = plain_text(href).strip()
@@ -62,6 +66,8 @@ def web_address(href: str) -> str:
     try:
         plain = host if host.isascii() else host.encode("idna").decode("ascii")
     except UnicodeError:
+        return ""
+    if not _HOST.fullmatch(plain):
         return ""
     netloc = f"[{plain}]" if ":" in plain else plain
     where = f"{netloc}:{port}" if port else netloc
@@ -90,11 +96,14 @@ def link_style(href: str) -> Style | None:
 
 def trimmed(found: str) -> str:
     """A bare address without the punctuation of the sentence it stands in."""
-    while found and found[-1] in ".,;:!?)*_":
-        if found[-1] == ")" and found.count("(") >= found.count(")"):
-            break
-        found = found[:-1]
-    return found
+    end, unopened = len(found), found.count(")") - found.count("(")
+    while end and found[end - 1] in ".,;:!?)*_":
+        if found[end - 1] == ")":
+            if unopened <= 0:
+                break
+            unopened -= 1
+        end -= 1
+    return found[:end]
 
 
 def bare_links(text: str) -> Iterator[tuple[int, int]]:
@@ -107,11 +116,14 @@ def bare_links(text: str) -> Iterator[tuple[int, int]]:
 
 
 def linked_runs(text: str, style: Style, link: Style) -> list[tuple[str, Style]]:
-    """A text in pieces, the addresses in it marked as links."""
+    """A text in pieces, the addresses in it marked as links; behind a host in other letters stands the plain one."""
     runs: list[tuple[str, Style]] = []
     at = 0
     for start, end in bare_links(text):
-        runs += [(text[at:start], style), (text[start:end], style + link + (link_style(text[start:end]) or Style()))]
+        written = text[start:end]
+        runs += [(text[at:start], style), (written, style + link + (link_style(written) or Style()))]
+        if not urlsplit(written).netloc.isascii():
+            runs.append((f" ({web_address(written)})", style))
         at = end
     return [run for run in (*runs, (text[at:], style)) if run[0]] or [("", style)]
 

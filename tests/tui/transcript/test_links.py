@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ragforge_tui.tui.opening import opener
-from ragforge_tui.tui.transcript.links import META, Link, file_path, links_of, web_address
+from ragforge_tui.tui.transcript.links import META, Link, file_path, linked_runs, links_of, trimmed, web_address
 from ragforge_tui.tui.transcript.markdown import render
 from tests.tui.transcript.samples import DARK
 
@@ -26,6 +28,11 @@ from tests.tui.transcript.samples import DARK
         ("https://exa\x1b]8;;x\x07mple.org", "https://example.org"),
         ("https://example.org/" + "a" * 3_000, ""),
         ("https://[broken", ""),
+        ("https://evil.org\\.good.org/", ""),
+        ("https://good.org%2f.evil.org/", ""),
+        ("https://good.org;$(id)/", ""),
+        ("https://good.org/$(id)'", "https://good.org/%24(id)%27"),
+        ("http://[::1]:8080/", "http://[::1]:8080/"),
         ("https://example.org:99999/", ""),
     ],
 )
@@ -88,3 +95,28 @@ def test_what_opens_an_address() -> None:
     assert not opener({}, "linux", here)
     assert not opener({"DISPLAY": ":0", "SSH_CONNECTION": "1"}, "linux", here)
     assert not opener({"SSH_TTY": "1"}, "darwin", here)
+
+
+def test_a_look_alike_host_in_running_text_is_written_out_plainly() -> None:
+    runs = linked_runs("see https://ex\u0430mple.org/x now", DARK.text, DARK.link)
+    assert "".join(text for text, _ in runs) == ("see https://ex\u0430mple.org/x (https://xn--exmple-4nf.org/x) now")
+
+
+@pytest.mark.parametrize(("found", "kept"), [("a)).", "a"), ("a_(b)),", "a_(b)"), ("((a)!)", "((a)!)"), (").", "")])
+def test_the_end_of_the_sentence_is_no_part_of_an_address(found: str, kept: str) -> None:
+    assert trimmed(found) == kept
+
+
+def test_an_address_followed_by_very_many_signs_is_looked_through_once() -> None:
+    class Counted(str):
+        counts = 0
+
+        def count(self, *args: Any) -> int:
+            Counted.counts += 1
+            return str.count(self, *args)
+
+        def __getitem__(self, key: Any) -> Counted:
+            return Counted(str.__getitem__(self, key))
+
+    assert trimmed(Counted("a" + ")" * 1_000)) == "a"
+    assert Counted.counts == 2
