@@ -198,6 +198,7 @@ class ChatController(EngineLink):
         if event.conversation_id in self.state.running:
             # Its events would be taken for those of the turn that began here meanwhile.
             (transcript.replace_turn if held else transcript.add_turn)(turn)
+            self._keep_elsewhere(event)
             return
         spent = msgspec.structs.replace(self.state.spent)
         known = self._elsewhere.get(turn.turn_index)
@@ -212,14 +213,19 @@ class ChatController(EngineLink):
             self._follow(known)
         for change in follow.changes(event.conversation_id, known, turn):
             dispatch(self, change)
-        self._elsewhere[turn.turn_index] = turn
+        self._keep_elsewhere(event)
         if not event.active:
-            del self._elsewhere[turn.turn_index]
             dispatch(self, follow.ending(event.conversation_id, turn))
             if event.interrupted:
                 self.notice("That answer was interrupted. /retry asks for it again.", "info")
-
         self.state.spent = spent  # It is counted where it was asked for.
+
+    def _keep_elsewhere(self, event: TurnElsewhere) -> None:
+        """Know what was shown of a turn: the next time only what is more is told."""
+        if event.active:
+            self._elsewhere[event.turn_index] = event.turn
+        else:
+            self._elsewhere.pop(event.turn_index, None)
 
     def _tell_panes(self, turn: Turn) -> None:
         """The panes take a turn in at its beginning; the chat does not jump to it."""

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import TextDelta, TurnCompleted, TurnElsewhere
+from ragforge_tui.events import TextDelta, TurnCompleted, TurnElsewhere, TurnStarted
 from ragforge_tui.models import Conversation, Turn
 from ragforge_tui.protocol import (
     ArchiveConversation,
@@ -184,6 +184,23 @@ async def test_turns_of_another_process_appear_in_an_idle_chat(run_chat: ChatRun
         said = [(block.kind, block.source) for block in document.blocks if block.turn_index == 2 and block.source]
         assert ("user", "question 2") in said and ("text", "Words come.") in said
         assert state.spent.tokens == 0
+
+
+async def test_what_was_told_while_a_turn_ran_here_is_not_shown_twice(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    owner = engine.conversations[conversation(1).uuid]
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        state, document = chat.app.controller.state, chat.app.transcript.document
+        engine.emit(elsewhere(owner, 2, "Words", "streaming"))
+        await chat.until(lambda: state.followed == 2)
+        ours = message(owner, 3, "user", "ours")
+        engine.emit(TurnStarted(conversation_id=owner.uuid, turn_index=3, message=ours))
+        engine.emit(elsewhere(owner, 2, "Words come", "streaming"))
+        engine.emit(TurnCompleted(conversation_id=owner.uuid, turn_index=3, text=""))
+        engine.emit(elsewhere(owner, 2, "Words come in", "streaming"))
+        await chat.until(lambda: [e.text for e in chat.events if isinstance(e, TextDelta)][-1].endswith(" in"))
+        said = [block.source for block in document.blocks if block.turn_index == 2 and block.kind == "text"]
+        assert said == ["Words come in"]
 
 
 async def test_a_turn_that_began_before_one_of_ours_stands_before_it(run_chat: ChatRunner, engine: FakeEngine) -> None:
