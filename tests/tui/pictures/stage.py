@@ -81,11 +81,13 @@ class Stage:
         await self.until(lambda: words in self.text(), words)
 
     async def rest(self) -> None:
-        """Wait until the screen stands still."""
-        before, same = "", 0
+        """Wait until the screen stands still, colours too, and no work ends beside it."""
+        before: object = None
+        same = 0
         for _ in range(300):
             await self.pilot.pause(STILL_SECONDS)
-            drawn = self.text()
+            working = {id(worker) for worker in self.app.workers if not worker.is_finished}
+            drawn = (working, [list(strip) for strip in self.screen._compositor.render_strips()])
             same = same + 1 if drawn == before else 0
             if same == STILL_TIMES:
                 return
