@@ -14,7 +14,7 @@ from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.summaries.answer import clean_text
 from ragforge_tui.memory.summaries.prompt import LANGUAGE_NAMES
-from ragforge_tui.memory.summaries.sentences import code_lines, cut, opening, plain
+from ragforge_tui.memory.summaries.sentences import code_lines, cut, plain, prose, sentences
 from ragforge_tui.models import Turn
 from ragforge_tui.text import cut_middle
 
@@ -49,7 +49,7 @@ async def make_title(model: ChatModel | None, turn: Turn, *, request_seconds: fl
 
 def title_of(text: str) -> str:
     """The first sentence of what a person typed as a title; of nothing but code its first line."""
-    line = opening(text) or next(iter(code_lines(text)), "")
+    line = next(iter(sentences(prose(text))), "") or next(iter(code_lines(text)), "")
     return _short(clean_text(line))
 
 

@@ -318,6 +318,7 @@ async def test_a_failing_embedding_model_is_told_once_and_words_find(loaded: Loa
         embedder = FakeEmbedder()
         embedder.broken = True
         agent.memory.embedder = embedder
+        await record_embedding((await agent.store()).graph, "", DIMENSION)
         conversation = await agent.create_conversation()
         server.script([{"text": "Noted."}])
         try:
