@@ -9,12 +9,14 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ragforge_tui import models
+from ragforge_tui.conversation.answer import Answer, answer_of
 from ragforge_tui.conversation.memory import ConversationMemory
 from ragforge_tui.conversation.own_turns import Doing, Waiting
 from ragforge_tui.conversation.turn import Stopped, error_info, until_stopped
@@ -36,7 +38,7 @@ from ragforge_tui.events import (
 from ragforge_tui.graph import writer_id
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.memory.history_source import speaking
-from ragforge_tui.models import Message, MessageState, ToolCall, Turn, Usage, now
+from ragforge_tui.models import Message, MessageState, ToolCall, Turn, now
 from ragforge_tui.requests.work import FileDiff, Mode, UndoPlan
 from ragforge_tui.text import mask_secrets, storable
 
@@ -49,16 +51,6 @@ CHARS_PER_TOKEN = 4
 OPENING_TURNS = 12
 """Fill a screen; opening a long conversation reads no more."""
 TITLE_CHARS = 60
-
-
-class Answer(msgspec.Struct, kw_only=True, frozen=True):
-    """What `Conversation.send_message` returns: the turn's last text, with all it took to get there."""
-
-    content: str
-    turn_index: int
-    reasoning: str = ""
-    tool_calls: list[ToolCall] = []
-    usage: Usage = Usage()
 
 
 class Conversation:
@@ -133,19 +125,7 @@ class Conversation:
         async for event in self.stream(text):
             if isinstance(event, TurnCompleted | TurnCancelled | TurnFailed):
                 end = event
-        if isinstance(end, TurnFailed):
-            raise RagforgeError(end.error.what, todo=end.error.todo, kept=end.error.kept, kind=end.error.kind)
-        if not isinstance(end, TurnCompleted):
-            raise RagforgeError("The turn was cancelled.", kept="What had come is stored.", kind="cancelled")
-        turn = self._window.turns[-1]
-        replies = [message for message in turn.messages if message.role == "assistant"]
-        return Answer(
-            content=end.text,
-            turn_index=end.turn_index,
-            reasoning="\n".join(reply.reasoning for reply in replies if reply.reasoning),
-            tool_calls=[call for reply in replies for call in reply.tool_calls],
-            usage=end.usage,
-        )
+        return answer_of(end, self._window.turns[-1])
 
     async def stream(self, text: str) -> AsyncGenerator[Event, None]:
         """Send a message; yields the events of its turn, the last one being its end. Leaving early stops the turn."""
@@ -174,23 +154,23 @@ class Conversation:
         """
         if self.busy:
             raise RagforgeError("A turn is under way.", todo="Stop it first, then retry.")
+        with self._beginning():
+            return await self._retry_newest()
+
+    async def _retry_newest(self) -> int:
+        store = await self._agent.store()
+        _, last = await store.turn_range(self.record.uuid)
+        await self._window.catch_up(last + 1)  # another process may have asked last
         turn = self._window.newest
         if turn is None:
             raise RagforgeError("There is nothing to retry yet.")
         if any(message.role == "system" for message in turn.messages):
             raise RagforgeError("The last turn was your own doing; nobody answers it.", todo="Ask in a new message.")
-        store = await self._agent.store()
         await store.supersede(self.record.uuid, turn.turn_index, from_position=1)
         del turn.messages[1:]
-        await self._window.catch_up(turn.turn_index)
-        self._stop = asyncio.Event()
         self._seen.add(turn.messages[0].uuid)  # whoever asked first, it is answered here
-        started = TurnStarted(
-            conversation_id=self.record.uuid,
-            turn_index=turn.turn_index,
-            message=msgspec.structs.replace(turn.messages[0]),
-        )
-        self._agent.emit(started)
+        message = msgspec.structs.replace(turn.messages[0])
+        self._agent.emit(TurnStarted(conversation_id=self.record.uuid, turn_index=turn.turn_index, message=message))
         self._run(turn)
         return turn.turn_index
 
@@ -288,16 +268,25 @@ class Conversation:
     # --- running -------------------------------------------------------------------------------------------------
 
     async def _begin(self, waiting: Waiting) -> int:
-        """Store a message and begin its turn. Busy from the first line on: what comes meanwhile waits behind it."""
+        """Store a message and begin its turn."""
+        with self._beginning():
+            try:
+                return await self._store_and_run(waiting)
+            except RagforgeError:
+                self._seen.discard(waiting.message_id)  # it did not begin, so it may be sent again
+                raise
+
+    @contextmanager
+    def _beginning(self) -> Iterator[None]:
+        """Busy from the first line on: what comes meanwhile waits behind the turn, or goes on when there is none."""
         self._starting = True
         self._stop = asyncio.Event()
         try:
-            return await self._store_and_run(waiting)
-        except RagforgeError:
-            self._seen.discard(waiting.message_id)  # it did not begin, so it may be sent again
-            raise
+            yield
         finally:
             self._starting = False
+            if self._queue and not self.busy and not self._agent.closing:
+                self._task = asyncio.create_task(self._begin_queued(self._queue.popleft()))
 
     async def _store_and_run(self, waiting: Waiting) -> int:
         content = mask_secrets(storable(waiting.text))
@@ -360,11 +349,8 @@ class Conversation:
         try:
             await self._begin(waiting)
         except RagforgeError as error:
-            self._agent.emit(
-                Notice(
-                    text=f"A message that waited was not sent: {error}", level="error", conversation_id=self.record.uuid
-                )
-            )
+            text = f"A message that waited was not sent: {error}"
+            self._agent.emit(Notice(text=text, level="error", conversation_id=self.record.uuid))
 
     async def _turn_end(self, turn: Turn) -> TurnEnd:
         conversation_id, index = self.record.uuid, turn.turn_index

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.conversation import OPENING_TURNS
 from ragforge_tui.engine import connect_in_process
+from ragforge_tui.errors import RagforgeError
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.protocol import FetchTurns, OpenConversation
 from tests.support.openai_server import OpenAIServer
@@ -63,3 +66,39 @@ async def test_the_model_is_sent_turns_that_were_not_read_at_opening(
     for request in server.chats():
         asked = [m["content"] for m in request["messages"] if m["role"] == "user"]
         assert asked == [*(f"question {index}" for index in range(1, TURNS + 1)), "from elsewhere", "and on"]
+
+
+async def test_a_retry_is_of_the_turn_another_process_asked_last(
+    graph: Graph, loaded: Loaded, server: OpenAIServer
+) -> None:
+    uuid = await stored(graph)
+    server.script([{"text": "anew"}])
+    async with ConversationAgent(loaded) as agent:
+        resumed = await agent.load_conversation(uuid)
+        await one_turn(Store(graph), uuid, "from elsewhere")
+        assert await resumed.retry() == TURNS + 1
+        await resumed.wait_idle()
+        turns = await resumed.get_history(2)
+        assert turns[0].messages[-1].content != "anew"
+        assert turns[-1].messages[-1].content == "anew"
+
+
+async def test_two_retries_at_once_are_one(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
+    uuid = await stored(graph)
+    server.script([{"text": "anew"}, {"text": "once more"}])
+    async with ConversationAgent(loaded) as agent:
+        resumed = await agent.load_conversation(uuid)
+        results = await asyncio.gather(resumed.retry(), resumed.retry(), return_exceptions=True)
+        assert results[0] == TURNS and isinstance(results[1], RagforgeError)
+        await resumed.wait_idle()
+        assert len(server.requests) == 1
+
+
+async def test_a_message_sent_while_a_retry_fails_is_answered(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "here"}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        results = await asyncio.gather(conversation.retry(), conversation.submit("there?"), return_exceptions=True)
+        assert isinstance(results[0], RagforgeError)
+        await conversation.wait_idle()
+        assert [turn.messages[-1].content for turn in await conversation.get_history()] == ["here"]
