@@ -15,10 +15,10 @@ import msgspec
 from ragforge_tui import models
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.turn_state import answered_elsewhere, interrupted_turn
-from ragforge_tui.errors import GraphError
+from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import ConversationChanged, SummaryCreated, TopicsChanged, TurnElsewhere
 from ragforge_tui.graph import Store
-from ragforge_tui.models import ConversationPulse, Turn
+from ragforge_tui.models import Turn
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +59,12 @@ class _Followed:
         self._agent = agent
         self._conversation = conversation
         self._last = last
-        self._active = {turn.turn_index for turn in turns[-1:] if self._foreign(turn) and answered_elsewhere(turn)}
-        self._pulse: ConversationPulse | None = None
+        self._wanted = {turn.turn_index for turn in turns[-1:] if self._foreign(turn) and answered_elsewhere(turn)}
+        """Turns to be read at the next look: those being answered, and those that were not read yet."""
+        self._known = msgspec.structs.replace(conversation.record)
+        """The record as it was stored when it was looked at last."""
+        self._counted: tuple[int, int] | None = None
+        """Messages and summaries there were at the last look that was carried through."""
 
     def _foreign(self, turn: Turn) -> bool:
         return not self._conversation.began(turn)
@@ -73,48 +77,53 @@ class _Followed:
                 continue
             try:
                 await self._look(await self._agent.store())
-            except GraphError as error:
+            except RagforgeError as error:
                 log.info("not followed: %s", error)
 
     async def _look(self, store: Store) -> None:
         pulse = await store.pulse(self._conversation.record.uuid)
         if pulse is None or self._conversation.busy:
             return  # Not written in from the journal yet, or what is read now is not the whole story any more.
-        before, self._pulse = self._pulse, pulse
-        if before != pulse:
-            self._record_changed(before.conversation if before is not None else None, pulse.conversation)
-        stored = pulse.conversation.next_turn - 1
-        wanted = {*self._active, *range(max(self._last + 1, stored - MOST_TURNS + 1), stored + 1)}
-        if before is not None and before.conversation.message_count != pulse.conversation.message_count:
-            wanted.add(stored)  # Its answer may have been asked for again.
-        self._last = max(self._last, stored)
-        for index in sorted(wanted):
+        stored, known = pulse.conversation, self._known
+        if known != stored:
+            self._record_changed(known, stored)
+            self._known = stored
+        last = stored.next_turn - 1
+        self._wanted.update(range(max(self._last + 1, last - MOST_TURNS + 1), last + 1))
+        messages, summaries = self._counted or (stored.message_count, pulse.summaries)
+        if messages != stored.message_count:
+            self._wanted.add(last)  # Its answer may have been asked for again.
+        self._last = max(self._last, last)
+        for index in sorted(self._wanted):
             await self._read(store, index)
-        if before is not None and before.summaries != pulse.summaries:
+        if summaries != pulse.summaries:
             await self._summaries_changed()
+        self._counted = stored.message_count, pulse.summaries
 
     async def _read(self, store: Store, index: int) -> None:
+        """Say how a turn stands. It stays wanted until that was done and nobody answers it."""
         uuid = self._conversation.record.uuid
         turns = await store.turns(uuid, start=index, end=index + 1)
+        if self._conversation.busy:
+            return  # It may be this very turn that is answered here now.
         if not turns or not self._foreign(turns[0]):
-            self._active.discard(index)
+            self._wanted.discard(index)
             return
         turn = turns[0]
-        active = answered_elsewhere(turn)
-        (self._active.add if active else self._active.discard)(index)
         await self._conversation.take_in(turn)
+        if not (active := answered_elsewhere(turn)):
+            self._wanted.discard(index)
         interrupted = not active and interrupted_turn(turns) is not None
         self._agent.emit(
             TurnElsewhere(conversation_id=uuid, turn_index=index, turn=turn, active=active, interrupted=interrupted)
         )
 
-    def _record_changed(self, before: models.Conversation | None, stored: models.Conversation) -> None:
+    def _record_changed(self, known: models.Conversation, stored: models.Conversation) -> None:
         """Take over what changed in the graph, in place: the conversation's memory holds the same record.
 
         What did not change there may have been changed here a moment ago, and is on its way there.
         """
         record = self._conversation.record
-        known = before if before is not None else record
         told = [name for name in _TOLD if getattr(known, name) != getattr(stored, name)]
         for name in (*told, *_COUNTED):
             setattr(record, name, getattr(stored, name))

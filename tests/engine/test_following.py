@@ -6,12 +6,18 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
 
 from ragforge_tui.config import Loaded
+from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine import connect_in_process
+from ragforge_tui.engine.following import Following
+from ragforge_tui.errors import GraphError
 from ragforge_tui.events import ConversationChanged, Event, SummaryCreated, TurnElsewhere, TurnEnd, TurnStarted
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.models import Summary, now
+from ragforge_tui.models import Summary, Turn, now
 from ragforge_tui.protocol import (
     CreateConversation,
     Engine,
@@ -131,3 +137,46 @@ async def test_nothing_is_asked_once_no_conversation_is_looked_at(loaded: Loaded
         await one.until(lambda: one.ended() == 2)
         await asyncio.sleep(1.5)
         assert not two.elsewhere()
+
+
+async def test_a_turn_whose_reading_failed_is_told_at_the_next_look(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script([{"text": "an answer"}] * 9)
+    async with terminal(loaded) as one, terminal(loaded) as two:
+        uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
+        await one.send(uuid_, "first")
+        await one.until(one.ended)
+        await two.engine.request(OpenConversation(ref=uuid_))
+        await one.send(uuid_, "second")
+        await one.until(lambda: one.ended() == 2)
+        failing, read = [1], Store.turns
+
+        async def turns(self: Store, *args: Any, **places: Any) -> list[Turn]:
+            if failing:
+                failing.pop()
+                raise GraphError("The graph is away for a moment.")
+            return await read(self, *args, **places)
+
+        monkeypatch.setattr(Store, "turns", turns)
+        await two.until(two.elsewhere)
+        assert not failing
+        assert [(event.turn_index, event.active) for event in two.elsewhere()] == [(2, False)]
+
+
+async def test_what_was_changed_here_before_the_first_look_stays(
+    loaded: Loaded, server: OpenAIServer, graph: Graph
+) -> None:
+    """It may be on its way to the graph still."""
+    server.script([{"text": "an answer"}] * 9)
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation(title="stored")
+        following = Following(agent)
+        following.begin(conversation, [], 0)
+        conversation.record.title = "chosen here"
+        await Store(graph).update_conversation(conversation.record.uuid, tags=["elsewhere"])
+        async with asyncio.timeout(PATIENCE):
+            while conversation.record.tags != ["elsewhere"]:
+                await asyncio.sleep(0.02)
+        following.end()
+        assert conversation.record.title == "chosen here"
