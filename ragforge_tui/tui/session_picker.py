@@ -7,22 +7,22 @@ opened. What is listed in which order is decided in `session_shelf.py`, what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal, Vertical
+from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.models import Conversation
-from ragforge_tui.text import plain_text
 from ragforge_tui.tui.choices import ChoiceList
+from ragforge_tui.tui.edit_line import Apply, EditLine
 from ragforge_tui.tui.picking import session_title
 from ragforge_tui.tui.session_bars import ACTIONS, EDITING, FILTERS, filter_bar, key_bar
 from ragforge_tui.tui.session_desk import SessionDesk, parse_tags
@@ -32,8 +32,6 @@ from ragforge_tui.tui.session_shelf import ORDERS, STATUSES, Looks, Narrowed
 from ragforge_tui.tui.unrun import begin
 
 T = TypeVar("T")
-Apply = Callable[[str], Coroutine[Any, Any, None]]
-"""What is done with a line that was edited."""
 
 WIDE = 110
 """Columns from which the preview stands beside the list."""
@@ -63,9 +61,6 @@ class SessionPicker(ModalScreen[str | None]):
     SessionPicker SessionPane { height: 45%; padding: 0 1; scrollbar-size-vertical: 1; border-top: solid $border; }
     SessionPicker .wide SessionPane { height: 1fr; width: 42%; border-top: none; border-left: solid $border; }
     SessionPicker #session-preview { height: auto; }
-    SessionPicker #session-edit { height: 1; display: none; }
-    SessionPicker #session-edit Static { width: auto; color: $accent; }
-    SessionPicker #session-edit Input { width: 1fr; }
     SessionPicker #session-note { height: auto; max-height: 2; display: none; }
     SessionPicker #session-keys { height: auto; max-height: 3; color: $text-muted; link-color: $text-muted; }
     """
@@ -91,15 +86,13 @@ class SessionPicker(ModalScreen[str | None]):
         self._asking = 0
         self._trouble = ""
         self._asked_preview: bool | None = None
-        self._apply: Apply | None = None
         self._list = ChoiceList(detail_right=True)
         self._pane = SessionPane(desk, self._shelf)
         self._filters = Static(id="session-filters", markup=False)
         self._keys = Static("loading …", id="session-keys", markup=False)
         self._note = Static(id="session-note", markup=False)
         self._input = Input(placeholder="type to narrow; #tag", compact=True, select_on_focus=False, id="session-query")
-        self._edit_label = Static(markup=False)
-        self._edit = Input(compact=True, select_on_focus=False, id="session-line")
+        self._edit = EditLine(id="session-edit", line_id="session-line")
 
     def compose(self) -> ComposeResult:
         """Filters, search, list and preview, a line to edit in, what was done, keys."""
@@ -109,7 +102,7 @@ class SessionPicker(ModalScreen[str | None]):
             with Container(id="session-both"):
                 yield self._list
                 yield self._pane
-            yield Horizontal(self._edit_label, self._edit, id="session-edit")
+            yield self._edit
             yield self._note
             yield self._keys
 
@@ -230,7 +223,7 @@ class SessionPicker(ModalScreen[str | None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While a line is edited, its keys are its own."""
-        return self._apply is None or action in ("leave", "move", "read", "page", "open")
+        return not self._edit.editing or action in ("leave", "move", "read", "page", "open")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Narrow as letters come."""
@@ -241,8 +234,7 @@ class SessionPicker(ModalScreen[str | None]):
         """Enter: open, or take over what was edited."""
         if event.input is self._input:
             self.action_open()
-        elif (apply := self._apply) is not None:
-            self._end_edit()
+        elif (apply := self._end_edit()) is not None:
             self._run(apply(event.value.strip()), group="change")
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
@@ -268,9 +260,7 @@ class SessionPicker(ModalScreen[str | None]):
 
     def action_leave(self) -> None:
         """Stop editing, else leave with nothing."""
-        if self._apply is not None:
-            self._end_edit()
-        else:
+        if self._end_edit() is None:
             self.dismiss(None)
 
     def action_move(self, step: int) -> None:
@@ -339,20 +329,15 @@ class SessionPicker(ModalScreen[str | None]):
     # -- changing a session
 
     def _begin_edit(self, label: str, value: str, apply: Apply) -> None:
-        self._apply = apply
-        self._edit_label.update(label)
-        self._edit.value = value = " ".join(plain_text(value).split())
-        self._edit.cursor_position = len(value)
-        self.query_one("#session-edit").display = True
-        self._edit.focus()
+        self._edit.begin(label, value, apply)
         self._put(self._keys, Content(EDITING))
 
-    def _end_edit(self) -> None:
-        if self._apply is not None:
-            self._apply = None
-            self.query_one("#session-edit").display = False
+    def _end_edit(self) -> Apply | None:
+        apply = self._edit.end()
+        if apply is not None:
             self._input.focus()
             self._show_keys()
+        return apply
 
     def _took(self, changed: Conversation, said: str, *, go_to: bool = False) -> None:
         self._shelf.put([changed])
