@@ -53,6 +53,7 @@ class ChildEngine:
             try:
                 process = await asyncio.create_subprocess_exec(
                     sys.executable,
+                    "-P",  # The folder we are in may hold modules of the names we import; they are not ours to run.
                     "-m",
                     "ragforge_tui.engine.child",
                     stdin=asyncio.subprocess.PIPE,

@@ -211,7 +211,8 @@ class _Search:
             "most_bytes": MAX_SEARCHED_BYTES,
             "most_matches": _MOST_COLLECTED,
         }
-        for line in self._output([sys.executable, "-E", "-c", code], msgspec.json.encode(work)):
+        # -P: modules that lie in the workspace are searched, never run.
+        for line in self._output([sys.executable, "-E", "-P", "-c", code], msgspec.json.encode(work)):
             yield msgspec.json.decode(line, type=Found)
 
     def _output(self, command: list[str], data: bytes) -> Iterator[bytes]:

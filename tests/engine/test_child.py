@@ -203,3 +203,18 @@ async def test_a_very_long_message_crosses_the_pipe_and_comes_back(child: ChildE
     await until(child, TurnCompleted)
     page = await child.request(FetchTurns(conversation_id=view.conversation.uuid, start=1, end=2))
     assert page.turns[0].messages[0].content == text
+
+
+async def test_modules_of_the_workspace_are_not_run(
+    loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine is started in the workspace, and what it imports may be the name of a file there."""
+    for name in ("msgspec", "neo4j", "json"):
+        (tmp_path / f"{name}.py").write_text("open('was_run', 'w').close()\nraise SystemExit(3)\n")
+    monkeypatch.chdir(tmp_path)
+    engine = await ChildEngine.start(loaded)
+    try:
+        assert await engine.request(Hello())
+    finally:
+        await engine.close()
+    assert not (tmp_path / "was_run").exists()
