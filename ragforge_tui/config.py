@@ -198,7 +198,13 @@ class EmbeddingSettings(_Section, frozen=True):
     """Vectors of meaning."""
 
     enabled: Annotated[bool, Meta(description="Find by meaning, not by words alone.")] = True
-    model: Annotated[str, Meta(description="LiteLLM embedding model; empty: the local multilingual one.")] = ""
+    model: Annotated[
+        str,
+        Meta(
+            description="LiteLLM embedding model; empty: the local multilingual one. "
+            "One of the chat model's provider shares its model.api_base and api_key."
+        ),
+    ] = ""
     dimension: Annotated[PositiveInt, Meta(description="Length of the model's vectors.")] = 512
 
 
