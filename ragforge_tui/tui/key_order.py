@@ -57,7 +57,7 @@ class KeysInOrder(App[str]):
             await self._give(event)
 
     async def _give(self, event: events.Key | events.Paste) -> None:
-        if not isinstance(event, events.Key) or not self._moves(event.key):
+        if not isinstance(event, events.Key) or not self._moves(event):
             await super().on_event(event)
             return
         self._holds += 1
@@ -68,14 +68,15 @@ class KeysInOrder(App[str]):
         await super().on_event(event)
         (self.focused or self.screen).post_message(passed)
 
-    def _moves(self, key: str) -> bool:
+    def _moves(self, event: events.Key) -> bool:
+        key = event.key
         if key in FOCUS_KEYS or (key in self.opening_keys and len(self.screen_stack) == 1):
             return True
-        return (self.letters_move and len(key) == 1) or (self.enter_moves and key == "enter")
+        return (self.letters_move and event.is_printable) or (self.enter_moves and key == "enter")
 
     @property
     def letters_move(self) -> bool:
-        """Whether a letter takes the keyboard elsewhere now."""
+        """Whether a letter, or any other sign, takes the keyboard elsewhere now."""
         return False
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from textual import events
+from textual.keys import _character_to_key
 
 from ragforge_tui.protocol import SendMessage
 from ragforge_tui.tui.find import FindBar
@@ -49,6 +50,18 @@ async def test_a_word_typed_in_the_chat_is_typed_into_the_prompt_whole(run_chat:
         type_at_once(chat, "tab", "k", "f", "r", "o", "e", "b", "j")
         await chat.until(lambda: chat.app.prompt.text == "froebj")
         assert chat.app.transcript.cursor_block is not None and len(chat.app.screen_stack) == 1
+
+
+@pytest.mark.parametrize("text", ["/copy", "@jo", "!jk"])
+async def test_a_command_typed_in_the_chat_is_typed_into_the_prompt_whole(run_chat: ChatRunner, text: str) -> None:
+    """Its sign is no letter to a terminal, but takes the keyboard all the same."""
+    async with run_chat() as chat:
+        await opened(chat)
+        type_at_once(chat, "tab", "k")
+        await chat.until(lambda: chat.app.transcript.cursor_block is not None)
+        for character in text:
+            chat.app.post_message(events.Key(_character_to_key(character), character))
+        await chat.until(lambda: chat.app.prompt.text == text)
 
 
 async def test_the_words_behind_ctrl_t_are_searched_for(run_chat: ChatRunner) -> None:
