@@ -17,8 +17,10 @@ class Encoding(NamedTuple):
     mark: bytes = b""
 
     def encode(self, text: str) -> bytes:
-        """A text as a file of this encoding holds it."""
-        return self.mark + text.encode(self.codec, "surrogatepass")
+        """A text as a file of this encoding holds it; as UTF-8 where nothing would tell that it is not."""
+        raw = self.mark + text.encode(self.codec, "surrogatepass")
+        told = self.codec == UTF8.codec or encoding_of(raw).codec == self.codec
+        return raw if told else UTF8.encode(text)
 
     def decode(self, raw: bytes, errors: str = "strict") -> str:
         """The text of a file of this encoding, less its mark.
