@@ -51,7 +51,8 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
     """
     chain = list(_chain(error))
     detail = _detail(error, secrets)
-    said = f" It said: {detail}" if detail else ""
+    # What to do stands behind it, so it has to end like a sentence.
+    said = f" It said: {detail}{'' if detail[-1] in '.!?…' else '.'}" if detail else ""
     where = destination or "The provider"
     status = _status(chain)
     if _KEY_WORDS.search(detail):
