@@ -88,6 +88,7 @@ _LIST = re.compile(
     re.I,
 )
 _FOLDER = re.compile(r"\b(?:in|of|under|dans|de|sous)\s+(?:the |le |la )?[`\"']?([\w.\-]+(?:/[\w.\-]*)*)[`\"']?", re.I)
+_LISTED = re.compile(r"^\s*(?:please\s+)?(?:list|liste[rz]?|ls)\s+[`\"']?([\w.\-]*/[\w.\-/]*)[`\"']?[.?!]?\s*$", re.I)
 _FIND_FILE = re.compile(
     r"\b(?:find|locate|where(?:'s| is| are)|trouve[rz]?|cherche[rz]?|où (?:est|sont))\b.{0,25}?\b(?:files?|fichiers?)\b"
     r"(?:\s+(?:named|called|like|matching|nommés?|appelés?|comme))?\s+(.+)",
@@ -139,7 +140,7 @@ def _change(text: str) -> Intent | None:
 
 def _reading(text: str) -> Intent | None:
     if _LIST.search(text) and not _GLOB.search(text):
-        folder = _FOLDER.search(text)
+        folder = _LISTED.search(text) or _FOLDER.search(text)
         name = folder[1] if folder and folder[1].lower() not in _STOP_WORDS | {"current", "dossier"} else ""
         return Intent(kind="list", path=name.rstrip("/"))
     path = _PATH.search(text)

@@ -158,6 +158,7 @@ async def test_folders_are_listed(talk: Talk) -> None:
     answer = await talk.ask("list files")
     assert talk.calls == ["list_directory"] and "README.md" in answer and "src/" in answer
     assert "retry.py" in await talk.ask("list the files in src")
+    assert "retry.py" in await talk.ask("list src/")
     assert "src/retry.py" in await talk.ask("find files named *.py")
 
 
