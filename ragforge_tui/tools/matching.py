@@ -126,7 +126,11 @@ def _with_folders(files: PathIndex, folders: PathIndex, query: str, most: int) -
     if slash and head in folders:
         inner = [f"{path}/" for path in folders.within(f"{head}/", rest, _FOLDERS_SHOWN)]
         itself = [f"{head}/"] if not rest else []
-        found = [*itself, *files.within(f"{head}/", rest, most), *inner, *found]
+        beside = [*files.within(f"{head}/", rest, most), *inner]
+        # What is typed is mostly the beginning of a name: a folder that begins so is meant before a file with that
+        # letter somewhere.
+        beside.sort(key=lambda path: not path[len(head) + 1 :].lower().startswith(rest.lower()))
+        found = [*itself, *beside, *found]
     else:
         near = folders.best(query, 2 * _FOLDERS_SHOWN)
         named = [path for path in near if path.rpartition("/")[2].lower() == query.lower()][:_FOLDERS_NAMED]

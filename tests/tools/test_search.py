@@ -267,3 +267,13 @@ async def test_a_list_of_files_is_renewed_beside_the_keys(folder: Path, monkeypa
     async with asyncio.timeout(30):
         while await match_files(folder, "txt", [], 5) != ["second.txt"]:
             await asyncio.sleep(0.01)
+
+
+async def test_a_folder_that_begins_as_typed_comes_before_files_with_that_letter_somewhere(tmp_path: Path) -> None:
+    for name in ("src/config.py", "src/engine.py", "src/graph/store.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    found = await match_files(tmp_path, "src/g", [], 20, folders=True)
+    assert found[0] == "src/graph/"
+    (tmp_path / "src/grep.py").write_text("x")
+    assert (await match_files(tmp_path, "src/con", [], 20, folders=True))[0] == "src/config.py"
