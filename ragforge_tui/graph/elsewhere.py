@@ -182,14 +182,16 @@ class Elsewhere(Searching, Summaries):
         *,
         label: str = "Message",
     ) -> list[Match]:
-        """The nodes in scope with most of the words."""
-        if others.share < MOST_COMMON_SHARE:
+        """The nodes in scope with most of the words.
+
+        Few turns that are wanted could be out of reach behind all others that match: they are searched in their scope.
+        """
+        if wanted is not None or others.share < MOST_COMMON_SHARE:
             return await self._matches(words, others.scope, props, limit, wanted, label=label)
-
-        def allowed(row: Match) -> bool:
-            return others.scope.allows(row.id) and (wanted is None or wanted(row))
-
-        return await self._matches(words, _EVERYWHERE, props, limit, allowed, label=label, depth=others.depth(limit))
+        depth, allows = others.depth(limit), others.scope.allows
+        return await self._matches(
+            words, _EVERYWHERE, props, limit, lambda row: allows(row.id), label=label, depth=depth
+        )
 
     async def _nearest(
         self,

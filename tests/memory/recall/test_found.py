@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragforge_tui.graph import Store
+from ragforge_tui.graph import Store, search
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.models import Conversation, Finding, Summary, now
 from tests.support.meaning import FakeEmbedder
@@ -197,3 +197,19 @@ async def test_similar_conversations_by_their_summaries(store: Store) -> None:
     await recall_of(store, made["c"], FakeEmbedder()).load()
     [best, *_] = await store.similar_conversations(made["a"].uuid)
     assert (best.conversation.title, round(best.score, 3)) == ("c", 1.0)
+
+
+async def test_the_turns_of_a_topic_are_found_behind_any_number_of_others(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most of the graph is in scope, and all of it says the word more than the one that is wanted."""
+    monkeypatch.setattr(search, "_DEEPEST", 10)
+    loud, quiet = ("What is the harbour of the harbour?", "It is the harbour."), ("The harbour was deep.", "So it was.")
+    own = await talked(store, [("Hello.", "Hello.")], title="Own", message_count=2)
+    louder = await talked(store, [loud] * 30, title="Louder", message_count=60)
+    wanted = await talked(store, [quiet], title="Wanted", message_count=2)
+    for c in (own, louder, wanted):
+        await recall_of(store, c).load()
+    others = await store.others_of([own.uuid], "/w")
+    found = await store.turns_elsewhere(others, ["harbour"], None, "", limit=2, turns={wanted.uuid: [(1, 1)]})
+    assert [turn.conversation_id for turn in found] == [wanted.uuid]
