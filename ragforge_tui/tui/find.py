@@ -55,6 +55,9 @@ class FindBar(Horizontal):
         self._turns: list[int] = []
         self._turn = 0
         self._spot: Spot | None = None
+        self._origin = controller.view.transcript.turn_in_view
+        """The turn that was read when typing began, or the last one stepped to: letters typed one by one all look from
+        there on, so that how fast they come does not decide where one ends up."""
         self._text = ""
         self._only_loaded = False
         self._pause: Timer | None = None
@@ -78,6 +81,7 @@ class FindBar(Horizontal):
 
     def look_for(self, text: str) -> None:
         """Look for another text."""
+        self._origin = self._controller.view.transcript.turn_in_view
         self._field.value = text
         self._field.focus()
 
@@ -148,9 +152,10 @@ class FindBar(Horizontal):
         if text != self._text:
             return
         self._turns = sorted(found)
-        start = transcript.turn_in_view
         # The match before the first one at or after what is being read: one step on leads to that.
-        self._turn = max((turn for turn in self._turns if turn < start), default=self._turns[-1] if self._turns else 0)
+        self._turn = max(
+            (turn for turn in self._turns if turn < self._origin), default=self._turns[-1] if self._turns else 0
+        )
         if self._turns:
             await self._go_to_turn(self._after(self._turn, 1), 1)
         else:
@@ -168,27 +173,29 @@ class FindBar(Horizontal):
         if self._spot in spots:
             at = spots.index(self._spot) + by
             if 0 <= at < len(spots):
-                self._go(spots[at])
+                self._go(spots, at)
                 return
         await self._go_to_turn(self._after(self._turn, by), by)
+        self._origin = self._turn
 
     async def _go_to_turn(self, turn: int, by: int) -> None:
         self._turn, self._spot = turn, None
         await self._controller.show_turn(turn)
         spots = self._controller.view.transcript.spots(turn, self._text)
         if spots:
-            self._go(spots[0] if by > 0 else spots[-1])
+            self._go(spots, 0 if by > 0 else len(spots) - 1)
         else:
-            self._tell()
+            self._tell("")
 
-    def _go(self, spot: Spot) -> None:
-        self._spot = self._controller.view.transcript.show_spot(spot, self._text)
-        self._tell()
+    def _go(self, spots: list[Spot], at: int) -> None:
+        self._spot = self._controller.view.transcript.show_spot(spots[at], self._text)
+        self._tell(f"line {at + 1} of {len(spots)} in " if len(spots) > 1 else "")
 
-    def _tell(self) -> None:
-        place = self._turns.index(self._turn) + 1
-        note = " loaded" if self._only_loaded else ""
-        self._say(f"turn {self._turn}, {place} of {len(self._turns)}{note} · ↓↑ next, previous · esc")
+    def _tell(self, within: str) -> None:
+        """Where one is: among the lines of the turn that hold the text, and among the turns that do."""
+        turn = self._turns.index(self._turn) + 1
+        turns = f"{len(self._turns)}{' loaded' if self._only_loaded else ''} turn{'s' if len(self._turns) > 1 else ''}"
+        self._say(f"{within}turn {self._turn}, {turn} of {turns} · ↓↑ · esc")
 
     def _say(self, text: str) -> None:
         self._where.update(Content(f"  {plain_text(text)}"))

@@ -102,7 +102,7 @@ async def test_without_the_graph_what_is_loaded_is_looked_through(run_chat: Chat
         await chat.until(lambda: chat.loaded)
         engine.failures[FindText] = GraphUnavailableError("The graph is away.")
         await chat.type("/find okapi")
-        await chat.until(lambda: "turn 98, 1 of 1 loaded" in where(chat))
+        await chat.until(lambda: "turn 98, 1 of 1 loaded turn" in where(chat))
 
 
 async def test_any_turn_is_gone_to(run_chat: ChatRunner) -> None:
@@ -183,3 +183,33 @@ async def test_a_branch_begins_at_a_turn(run_chat: ChatRunner) -> None:
         await chat.type("go on")
         await chat.until(lambda: engine.asked(SendMessage))
         assert len(engine.turns[engine.asked(SendMessage)[0].conversation_id]) == 4
+
+
+async def test_where_one_is_counts_lines_apart_from_turns(run_chat: ChatRunner) -> None:
+    engine = FakeEngine()
+    owner = conversation(1, "Zoo")
+    engine.store(owner, turn(owner, 1, "the okapi", "An okapi.\n\nAnother okapi."), turn(owner, 2, "no", "okapi"))
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.type("/find okapi")
+        await chat.until(lambda: "line 1 of 3 in turn 1, 1 of 2 turns" in where(chat))
+        await chat.press("down")
+        await chat.until(lambda: "line 2 of 3 in turn 1, 1 of 2 turns" in where(chat))
+        await chat.press("down", "down")
+        await chat.until(lambda: where(chat).strip().startswith("turn 2, 2 of 2 turns"))
+
+
+async def test_how_fast_a_text_is_typed_does_not_decide_what_is_found(run_chat: ChatRunner) -> None:
+    engine = FakeEngine()
+    owner = conversation(1, "Zoo")
+    said = {10: "ok", 20: "okapi one", 58: "okapi two", 59: "o, another one"}
+    engine.store(owner, *[turn(owner, n, f"question {n}", said.get(n, "this")) for n in range(1, 61)])
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.press("home")
+        await chat.type("/turn 30")
+        await chat.until(lambda: chat.app.transcript.turn_in_view == 30)
+        await chat.press("ctrl+f", "ctrl+f", *"another")
+        await chat.until(lambda: "turn 59" in where(chat))
+        await chat.press(*["backspace"] * len("another"), *"okapi")
+        await chat.until(lambda: "turn 58, 2 of 2 turns" in where(chat))
