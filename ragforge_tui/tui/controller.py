@@ -136,6 +136,7 @@ class ChatController(EngineLink):
             else:
                 known = next((turn for turn in view.page.turns if turn.turn_index == view.active_turn), None)
                 self._follow(known or Turn(turn_index=view.active_turn))
+                self.view.transcript.go_on(view.active_turn)
         self.view.refresh_chrome()
 
     def leave_conversation(self) -> None:
@@ -198,6 +199,8 @@ class ChatController(EngineLink):
         if event.conversation_id in self.state.running:
             # Its events would be taken for those of the turn that began here meanwhile.
             (transcript.replace_turn if held else transcript.add_turn)(turn)
+            if event.active:
+                transcript.go_on(turn.turn_index)
             self._keep_elsewhere(event)
             return
         spent = msgspec.structs.replace(self.state.spent)
@@ -209,8 +212,10 @@ class ChatController(EngineLink):
             known = Turn(turn_index=turn.turn_index, messages=turn.messages[:1])
             transcript.add_turn(known)
             self._tell_panes(known)
-        if event.active and self.state.followed != turn.turn_index:
-            self._follow(known)
+        if event.active:
+            transcript.go_on(turn.turn_index)
+            if self.state.followed != turn.turn_index:
+                self._follow(known)
         for change in follow.changes(event.conversation_id, known, turn):
             dispatch(self, change)
         self._keep_elsewhere(event)

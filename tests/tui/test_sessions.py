@@ -21,6 +21,8 @@ from ragforge_tui.protocol import (
 )
 from ragforge_tui.tui.session_picker import SessionPicker
 from ragforge_tui.tui.transcript import Transcript
+from ragforge_tui.tui.transcript.tool_block import ToolBlock
+from tests.support.chat_scene import tool_call
 from tests.support.fake_engine import FakeEngine, conversation, message, sessions, turn
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -169,6 +171,42 @@ async def test_a_turn_of_another_process_is_followed(run_chat: ChatRunner, engin
         engine.emit(elsewhere(owner, 1, "It grows up", "complete"))
         await chat.until(lambda: chat.happened(TurnCompleted))
         assert not chat.app.controller.state.busy
+
+
+def calling(owner: Conversation, *, answered: bool, text: str = "", state: str = "complete") -> TurnElsewhere:
+    """A turn of another process that waits for leave to make a call, or goes on after it."""
+    call = tool_call(owner, 1, "read_file", {"path": "notes.md"}, "1\tnotes", 12)
+    reply = message(owner, 1, "assistant", "", 1, tool_calls=[call])
+    turn = Turn(turn_index=1, messages=[message(owner, 1, "user", "question 1"), reply])
+    if not answered:
+        call.result = call.success = None
+    if text:
+        turn.messages.append(message(owner, 1, "assistant", text, 2, state=state))
+    active = not text or state == "streaming"
+    return TurnElsewhere(conversation_id=owner.uuid, turn_index=1, turn=turn, active=active)
+
+
+async def test_calls_of_a_turn_that_is_followed_stay(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    owner = engine.conversations[conversation(1).uuid]
+    engine.turns[owner.uuid] = [calling(owner, answered=False).turn]
+    engine.active[owner.uuid] = 1
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.app.controller.state.busy)
+        document = chat.app.transcript.document
+
+        def calls() -> list[str]:
+            return [str(block.state) for block in document.blocks if isinstance(block, ToolBlock)]
+
+        assert calls() == ["running"]
+        engine.emit(calling(owner, answered=True))
+        await chat.until(lambda: calls() == ["ok"])
+        for event in (
+            calling(owner, answered=True, text="Done", state="streaming"),
+            calling(owner, answered=True, text="Done."),
+        ):
+            engine.emit(event)
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        assert [block.kind for block in document.blocks][:4] == ["user", "head", "tool", "text"]
 
 
 async def test_turns_of_another_process_appear_in_an_idle_chat(run_chat: ChatRunner, engine: FakeEngine) -> None:

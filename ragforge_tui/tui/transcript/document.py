@@ -77,6 +77,12 @@ class Document:
         self._note_first([turn.turn_index])
         self._rearrange([], view.blocks, before_turn=turn.turn_index + 1)
 
+    def go_on(self, turn_index: int) -> None:
+        """A turn that was shown as stored is still being answered."""
+        if view := self._views.get(turn_index):
+            view.go_on()
+            self.changed.update(view.blocks)
+
     def holds(self, turn_index: int) -> bool:
         """Whether a turn is loaded."""
         return turn_index in self._views

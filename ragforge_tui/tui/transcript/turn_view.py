@@ -191,6 +191,13 @@ class TurnView:
             self.blocks.remove(self.retry)
             self.retry = None
 
+    def go_on(self) -> None:
+        """The turn is not over after all: what its records leave open is under way, elsewhere."""
+        self.ended = False
+        for block in self.tools.values():
+            block.over = False
+            block.touch()
+
     def end(self) -> None:
         """The turn is over: nothing in it is under way any more."""
         self.ended = True

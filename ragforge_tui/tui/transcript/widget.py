@@ -178,6 +178,11 @@ class Transcript(StreamingWindow, can_focus=True):
         self.document.add(turn)
         self._sync()
 
+    def go_on(self, turn_index: int) -> None:
+        """Show what is open in a turn as under way: it is still being answered."""
+        self.document.go_on(turn_index)
+        self._sync()
+
     def notice(self, text: str, level: Level = "info") -> None:
         """Show a sentence of the program."""
         self.document.notice(text, level)
