@@ -113,7 +113,8 @@ class Summaries:
                 "UNWIND range($first, $last) AS turn MATCH (m:Message {conversation_id: $id, turn_index: turn}) "
                 "RETURN m.turn_index AS turn, m.position AS position, m.role AS role, m.state AS state, "
                 "m.writer AS writer, m.lease_until AS lease, coalesce(m.char_count, 0) AS chars, "
-                "EXISTS { MATCH (m)-[:MADE_TOOL_CALL]->() } AS calls ORDER BY turn, position",
+                "EXISTS { MATCH (m)-[:MADE_TOOL_CALL]->() } AS calls, "
+                "EXISTS { MATCH (m)-[:MADE_TOOL_CALL]->(c) WHERE c.success IS NULL } AS open ORDER BY turn, position",
                 id=conversation_id,
                 first=first,
                 last=last,
@@ -196,7 +197,10 @@ def _turn_sizes(rows: Iterable[dict[str, Any]]) -> list[TurnSize]:
 
 
 def _finished(messages: list[dict[str, Any]], *, is_last: bool) -> bool:
-    """Whether nothing more comes. The last turn waits for its answer: a message without calls of its own."""
+    """Whether nothing more comes. The last turn waits for its answer: a message without calls of its own.
+
+    What the person did without the model, a message of role ``system``, waits for the end of its call only.
+    """
     seen = now()
     live = [m for m in messages if m["state"] != "superseded"]
     if any(m["state"] == "streaming" and writer_alive(m["writer"] or "", native(m["lease"]), seen) for m in live):
@@ -204,7 +208,11 @@ def _finished(messages: list[dict[str, Any]], *, is_last: bool) -> bool:
     if not is_last:
         return True
     end = live[-1] if live else None
-    return end is not None and end["role"] == "assistant" and (end["state"] != "complete" or not end["calls"])
+    if end is None or end["role"] == "user":
+        return False
+    if end["role"] == "system":
+        return bool(end["state"] != "complete" or (end["calls"] and not end["open"]))
+    return bool(end["state"] != "complete" or not end["calls"])
 
 
 async def headlines_of(tx: AsyncManagedTransaction, conversation_id: str, chars: int) -> list[Summary] | None:

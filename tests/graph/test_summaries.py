@@ -11,7 +11,7 @@ from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Graph, Store, writer_id
 from ragforge_tui.graph.summary_tree import finding_from, finding_text, summary_uuid
 from ragforge_tui.graph.topic_links import ProposedTopic
-from ragforge_tui.models import FileAccess, Finding, Summary, now
+from ragforge_tui.models import FileAccess, Finding, Summary, ToolResult, now
 from tests.support.records import call_of, conversation, message, one_turn, rows_of
 from tests.support.turns import exchanges, imported
 
@@ -207,6 +207,24 @@ async def test_sizes_count_what_was_said_and_not_what_tools_gave(graph: Graph) -
     assert wrong.turn_index == 1
     with pytest.raises(NotFoundError):
         await store.turn_sizes("nobody", start=1)
+
+
+async def test_a_command_of_the_persons_ends_its_turn_when_it_has_ended(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = (await store.create_conversation(conversation())).uuid
+    await store.begin_turn(message(uuid, content="!make"))
+    doing = await store.add_message(message(uuid, role="system", turn_index=1))
+    assert not (await store.turn_sizes(uuid, start=1))[0].finished
+    call = call_of(doing.uuid, tool_name="run_command")
+    await store.start_tool_call(call, uuid)
+    assert not (await store.turn_sizes(uuid, start=1))[0].finished
+    call.result = ToolResult(uuid="r", tool_call_id=call.uuid, success=True, result="{}", timestamp=doing.timestamp)
+    call.success = True
+    await store.finish_tool_call(call, "/w")
+    assert (await store.turn_sizes(uuid, start=1))[0].finished
+    await store.begin_turn(message(uuid, content="!sleep 30"))
+    await store.add_message(message(uuid, role="system", turn_index=2, state="interrupted"))
+    assert (await store.turn_sizes(uuid, start=2))[0].finished
 
 
 async def test_a_conversation_summary_is_no_use_of_the_conversation(graph: Graph) -> None:
