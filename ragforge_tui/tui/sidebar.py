@@ -100,7 +100,7 @@ class Sidebar(Horizontal):
         self._begun = False
         self._mounted = False
         self._stack = Vertical(id="sidebar-panes")
-        self._visible: set[str] = set()
+        self._told: set[str] = set()
 
     def compose(self) -> ComposeResult:
         """The divider and room for the panes."""
@@ -140,7 +140,7 @@ class Sidebar(Horizontal):
         if not self.layout_kept.share(pane):
             self.layout_kept.fold(pane)
         self._mount_panes()
-        again = pane in self._visible
+        again = pane in self._told
         self._arrange()
         if again and (shown := self.pane(pane)) is not None:
             shown.opened()
@@ -202,7 +202,7 @@ class Sidebar(Horizontal):
         """Another conversation is open, or none."""
         for pane in self.panes:
             pane.conversation_changed()
-            if pane.name_ in self._visible:
+            if pane.name_ in self._told:
                 pane.opened()
 
     # -- layout
@@ -228,7 +228,7 @@ class Sidebar(Horizontal):
         if not self._over:
             self._open = self.layout_kept.open = wanted
         if not wanted:
-            self._visible.clear()
+            self._told.clear()
 
     def _mount_panes(self) -> None:
         if self._mounted:
@@ -240,15 +240,20 @@ class Sidebar(Horizontal):
         self.call_after_refresh(self._arrange)
 
     def _arrange(self) -> None:
-        """Give each pane its height; tell those that can be seen from now on."""
+        """Give each pane its height; tell those that can be seen from now on, if only by their headings.
+
+        A heading says what its pane holds also where there is no room for the pane, so that those are told, too, which
+        a sidebar as high as the screen would show. That it has no height yet when it is shown first changes nothing.
+        """
         panes = list(self.panes)
-        rows = self.size.height or self.app.size.height
-        shown = self.layout_kept.opened([pane.name_ for pane in panes], rows) if self.display else []
+        names, screen = [pane.name_ for pane in panes], self.app.size.height
+        shown = self.layout_kept.opened(names, self.size.height or screen) if self.display else []
+        told = {*shown, *self.layout_kept.opened(names, screen)} if self.display else set()
         for pane in panes:
             pane.display = pane.name_ in shown
             pane.styles.height = f"{max(self.layout_kept.share(pane.name_), 1)}fr"
-        fresh = [pane for pane in panes if pane.name_ in shown and pane.name_ not in self._visible]
-        self._visible = set(shown)
+        fresh = [pane for pane in panes if pane.name_ in told and pane.name_ not in self._told]
+        self._told = told
         for pane in fresh:
             pane.opened()
 
