@@ -144,10 +144,10 @@ class MemoryPane(Pane):
 
     def _show(self) -> None:
         self._due = False
+        self.note = self.memory.count()
         if not self.is_mounted:
             return
         state = self.chat.controller.state
-        self.note = self.memory.count()
         waits = "loading …" if state.conversation_id and not self.memory.loaded else "nothing was said yet"
         lines = self.memory.lines() if self.memory.loaded or self.memory.working else []
         self.tree_rows.show([*self._about(), *lines], empty=self._trouble or waits)
