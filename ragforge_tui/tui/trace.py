@@ -29,8 +29,6 @@ from ragforge_tui.requests.calls import CallEntry
 from ragforge_tui.tui.transcript.lines import one_line
 from ragforge_tui.tui.transcript.tool_text import CallState, arguments_of, failure_of, state_of
 
-UNKNOWN_POSITION = 1 << 20
-"""Of a message whose end was not heard of: after all others of its turn."""
 _CUT_ARGUMENT = re.compile(r'"(?:path|query|pattern|command|message)"\s*:\s*"((?:[^"\\]|\\.){1,400})')
 
 Order = tuple[int, int, int, int, float, str]
@@ -113,6 +111,8 @@ class Trace:
         for entry in entries:
             over = entry.turn_index != running_turn
             known = self._by_key.get(entry.call.uuid)
+            if known is not None:
+                known.order = _order(entry.turn_index, entry.position, entry.call)  # Stored, where it was a guess.
             if known is None or known.state in ("running", "waiting", "unknown"):
                 fresh = row_of(entry.turn_index, entry.position, entry.call, over=over)
                 if known is not None and known.state == "waiting" and fresh.state == "running":
@@ -151,8 +151,7 @@ class Trace:
         return True
 
     def _put(self, turn: int, call: ToolCall, *, waiting: bool = False) -> None:
-        position = self._positions.get(call.message_id, UNKNOWN_POSITION)
-        fresh = row_of(turn, position, call, waiting=waiting)
+        fresh = row_of(turn, self._position_of(turn, call.message_id), call, waiting=waiting)
         known = self._by_key.get(fresh.key)
         if known is not None:
             fresh.order = known.order
@@ -161,6 +160,12 @@ class Trace:
             insort(self.rows, fresh, key=lambda row: row.order)
         self._by_key[fresh.key] = fresh
         self.newest_turn = max(self.newest_turn, turn)
+
+    def _position_of(self, turn: int, message_id: str) -> int:
+        """Where a message stands in its turn; one whose end was not heard of is behind all that are known."""
+        if message_id not in self._positions:
+            self._positions[message_id] = max((row.order[1] for row in self.rows if row.turn == turn), default=0) + 1
+        return self._positions[message_id]
 
     def matching(self, wanted: Filter) -> list[TraceRow]:
         """The rows that pass."""
@@ -208,7 +213,7 @@ def row_of(turn: int, position: int, call: ToolCall, *, waiting: bool = False, o
     state = state_of(call, waiting=waiting, over=over)
     return TraceRow(
         key=call.uuid,
-        order=(turn, position, call.iteration, call.ordinal, call.timestamp.timestamp(), call.uuid),
+        order=_order(turn, position, call),
         turn=turn,
         name=one_line(call.tool_name),
         argument=_argument(call),
@@ -217,6 +222,11 @@ def row_of(turn: int, position: int, call: ToolCall, *, waiting: bool = False, o
         size=call.result.result_size_bytes if call.result is not None else 0,
         reason=failure_of(call) if state in ("failed", "refused") else "",
     )
+
+
+def _order(turn: int, position: int, call: ToolCall) -> Order:
+    """As the model asked for them."""
+    return turn, position, call.iteration, call.ordinal, call.timestamp.timestamp(), call.uuid
 
 
 def _argument(call: ToolCall) -> str:

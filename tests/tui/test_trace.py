@@ -189,3 +189,26 @@ def test_ten_thousand_rows_are_filtered_and_kept_in_order() -> None:
 )
 def test_sizes(size: int, text: str) -> None:
     assert size_text(size) == text
+
+
+def test_calls_of_a_message_whose_end_was_missed_stand_before_those_of_later_ones() -> None:
+    """The pane was made in between: the events before it went to nobody."""
+    made = Trace()
+    made.apply(TurnStarted(message=message(OWNER, 1, "user", "go"), **where(1)))
+    for ordinal in (1, 0):
+        started = call(f"early{ordinal}", done=None, message_id="m1", ordinal=ordinal)
+        made.apply(ToolCallStarted(call=started, **where(1)))
+    made.apply(MessageFinished(message=message(OWNER, 1, "assistant", "", 2), **where(1)))
+    late = call("late", message_id=message(OWNER, 1, "assistant", "", 2).uuid, iteration=2)
+    made.apply(ToolCallFinished(call=late, **where(1)))
+    assert keys(made) == ["early0", "early1", "late"]
+
+
+def test_stored_calls_correct_where_one_heard_of_was_put() -> None:
+    """What was heard of may be the end of a turn whose beginning was not."""
+    made = Trace()
+    made.apply(ToolCallFinished(call=call("third", message_id="m3", iteration=3), **where(1)))
+    first, second = call("first", message_id="m1"), call("second", message_id="m2", iteration=2)
+    third = call("third", message_id="m3", iteration=3)
+    made.add_page([entry(1, first, 1), entry(1, second, 2), entry(1, third, 3)], 1, running_turn=None)
+    assert keys(made) == ["first", "second", "third"]

@@ -90,6 +90,8 @@ class ToolBlock(Block):
     def _right(self, state: CallState, result: dict[str, object], palette: Palette) -> list[Run]:
         arrow = self.arrow(palette)
         time = duration_text(self.call.duration_ms) if self.call.duration_ms is not None else ""
+        if palette.plain and state not in ("ok", "running"):
+            return [(time, palette.muted), arrow]  # The state is said in front, where others have a glyph.
         match state:
             case "running":
                 return [("…", palette.muted), arrow]

@@ -176,14 +176,30 @@ class TurnView:
         if block is not None:
             block.update(call)
             return block
-        gap = 0 if self.blocks and self.blocks[-1].kind == "tool" else 1
         from ragforge_tui.tui.transcript.tool_block import ToolBlock  # not needed before the first call
 
+        at = self._place_of(call)
+        gap = 0 if at and self.blocks[at - 1].kind == "tool" else 1
         block = self.tools[call.uuid] = ToolBlock(self.turn_index, call, gap=gap)
         if call.message_id in self.own:
             block.folded = False
-        self.blocks.append(block)
+        self.blocks.insert(at, block)
+        if at + 1 < len(self.blocks) and (following := self.blocks[at + 1]).kind == "tool" and following.gap:
+            following.gap = 0
+            following.touch()
         return block
+
+    def _place_of(self, call: ToolCall) -> int:
+        """Calls of one reply stand as they were asked for, whichever began first; how the turn ended stands last."""
+        later = [
+            block
+            for block in self.tools.values()
+            if block.message_id == call.message_id and block.call.ordinal > call.ordinal
+        ]
+        if later:
+            return self.blocks.index(min(later, key=lambda block: block.call.ordinal))
+        ended = bool(self.blocks) and self.blocks[-1].kind == "state"
+        return len(self.blocks) - 1 if ended else len(self.blocks)
 
     def drop_retry(self) -> None:
         """A request made again was answered, or given up."""

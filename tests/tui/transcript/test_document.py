@@ -123,6 +123,45 @@ def test_a_turn_that_ended_badly_looks_the_same_resumed(state: MessageState) -> 
     assert f"{state} · {error}"[:40] in "\n".join(text_of(drawn(document)))
 
 
+def stopped_turn() -> Turn:
+    """A turn that was stopped while its only call ran."""
+    call = called("run_command", {"command": "make"}, error="stopped")
+    return Turn(turn_index=1, messages=[said("go"), reply("I run it.", calls=[call], state="interrupted")])
+
+
+def test_a_turn_stopped_in_its_calls_says_so_below_them_live_and_resumed() -> None:
+    turn = stopped_turn()
+    asked = msgspec.structs.replace(turn, messages=[turn.messages[0], reply("I run it.", calls=[])])
+    asked.messages[1].tool_calls = turn.messages[1].tool_calls
+    *events, _ = live(asked)
+    document = after([*events, TurnCancelled(**WHERE)])
+    assert [block.kind for block in document.blocks][-2:] == ["tool", "state"]
+    assert drawn(document) == drawn(resumed(turn))
+
+
+def test_without_glyphs_the_state_of_a_call_is_said_once() -> None:
+    for error in ("stopped", "no such file", "refused by the person"):
+        block = ToolBlock(1, called("run_command", {"command": "make"}, error=error), gap=0)
+        line = text_of(block.draw(80, msgspec.structs.replace(DARK, plain=True)))[0]
+        assert line.split().count(block.state) == 1
+        assert "12 ms" in line
+    unknown = ToolBlock(1, called("run_command", {"command": "make"}), gap=0)
+    unknown.over = True
+    assert text_of(unknown.draw(80, msgspec.structs.replace(DARK, plain=True)))[0].count("unknown") == 1
+
+
+def test_calls_of_a_reply_stand_as_they_were_asked_for() -> None:
+    """They begin together, and whichever is stored first is told first."""
+    calls = [called("read_file", {"path": f"{n}.py"}, {"text": "x"}, uuid=f"c{n}") for n in range(4)]
+    for ordinal, call in enumerate(calls):
+        call.ordinal = ordinal
+    told = reply("", calls=[calls[2], calls[0], calls[3], calls[1]])
+    document = after(live(Turn(turn_index=1, messages=[said("go"), told])))
+    stored = resumed(Turn(turn_index=1, messages=[said("go"), reply("", calls=calls)]))
+    assert [block.call.uuid for block in document.blocks if isinstance(block, ToolBlock)] == ["c0", "c1", "c2", "c3"]
+    assert drawn(document) == drawn(stored)
+
+
 def test_what_a_turn_looks_like() -> None:
     lines = text_of(drawn(resumed(working_turn())))
     assert lines[:6] == [
