@@ -11,15 +11,13 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ragforge_tui.errors import EngineGoneError, ErrorInfo, NotFoundError, RagforgeError
 from ragforge_tui.events import (
     Event,
     GraphChanged,
     ModelChanged,
     TurnCancelled,
-    TurnElsewhere,
+    TurnCompleted,
     TurnEnd,
     TurnEvent,
     TurnStarted,
@@ -39,10 +37,11 @@ from ragforge_tui.protocol import (
     SetMode,
     Unqueue,
 )
-from ragforge_tui.tui import follow
 from ragforge_tui.tui.attention import Attention
 from ragforge_tui.tui.dispatch import dispatch
+from ragforge_tui.tui.elsewhere import Elsewhere
 from ragforge_tui.tui.link import EngineLink, Level
+from ragforge_tui.tui.listening import tell
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.outbox import Outbox, Outgoing
 from ragforge_tui.tui.state import ChatState, sent_tokens
@@ -71,8 +70,7 @@ class ChatController(EngineLink):
         self.state.opening = self._pending_open is not None
         self._first_turn = 1
         self._was_lost = False
-        self._elsewhere: dict[int, Turn] = {}
-        """Turns that other processes are answering, as far as they were told."""
+        self.elsewhere = Elsewhere(self)
 
     # -- connection
 
@@ -82,6 +80,7 @@ class ChatController(EngineLink):
 
     def engine_lost(self, error: ErrorInfo | None, *, give_up: bool) -> None:
         """Say it; what was open is opened again by the next engine."""
+        self._end_turn_shown()
         self.state.engine_lost()
         self.outbox.engine_lost()
         self.view.questions.clear()
@@ -92,6 +91,19 @@ class ChatController(EngineLink):
         again = "Send a message to try again." if give_up else "Starting it again."
         self.notice(f"{what} {again}", "error")
         self.view.refresh_chrome()
+
+    def _end_turn_shown(self) -> None:
+        """Nothing is under way without an engine; a turn that others answer is only not followed any more."""
+        state, uuid = self.state, self.state.conversation_id
+        if (index := state.running.get(uuid)) is not None:
+            end: TurnEnd = TurnCancelled(conversation_id=uuid, turn_index=index)
+        elif state.followed is not None:
+            end = TurnCompleted(conversation_id=uuid, turn_index=state.followed, text="")
+        else:
+            return
+        self.show(end)
+        self.view.sidebar.event(end)
+        tell(self.view.screen_stack, end)
 
     async def greet(self, engine: Engine) -> None:
         """Learn what the engine is now."""
@@ -128,14 +140,14 @@ class ChatController(EngineLink):
         self.view.transcript.load(view.page.turns, first=view.page.first, last=view.page.last)
         self.view.sidebar.conversation_changed()
         if view.interrupted_turn is not None:
-            self.notice("The last answer was interrupted. /retry asks for it again.", "info")
-        self._elsewhere.clear()
+            self.offer_retry("The last answer was interrupted.")
+        self.elsewhere.forget()
         if view.active_turn is not None:
             if state.conversation_id in state.running:
                 state.stale = True  # Events between the stored checkpoint and now were missed.
             else:
                 known = next((turn for turn in view.page.turns if turn.turn_index == view.active_turn), None)
-                self._follow(known or Turn(turn_index=view.active_turn))
+                self.elsewhere.follow(known or Turn(turn_index=view.active_turn))
                 self.view.transcript.go_on(view.active_turn)
         self.view.refresh_chrome()
 
@@ -143,7 +155,7 @@ class ChatController(EngineLink):
         """Back to an empty screen; the next message starts a conversation."""
         self.state.leave_conversation()
         self.view.transcript.clear()
-        self._elsewhere.clear()
+        self.elsewhere.forget()
         if self.engine is not None:
             self.spawn(self._let_go(), group="leave")
         self.view.sidebar.conversation_changed()
@@ -185,59 +197,6 @@ class ChatController(EngineLink):
 
     async def _let_go(self) -> None:
         await self.ask(LeaveConversation())
-
-    def _follow(self, turn: Turn) -> None:
-        self._elsewhere[turn.turn_index] = turn
-        self.state.followed = turn.turn_index
-        self.notice("This turn is being answered by another process; it is followed here.", "info")
-
-    def turn_elsewhere(self, event: TurnElsewhere) -> None:
-        """Another process goes on in the conversation that is open: show it as if it were answered here."""
-        if event.conversation_id != self.state.conversation_id:
-            return
-        turn, transcript, held = event.turn, self.view.transcript, self.view.transcript.document.holds(event.turn_index)
-        if event.conversation_id in self.state.running:
-            # Its events would be taken for those of the turn that began here meanwhile.
-            (transcript.replace_turn if held else transcript.add_turn)(turn)
-            if event.active:
-                transcript.go_on(turn.turn_index)
-            self._keep_elsewhere(event)
-            return
-        spent = msgspec.structs.replace(self.state.spent)
-        known = self._elsewhere.get(turn.turn_index)
-        if known is None and held:
-            transcript.replace_turn(turn)  # Its answer was asked for again, or it was shown before it was whole.
-            known = turn
-        elif known is None:
-            known = Turn(turn_index=turn.turn_index, messages=turn.messages[:1])
-            transcript.add_turn(known)
-            self._tell_panes(known)
-        if event.active:
-            transcript.go_on(turn.turn_index)
-            if self.state.followed != turn.turn_index:
-                self._follow(known)
-        for change in follow.changes(event.conversation_id, known, turn):
-            dispatch(self, change)
-        self._keep_elsewhere(event)
-        if not event.active:
-            dispatch(self, follow.ending(event.conversation_id, turn))
-            if event.interrupted:
-                self.notice("That answer was interrupted. /retry asks for it again.", "info")
-        self.state.spent = spent  # It is counted where it was asked for.
-
-    def _keep_elsewhere(self, event: TurnElsewhere) -> None:
-        """Know what was shown of a turn: the next time only what is more is told."""
-        if event.active:
-            self._elsewhere[event.turn_index] = event.turn
-        else:
-            self._elsewhere.pop(event.turn_index, None)
-
-    def _tell_panes(self, turn: Turn) -> None:
-        """The panes take a turn in at its beginning; the chat does not jump to it."""
-        for message in turn.messages:
-            self.view.sidebar.event(
-                TurnStarted(conversation_id=self.state.conversation_id, turn_index=turn.turn_index, message=message)
-            )
 
     # -- messages
 
@@ -319,6 +278,10 @@ class ChatController(EngineLink):
     def notice(self, text: str, level: Level) -> None:
         """A line for the person."""
         self.view.transcript.notice(text, level)
+
+    def offer_retry(self, what: str) -> None:
+        """Say that the last answer can be asked for again, until an answer came."""
+        self.view.transcript.notice(f"{what} /retry asks for it again.", "info", passing=True)
 
     def turn_started(self, event: TurnStarted) -> None:
         """A turn begins: its message is on its way no longer."""

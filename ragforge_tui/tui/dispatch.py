@@ -62,7 +62,7 @@ def dispatch(chat: ChatController, event: Event) -> None:
             chat.turn_ended(event)
             learn_due(chat, event.conversation_id)
         case TurnElsewhere():
-            chat.turn_elsewhere(event)
+            chat.elsewhere.take_in(event)
         case TurnReset():
             state.stale = state.stale or event.conversation_id == state.conversation_id
         case ApprovalRequested():

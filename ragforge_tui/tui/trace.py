@@ -126,7 +126,7 @@ class Trace:
         """Take in what the engine said; whether something looks different now."""
         match event:
             case TurnStarted():
-                self.newest_turn = event.turn_index
+                self.newest_turn = max(self.newest_turn, event.turn_index)
             case MessageFinished(message=message):
                 self._positions[message.uuid] = message.position
                 return False
@@ -144,8 +144,6 @@ class Trace:
                 for row in reversed(self.rows):
                     if row.turn == event.turn_index and row.state in ("running", "waiting"):
                         row.state = "unknown"
-                self._positions.clear()
-                self._of_approval.clear()
             case _:
                 return False
         return True

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
+from ragforge_tui.config import TuiSettings
 from ragforge_tui.errors import ErrorInfo, RagforgeError
 from ragforge_tui.events import (
+    Event,
     GraphChanged,
+    MessageStarted,
+    ReasoningDelta,
+    ToolCallStarted,
     TurnCompleted,
     TurnReset,
 )
+from ragforge_tui.models import Conversation
 from ragforge_tui.protocol import (
     CreateConversation,
     FetchTurns,
@@ -19,6 +26,9 @@ from ragforge_tui.protocol import (
     RetryTurn,
     SendMessage,
 )
+from ragforge_tui.tui.trace_pane import TracePane
+from ragforge_tui.tui.transcript.tool_block import ToolBlock
+from tests.support.chat_scene import tool_call
 from tests.support.fake_engine import FakeEngine, endless
 from tests.tui.conftest import ChatRunner
 
@@ -74,6 +84,63 @@ async def test_engine_crash(run_chat: ChatRunner) -> None:
         await chat.until(lambda: [sent.text for sent in heir.asked(SendMessage)] == ["second"], "nothing is lost")
         await chat.type("/retry")
         await chat.until(lambda: heir.asked(RetryTurn))
+
+
+async def reasons_and_calls(engine: FakeEngine, owner: Conversation, index: int, text: str) -> AsyncIterator[Event]:
+    """A turn that thinks and runs a call, and never ends."""
+    where: dict[str, Any] = {"conversation_id": owner.uuid, "turn_index": index}
+    call = tool_call(owner, 1, "run_command", {"command": "make"}, "", 0)
+    call.result = call.success = call.duration_ms = None
+    call.message_id = "first"
+    yield MessageStarted(message_id="first", persona=owner.persona, model="fake", **where)
+    yield ToolCallStarted(call=call, **where)
+    yield MessageStarted(message_id="second", persona=owner.persona, model="fake", **where)
+    yield ReasoningDelta(message_id="second", text="let me see", **where)
+    await asyncio.Event().wait()
+
+
+async def test_nothing_looks_under_way_while_the_engine_is_away(run_chat: ChatRunner) -> None:
+    gate = asyncio.Event()
+    async with run_chat(FakeEngine(script=reasons_and_calls), size=(140, 40), tui=TuiSettings()) as chat:
+        good = chat.app.controller._connect
+
+        async def later() -> Any:
+            await gate.wait()
+            return await good()
+
+        await chat.ready()
+        chat.app.controller._connect = later
+        await chat.type("go")
+        document = chat.app.transcript.document
+        await chat.until(lambda: any(getattr(block, "thinking", False) for block in document.blocks))
+        pane = chat.app.sidebar.pane("trace")
+        assert isinstance(pane, TracePane)
+        await chat.until(lambda: pane.trace.rows)
+        chat.engine.crash()
+        await chat.until(lambda: chat.said("Starting it again"))
+        assert not any(getattr(block, "thinking", False) for block in document.blocks)
+        assert [str(block.state) for block in document.blocks if isinstance(block, ToolBlock)] == ["unknown"]
+        assert [block.source for block in document.blocks if block.kind == "state"] == ["interrupted"]
+        assert [row.state for row in pane.trace.rows] == ["unknown"]
+        assert not chat.app.controller.state.busy
+        gate.set()
+
+
+async def test_an_offer_to_retry_goes_when_that_succeeded(run_chat: ChatRunner) -> None:
+    engine = FakeEngine(script=endless)
+    heir = engine.heir()
+    async with run_chat(engine, heir) as chat:
+        await chat.ready()
+        await chat.type("first")
+        await chat.until(lambda: chat.app.controller.state.activity == "answering")
+        heir.script = FakeEngine().script
+        engine.crash()
+        await chat.until(lambda: chat.said("/retry asks for it again"))
+        await chat.type("/retry")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        shown = [block.source for block in chat.app.transcript.document.blocks]
+        assert not any("/retry" in text for text in shown)
+        assert any("started again" in text for text in shown)
 
 
 async def test_an_engine_that_never_starts_is_given_up_then_tried_again(run_chat: ChatRunner) -> None:

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from ragforge_tui.config import TuiSettings
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import TextDelta, TurnCompleted, TurnElsewhere, TurnStarted
-from ragforge_tui.models import Conversation, Turn
+from ragforge_tui.models import Conversation, FileAccess, Turn
 from ragforge_tui.protocol import (
     ArchiveConversation,
     CreateConversation,
@@ -19,7 +20,10 @@ from ragforge_tui.protocol import (
     RestoreConversation,
     UpdateConversation,
 )
+from ragforge_tui.tui.files_pane import FilesPane
+from ragforge_tui.tui.memory_pane import MemoryPane
 from ragforge_tui.tui.session_picker import SessionPicker
+from ragforge_tui.tui.trace_pane import TracePane
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from tests.support.chat_scene import tool_call
@@ -315,3 +319,56 @@ async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path_factory
             assert word in (folder / name).read_bytes()
         await chat.type(f"/export {folder / 'a.md'}")
         await chat.until(lambda: chat.said("exists and was left as it is"))
+
+
+async def test_a_turn_of_ours_that_is_answered_anew_elsewhere_is_shown_anew(
+    run_chat: ChatRunner, engine: FakeEngine
+) -> None:
+    owner = engine.conversations[conversation(1).uuid]
+    async with run_chat(engine, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.type("ours")
+        await chat.until(lambda: chat.happened(TurnCompleted))
+        document, state = chat.app.transcript.document, chat.app.controller.state
+        index = len(engine.turns[owner.uuid])
+
+        def anew(text: str, mark: str, turn_state: str) -> TurnElsewhere:
+            event = elsewhere(owner, index, text, turn_state)
+            event.turn.messages[1].uuid = mark
+            event.turn.messages.insert(1, message(owner, index, "assistant", "gone", 9, state="superseded"))
+            return event
+
+        def shown() -> list[str]:
+            return [block.source for block in document.blocks if block.turn_index == index and block.kind == "text"]
+
+        engine.emit(anew("Better", "new", "streaming"))
+        await chat.until(lambda: state.followed == index)
+        assert shown() == ["Better"]
+        again = anew("Best", "newest", "streaming")
+        again.turn.messages[1].uuid = "new"
+        engine.emit(again)
+        await chat.until(lambda: shown() == ["Best"])
+        engine.emit(anew("Best.", "newest", "complete"))
+        await chat.until(lambda: not state.busy)
+        assert shown() == ["Best."]
+
+
+async def test_panes_take_in_what_others_do_while_a_turn_runs_here(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    owner = engine.conversations[conversation(1).uuid]
+    async with run_chat(engine, continue_last=True, size=(140, 40), tui=TuiSettings()) as chat:
+        await chat.until(lambda: chat.loaded)
+        trace, files = chat.app.sidebar.pane("trace"), chat.app.sidebar.pane("files")
+        memory = chat.app.sidebar.pane("memory")
+        assert isinstance(trace, TracePane) and isinstance(files, FilesPane) and isinstance(memory, MemoryPane)
+        last = len(engine.turns[owner.uuid])
+        ours = message(owner, last + 2, "user", "ours")
+        engine.emit(TurnStarted(conversation_id=owner.uuid, turn_index=last + 2, message=ours))
+        await chat.until(lambda: chat.app.controller.state.running)
+        theirs = calling(owner, answered=True, text="Done", state="streaming")
+        theirs.turn_index = theirs.turn.turn_index = last + 1
+        theirs.turn.messages[1].tool_calls[0].files = [FileAccess(path="notes.md", access="read")]
+        engine.emit(theirs)
+        await chat.until(lambda: [row.turn for row in trace.trace.rows] == [last + 1])
+        assert trace.trace.newest_turn == last + 2, "what runs here stays the newest"
+        assert files.files.file("notes.md") is not None
+        assert memory.memory.last_turn == last + 2 and chat.app.controller.state.running

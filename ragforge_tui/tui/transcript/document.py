@@ -10,7 +10,15 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from ragforge_tui.events import MessageFinished, MessageStarted, ModelRetry, ReasoningDelta, TextDelta, TurnEvent
+from ragforge_tui.events import (
+    MessageFinished,
+    MessageStarted,
+    ModelRetry,
+    ReasoningDelta,
+    TextDelta,
+    TurnCompleted,
+    TurnEvent,
+)
 from ragforge_tui.models import Turn
 from ragforge_tui.tui.transcript.blocks import Block, Level, NoteBlock
 from ragforge_tui.tui.transcript.gaps import ROOM, GapBlock
@@ -39,6 +47,7 @@ class Document:
         self.first_turn = 0
         self.gaps: list[GapBlock] = []
         self._views: dict[int, TurnView] = {}
+        self._passing: list[Block] = []
 
     def settled(self) -> None:
         """What changed so far has been taken in by the reader."""
@@ -54,6 +63,7 @@ class Document:
         """Drop everything."""
         self.blocks.clear()
         self._views.clear()
+        self._passing.clear()
         self.gaps.clear()
         self.changed.clear()
         self.stable = 0
@@ -155,12 +165,25 @@ class Document:
         if view is not None and mark_switch(view, speaker(last)):
             self._rearrange(before, view.blocks)
 
-    def notice(self, text: str, level: Level) -> None:
-        """A sentence of the program, after all that is there."""
+    def notice(self, text: str, level: Level, *, passing: bool = False) -> None:
+        """A sentence of the program, after all that is there; a `passing` one goes when an answer came."""
         block = NoteBlock("notice", 0, text, level)
         if self.blocks and self.blocks[-1].kind == "notice":
             block.gap = 0
         self._append(block)
+        if passing:
+            self._passing.append(block)
+
+    def _withdraw_passing(self) -> None:
+        for block in self._passing:
+            at = self.position(block)
+            del self.blocks[at]
+            self.changed.discard(block)
+            self.stable = min(self.stable, at)
+            if block.gap and at < len(self.blocks) and self.blocks[at].kind == "notice":
+                self.blocks[at].gap = block.gap
+                self.blocks[at].touch()
+        self._passing.clear()
 
     def apply(self, event: TurnEvent) -> None:
         """Take in what the engine says."""
@@ -186,6 +209,8 @@ class Document:
             self.changed.update(view.blocks)
         if view.blocks != before:
             self._rearrange(before, view.blocks)
+        if isinstance(event, TurnCompleted):
+            self._withdraw_passing()
 
     def _note_missing(self, turn_index: int) -> None:
         """Turns between the last one here and one that begins were made elsewhere: a gap stands for them."""

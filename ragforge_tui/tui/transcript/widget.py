@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -25,9 +25,6 @@ from ragforge_tui.tui.transcript.index import LineIndex
 from ragforge_tui.tui.transcript.links import META, Link, links_of
 from ragforge_tui.tui.transcript.streaming import StreamingWindow
 from ragforge_tui.tui.transcript.window import MARGIN
-
-if TYPE_CHECKING:
-    pass
 
 PAGE_TURNS = 30
 _MARK_SECONDS = 4.0
@@ -183,9 +180,9 @@ class Transcript(StreamingWindow, can_focus=True):
         self.document.go_on(turn_index)
         self._sync()
 
-    def notice(self, text: str, level: Level = "info") -> None:
-        """Show a sentence of the program."""
-        self.document.notice(text, level)
+    def notice(self, text: str, level: Level = "info", *, passing: bool = False) -> None:
+        """Show a sentence of the program; a `passing` one goes when an answer came."""
+        self.document.notice(text, level, passing=passing)
         self._sync()
 
     def clear(self) -> None:

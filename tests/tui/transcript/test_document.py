@@ -259,6 +259,22 @@ def test_pages_put_in_in_any_order_are_the_whole(data: st.DataObject, last: int)
     assert drawn(document) == drawn(resumed(*turns))
 
 
+def test_an_offer_goes_when_an_answer_came() -> None:
+    document = after([TurnStarted(message=said("go"), **WHERE), TurnCancelled(**WHERE)])
+    document.notice("/retry asks again", "info", passing=True)
+    document.notice("another", "warning")
+    document.settled()
+    document.apply(TurnStarted(message=said("go"), **WHERE))
+    document.apply(TurnCancelled(**WHERE))
+    assert [block.source for block in document.blocks if block.kind == "notice"] == ["/retry asks again", "another"]
+    document.apply(TurnStarted(message=said("go"), **WHERE))
+    document.settled()
+    document.apply(TurnCompleted(text="", **WHERE))
+    notices = [block for block in document.blocks if block.kind == "notice"]
+    assert [(block.source, block.gap) for block in notices] == [("another", 1)]
+    assert document.stable < len(document.blocks)
+
+
 def test_turns_made_elsewhere_are_a_gap_before_one_that_begins() -> None:
     document = resumed(*plain_turns(2))
     where = {"conversation_id": "c", "turn_index": 5}
