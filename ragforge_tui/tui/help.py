@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from ragforge_tui.tui.commands import Registry, key_name
 from ragforge_tui.tui.keymap import effective_keys
-from ragforge_tui.tui.transcript.lines import wrap_spans
+from ragforge_tui.tui.transcript.wrapping import wrap_spans
 
 NARROW = 76
 WIDEST = 90

@@ -29,7 +29,8 @@ from ragforge_tui.tui.memory_tree import ABOUT, ABOUT_LINES, SummaryTree, TreeLi
 from ragforge_tui.tui.rows import MARGIN, Rows
 from ragforge_tui.tui.sidebar import Pane
 from ragforge_tui.tui.topic_list import TopicList
-from ragforge_tui.tui.transcript.lines import clip, one_line, wrap_spans
+from ragforge_tui.tui.transcript.lines import clip, one_line
+from ragforge_tui.tui.transcript.wrapping import wrap_spans
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,9 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from ragforge_tui.tui.transcript.lines import Run, line_of, one_line, wrap_spans
+from ragforge_tui.tui.transcript.lines import Run, line_of, one_line
 from ragforge_tui.tui.transcript.palette import Palette, palette_of
+from ragforge_tui.tui.transcript.wrapping import wrap_spans
 
 L = TypeVar("L")
 

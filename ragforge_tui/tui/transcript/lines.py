@@ -6,21 +6,20 @@ so that no renderer can forget it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from rich.cells import cell_len, set_cell_size, split_graphemes
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
 from ragforge_tui.text import plain_text
+from ragforge_tui.tui.transcript.wrapping import Span, fold_spans, wrap_spans
 
 Run = tuple[str, Style]
 """A piece of text in one style."""
 
-_WORD = re.compile(r"\S+")
 _TAB = 4
 
 
@@ -57,63 +56,7 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def _fold(word: str, first: int, width: int) -> list[int]:
-    """Where a word without blanks must be broken: `first` cells are free on its first line, `width` after."""
-    breaks: list[int] = []
-    room = first
-    for start, _, cells in split_graphemes(word)[0]:
-        if cells > room and (start or first < width):
-            breaks.append(start)
-            room = width
-        room -= cells
-    return breaks
-
-
-def wrap_spans(text: str, width: int) -> list[tuple[int, int, str]]:
-    """Break one line of text into (start, end, join) so that no piece is wider than `width`.
-
-    Blanks at a break belong to neither piece; `join` is what was there.
-    """
-    if cell_len(text) <= width:
-        return [(0, len(text), "\n")]
-    spans: list[tuple[int, int, str]] = []
-    start = end = used = 0
-    for match in _WORD.finditer(text):
-        word_start, word_end = match.span()
-        word = match[0]
-        gap = cell_len(text[end:word_start])
-        cells = cell_len(word)
-        if used + gap + cells <= width:
-            end, used = word_end, used + gap + cells
-            continue
-        # Words are kept whole when they fit on a line of their own, unless they are of a script without blanks.
-        folds = cells > width or (cells > len(word) and cells > 8)
-        if not folds or used + gap >= width:
-            if end > start:
-                spans.append((start, end, " "))
-            start, used, gap = word_start, 0, 0
-            if cells <= width:
-                end, used = word_end, cells
-                continue
-        breaks = _fold(word, width - used - gap, width)
-        for at in breaks:
-            cut = word_start + at
-            if at == 0:
-                if end > start:
-                    spans.append((start, end, " "))
-            else:
-                spans.append((start, cut, ""))
-            start = cut
-        end = word_end
-        used = cell_len(text[start:end])
-    if end > start or not spans:
-        spans.append((start, end, "\n"))
-    else:
-        spans[-1] = (*spans[-1][:2], "\n")
-    return spans
-
-
-def _slices(runs: Sequence[Run], spans: Iterable[tuple[int, int, str]]) -> list[list[Run]]:
+def _slices(runs: Sequence[Run], spans: Iterable[Span]) -> list[list[Run]]:
     """The runs cut at ascending spans of their joined text."""
     result: list[list[Run]] = []
     index = offset = 0
@@ -185,7 +128,7 @@ def wrap(
     lines: list[Line] = []
     for hard_line in _hard_lines(runs):
         text = "".join(part for part, _ in hard_line)
-        spans = _fold_spans(text, inner) if hard else wrap_spans(text, inner)
+        spans = fold_spans(text, inner) if hard else wrap_spans(text, inner)
         for (_, _, join), piece in zip(spans, _slices(hard_line, spans), strict=True):
             if lines:
                 lines.append(line_of([*rest, *piece], width, gutter=rest_length, join=join))
@@ -213,14 +156,6 @@ class WrappedLines:
             self._lines.extend(wrap([(fresh[:-1], style)], width, first=[bar], rest=[bar]))
             self._text = text[:end]
         return [*self._lines, *wrap([(text[end:], style)], width, first=[bar], rest=[bar])]
-
-
-def _fold_spans(text: str, width: int) -> list[tuple[int, int, str]]:
-    if cell_len(text) <= width:
-        return [(0, len(text), "\n")]
-    edges = [0, *(at for at in _fold(text, width, width) if at), len(text)]
-    last = len(edges) - 2
-    return [(edges[i], edges[i + 1], "" if i < last else "\n") for i in range(last + 1)]
 
 
 def indent(lines: Iterable[Line], prefix: Sequence[Run], width: int) -> list[Line]:
