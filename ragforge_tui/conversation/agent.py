@@ -360,15 +360,17 @@ class ConversationAgent:
         found = [record for record in deleted if record.uuid.startswith(conversation_id)]
         if len(found) != 1 or not conversation_id:
             raise NotFoundError(f"No single deleted conversation begins with {conversation_id!r}.")
-        return await store.update_conversation(found[0].uuid, status="active", deleted_at=None)
+        return self._as_stored(await store.update_conversation(found[0].uuid, status="active", deleted_at=None))
 
     async def _set_status(self, ref: str, status: models.ConversationStatus, deleted_at: None) -> models.Conversation:
         store = await self.store()
         record = await store.resolve(ref)
-        changed = await store.update_conversation(record.uuid, status=status, deleted_at=deleted_at)
-        if record.uuid in self._open:
+        return self._as_stored(await store.update_conversation(record.uuid, status=status, deleted_at=deleted_at))
+
+    def _as_stored(self, changed: models.Conversation) -> models.Conversation:
+        if changed.uuid in self._open:
             # In place: the conversation's memory holds the same record.
-            here = self._open[record.uuid].record
+            here = self._open[changed.uuid].record
             here.status, here.deleted_at, here.updated_at = changed.status, changed.deleted_at, changed.updated_at
         return changed
 

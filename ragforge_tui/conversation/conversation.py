@@ -185,9 +185,9 @@ class Conversation:
         if self.busy:
             self._stop.set()
 
-    def began(self, turn: Turn) -> bool:
-        """Whether a turn was begun here, and not by another process."""
-        return any(message.uuid in self._seen for message in turn.messages[:1])
+    def answered_here(self, turn: Turn) -> bool:
+        """Whether all that counts of a turn was said here, and nothing by another process."""
+        return all(message.uuid in self._seen for message in turn.messages if message.state != "superseded")
 
     async def take_in(self, turn: Turn) -> None:
         """Know what another process has said in a turn."""
@@ -336,6 +336,7 @@ class Conversation:
         with self._agent.memory.quiet.broken():
             end = await (self._turn_end(turn) if doing is None else self._maker.own(turn, doing, self._stop).run())
         for reply in turn.messages[1:]:
+            self._seen.add(reply.uuid)
             self._count(reply)
         self.memory.turn_ended(turn)
         self._active = None

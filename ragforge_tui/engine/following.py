@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -16,7 +17,7 @@ from ragforge_tui import models
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.turn_state import answered_elsewhere, interrupted_turn
 from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import ConversationChanged, SummaryCreated, TopicsChanged, TurnElsewhere
+from ragforge_tui.events import ConversationChanged, Notice, SummaryCreated, TopicsChanged, TurnElsewhere
 from ragforge_tui.graph import Store
 from ragforge_tui.models import Turn
 
@@ -26,6 +27,12 @@ LOOK_SECONDS = 1.0
 MOST_TURNS = 30
 """Of more turns made elsewhere at once, an import say, only the newest are told; the others are fetched when wanted."""
 _TOLD = ("title", "tags", "persona", "summary", "private", "status", "model")
+_SAID = {
+    "deleted": "This conversation was deleted in another terminal; it is kept for 7 days. /undo-delete brings it back.",
+    "archived": "This conversation was archived in another terminal. It can be gone on with all the same.",
+    "active": "This conversation was brought back in another terminal.",
+}
+_GONE = "This conversation was removed for good in another terminal: nothing said here is kept. /new starts another."
 _COUNTED = ("message_count", "total_chars", "next_turn", "updated_at", "deleted_at")
 
 
@@ -65,9 +72,13 @@ class _Followed:
         """The record as it was stored when it was looked at last."""
         self._counted: tuple[int, int] | None = None
         """Messages and summaries there were at the last look that was carried through."""
+        self._settled = {turn.turn_index: _answer(turn) for turn in turns[-1:] if turn.turn_index not in self._wanted}
+        """How the newest turns were answered, as far as that was told."""
+        self._there = False
+        """Whether the conversation was found in the graph, and was not said to be gone."""
 
     def _foreign(self, turn: Turn) -> bool:
-        return not self._conversation.began(turn)
+        return not self._conversation.answered_here(turn)
 
     async def run(self) -> None:
         """Look again and again, until cancelled."""
@@ -82,17 +93,22 @@ class _Followed:
 
     async def _look(self, store: Store) -> None:
         pulse = await store.pulse(self._conversation.record.uuid)
-        if pulse is None or self._conversation.busy:
-            return  # Not written in from the journal yet, or what is read now is not the whole story any more.
+        if self._conversation.busy:
+            return  # What was read is not the whole story any more.
+        if pulse is None:
+            self._not_there()
+            return
+        self._there = True
         stored, known = pulse.conversation, self._known
         if known != stored:
             self._record_changed(known, stored)
             self._known = stored
         last = stored.next_turn - 1
         self._wanted.update(range(max(self._last + 1, last - MOST_TURNS + 1), last + 1))
-        messages, summaries = self._counted or (stored.message_count, pulse.summaries)
+        messages, summaries = self._counted or (known.message_count, pulse.summaries)
         if messages != stored.message_count:
-            self._wanted.add(last)  # Its answer may have been asked for again.
+            # Their answers may have been asked for again, the earlier one's before the later turn began.
+            self._wanted.update({self._last, last} - {0})
         self._last = max(self._last, last)
         for index in sorted(self._wanted):
             await self._read(store, index)
@@ -110,13 +126,23 @@ class _Followed:
             self._wanted.discard(index)
             return
         turn = turns[0]
-        await self._conversation.take_in(turn)
-        if not (active := answered_elsewhere(turn)):
+        active = answered_elsewhere(turn)
+        settled = self._settled.pop(index, None)
+        if not active:
             self._wanted.discard(index)
+            self._settle(turn)
+            if settled == _answer(turn):
+                return
+        await self._conversation.take_in(turn)
         interrupted = not active and interrupted_turn(turns) is not None
         self._agent.emit(
             TurnElsewhere(conversation_id=uuid, turn_index=index, turn=turn, active=active, interrupted=interrupted)
         )
+
+    def _settle(self, turn: Turn) -> None:
+        """Remember how a turn was answered; only the newest two are looked at again."""
+        self._settled = {known: said for known, said in self._settled.items() if known >= self._last - 1}
+        self._settled[turn.turn_index] = _answer(turn)
 
     def _record_changed(self, known: models.Conversation, stored: models.Conversation) -> None:
         """Take over what changed in the graph, in place: the conversation's memory holds the same record.
@@ -124,11 +150,22 @@ class _Followed:
         What did not change there may have been changed here a moment ago, and is on its way there.
         """
         record = self._conversation.record
+        if stored.status not in (known.status, record.status):
+            self._say(_SAID[stored.status], "info" if stored.status == "active" else "warning")
         told = [name for name in _TOLD if getattr(known, name) != getattr(stored, name)]
         for name in (*told, *_COUNTED):
             setattr(record, name, getattr(stored, name))
         if told:
             self._agent.emit(ConversationChanged(conversation=msgspec.structs.replace(record)))
+
+    def _not_there(self) -> None:
+        """Purged by another process; else it is not written in from the journal yet."""
+        if self._there:
+            self._there = False
+            self._say(_GONE, "warning")
+
+    def _say(self, text: str, level: Literal["info", "warning"]) -> None:
+        self._agent.emit(Notice(text=text, level=level, conversation_id=self._conversation.record.uuid))
 
     async def _summaries_changed(self) -> None:
         uuid = self._conversation.record.uuid
@@ -137,3 +174,8 @@ class _Followed:
             self._agent.emit(SummaryCreated(conversation_id=uuid, summary=summary))
         if any(summary.topics for summary in fresh):
             self._agent.emit(TopicsChanged(conversation_id=uuid, topics=[]))
+
+
+def _answer(turn: Turn) -> list[tuple[str, str]]:
+    """What tells one answer of a turn, at its end, from another."""
+    return [(message.uuid, message.state) for message in turn.messages if message.state != "superseded"]

@@ -15,15 +15,19 @@ from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine import connect_in_process
 from ragforge_tui.engine.following import Following
 from ragforge_tui.errors import GraphError
-from ragforge_tui.events import ConversationChanged, Event, SummaryCreated, TurnElsewhere, TurnEnd, TurnStarted
+from ragforge_tui.events import ConversationChanged, Event, Notice, SummaryCreated, TurnElsewhere, TurnEnd, TurnStarted
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.models import Summary, Turn, now
 from ragforge_tui.protocol import (
+    ArchiveConversation,
     CreateConversation,
+    DeleteConversation,
     Engine,
     FetchTurns,
     LeaveConversation,
     OpenConversation,
+    RestoreConversation,
+    RetryTurn,
     SendMessage,
     UpdateConversation,
 )
@@ -123,6 +127,66 @@ async def test_both_send_at_once_and_each_turn_is_there_once(loaded: Loaded, ser
             own = {event.turn_index for event in there.said if isinstance(event, TurnStarted)} - {1}
             assert len(own) == 1
             assert {event.turn_index for event in there.elsewhere()} == {2, 3} - own
+
+
+async def test_a_turn_begun_here_and_asked_for_again_elsewhere_is_followed(
+    loaded: Loaded, server: OpenAIServer
+) -> None:
+    server.script([{"text": "first try"}, {"text": "second try " * 20, "delay": 0.05}, *[{"text": "more"}] * 9])
+    async with terminal(loaded) as one, terminal(loaded) as two:
+        uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
+        await one.send(uuid_, "first")
+        await one.until(one.ended)
+        await two.engine.request(OpenConversation(ref=uuid_))
+        await asyncio.sleep(1.5)
+        assert not one.elsewhere(), "what was said here is not told"
+        await two.engine.request(RetryTurn(conversation_id=uuid_))
+        await one.until(lambda: one.elsewhere() and not one.elsewhere()[-1].active)
+        assert {event.turn_index for event in one.elsewhere()} == {1}
+        assert one.elsewhere()[-1].turn.messages[-1].content == "second try " * 20
+        assert any(event.active for event in one.elsewhere())
+        told = len(one.elsewhere())
+        await one.send(uuid_, "second")
+        await one.until(lambda: one.ended() == 2)
+        await asyncio.sleep(1.5)
+        assert len(one.elsewhere()) == told, "an answer that was told is not told again"
+
+
+async def test_a_retry_and_the_turn_after_it_are_both_told(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "first try"}, {"text": "second try"}, *[{"text": "more"}] * 9])
+    async with terminal(loaded) as one, terminal(loaded) as two:
+        uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
+        await one.send(uuid_, "first")
+        await one.until(one.ended)
+        await two.engine.request(OpenConversation(ref=uuid_))
+        await asyncio.sleep(1.5)
+        await two.engine.request(RetryTurn(conversation_id=uuid_))
+        await two.until(two.ended)
+        await two.send(uuid_, "and then")
+        await two.until(lambda: two.ended() == 2)
+        await one.until(lambda: {event.turn_index for event in one.elsewhere()} == {1, 2})
+
+
+async def test_what_becomes_of_the_conversation_elsewhere_is_said(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "an answer"}] * 9)
+    async with terminal(loaded) as one, terminal(loaded) as two:
+        uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
+        await one.send(uuid_, "first")
+        await one.until(one.ended)
+        await asyncio.sleep(1.5)
+
+        def said(words: str) -> bool:
+            return any(isinstance(event, Notice) and words in event.text for event in one.said)
+
+        await two.engine.request(ArchiveConversation(conversation_id=uuid_))
+        await one.until(lambda: said("archived in another terminal"))
+        await one.engine.request(ArchiveConversation(conversation_id=uuid_, archived=False))
+        await two.engine.request(DeleteConversation(conversation_id=uuid_))
+        await one.until(lambda: said("/undo-delete brings it back"))
+        await one.engine.request(RestoreConversation(conversation_id=uuid_))
+        await two.engine.request(DeleteConversation(conversation_id=uuid_, immediately=True))
+        await one.until(lambda: said("removed for good"))
+        assert not said("brought back"), "what was done here is not said"
 
 
 async def test_nothing_is_asked_once_no_conversation_is_looked_at(loaded: Loaded, server: OpenAIServer) -> None:
