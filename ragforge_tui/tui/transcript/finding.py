@@ -1,6 +1,6 @@
 """Where in the loaded turns a text stands, and the same text made visible wherever it is drawn.
 
-The base of `widget.py`; what is looked for, and the turns that are not loaded, are the business of `tui/find.py`.
+A base of `widget.py`; what is looked for, and the turns that are not loaded, are the business of `tui/find.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Text that streams into the transcript: drawn with pauses, in a thread when there is much, so that typing is quick.
 
-The base of `widget.py`. A pause is three times what the last drawing took, so drawing takes a quarter of the time at
+A base of `widget.py`. A pause is three times what the last drawing took, so drawing takes a quarter of the time at
 most, whatever streams.
 """
 
