@@ -36,6 +36,8 @@ _TERM = re.compile(r"[^\W_]+(?:[._'’-][^\W_]+)*|\w+")
 _FEW = 100
 """Most conversations named in a query; beyond, its hits are only checked."""
 _DEEPEST = 5_000
+BEST_OF_INDEX = "CALL db.index.fulltext.queryNodes($index, $text, {limit: $depth}) YIELD node, score"
+"""The index is told how many are wanted: the embedded graph would load every node that matches, to sort them."""
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -208,8 +210,7 @@ class Searching:
             depth: How many to ask for first; 0: twice the limit.
         """
         statement = (
-            "CALL db.index.fulltext.queryNodes($index, $text) YIELD node, score "
-            "WITH node, score ORDER BY score DESC LIMIT $depth "
+            f"{BEST_OF_INDEX} WITH node, score ORDER BY score DESC LIMIT $depth "
             "RETURN node.uuid AS uuid, node.conversation_id AS id, "
             "coalesce(node.turn_index, node.start_turn_index) AS turn_index, score"
         )

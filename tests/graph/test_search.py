@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from neo4j import AsyncManagedTransaction
 
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.graph.search import MAX_TERMS, terms
+from ragforge_tui.graph.schema import MESSAGE_TEXT
+from ragforge_tui.graph.search import BEST_OF_INDEX, MAX_TERMS, terms
 from ragforge_tui.graph.snippets import SNIPPET_CHARS, excerpt, matcher
 from ragforge_tui.models import now
 from tests.support.records import conversation, message, one_turn
@@ -107,6 +109,21 @@ async def test_limits(store: Store) -> None:
     assert await store.search("needle", limit=0) == []
     assert await store.search("  ") == []
     assert len(await store.search("needle " + " ".join(f"w{n}" for n in range(5000)), limit=2)) == 2
+
+
+async def test_the_index_gives_no_more_than_it_is_asked_for(store: Store, graph: Graph) -> None:
+    """What follows the call cuts as well, but only after every node was loaded that the call gave."""
+    c = await store.create_conversation(conversation())
+    for n in range(6):
+        await one_turn(store, c.uuid, f"needle {n}")
+    index = graph.dialect.fulltext_index("Message", MESSAGE_TEXT)
+
+    async def given(tx: AsyncManagedTransaction) -> list[int]:
+        parameters = {"index": index, "text": '+turn_text:("needle")', "depth": 4}
+        result = await tx.run(f"{BEST_OF_INDEX} RETURN count(node) AS given", parameters)
+        return [record["given"] async for record in result]
+
+    assert await graph.read(given) == [4]
 
 
 def test_terms() -> None:
