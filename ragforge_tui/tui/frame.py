@@ -127,7 +127,9 @@ class ChatFrame(KeysInOrder):
 
     def run_command(self, command: Command, argument: str) -> None:
         """Do what a command says; its errors become notices."""
+        self.command_asked_for()
         self.controller.spawn(self._await_command(command, argument), group="command")
 
     async def _await_command(self, command: Command, argument: str) -> None:
-        await command.handler(self.actions, argument)
+        with self.command_runs():
+            await command.handler(self.actions, argument)

@@ -7,6 +7,8 @@ a moment until it stands; by then the next letters would have gone to the widget
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from textual import events
@@ -17,6 +19,9 @@ from textual.widget import Widget
 HOLD_SECONDS = 1.0
 """Nothing that is typed waits longer, whatever became of the key before it."""
 LOOK_SECONDS = 0.005
+QUIET_LOOKS = 20
+"""A command that is done and has moved nothing when it was looked at so often since moves nothing any more."""
+PALETTE_KEY = "ctrl+p"
 FOCUS_KEYS = frozenset({"tab", "shift+tab"})
 AT_ONCE = frozenset({"ctrl+c", "ctrl+q"})
 """Stopping and leaving wait for nothing."""
@@ -39,13 +44,17 @@ class KeysInOrder(App[str]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.opening_keys: frozenset[str] = frozenset({"ctrl+p"})
+        self.opening_keys: frozenset[str] = frozenset({PALETTE_KEY})
         self._held: deque[events.Key | events.Paste] = deque()
         self._holding = 0
         """The number of the hold that is on, 0 for none; a late end of an earlier one ends nothing."""
         self._opening = False
         """Whether the key that is held for turned out to open something."""
         self._holds = 0
+        self._asked_before = 0
+        """How many commands were asked for when the key that is held for was given away."""
+        self._commands_asked = 0
+        self._commands_running = 0
 
     async def on_event(self, event: events.Event) -> None:
         """Give an event to who it is for, or keep it until the keyboard is where it is going."""
@@ -63,6 +72,7 @@ class KeysInOrder(App[str]):
         self._holds += 1
         self._holding = hold = self._holds
         self._opening = event.key in self.opening_keys
+        self._asked_before = self._commands_asked
         self.set_timer(HOLD_SECONDS, lambda: self._end_hold(hold))
         passed = self.Passed(event.key, self.focused)
         await super().on_event(event)
@@ -88,11 +98,24 @@ class KeysInOrder(App[str]):
         """What the key that runs now has begun takes the keyboard: what is typed behind the key waits for that."""
         self._opening = True
 
+    def command_asked_for(self) -> None:
+        """A key, or what was typed, runs a command."""
+        self._commands_asked += 1
+
+    @contextmanager
+    def command_runs(self) -> Iterator[None]:
+        """Around a command: until it is done it may still take the keyboard."""
+        self._commands_running += 1
+        try:
+            yield
+        finally:
+            self._commands_running -= 1
+
     def on_keys_in_order_passed(self, event: Passed) -> None:
         """The key has run; what it opens may still be on its way."""
         event.stop()
         hold = self._holding
-        if self._opening:
+        if self._opening and (self._commands_asked > self._asked_before or event.key == PALETTE_KEY):
             self._until_moved(event.before, hold)
         elif not event.again:
             # What the key did may have been to ask for the focus by a message of its own: this one goes behind it.
@@ -100,13 +123,16 @@ class KeysInOrder(App[str]):
         else:
             self.call_later(self._end_hold, hold)  # Behind the change of focus, which is called later too.
 
-    def _until_moved(self, before: Widget | None, hold: int) -> None:
+    def _until_moved(self, before: Widget | None, hold: int, quiet: int = 0) -> None:
         if not self.screen_stack:
             return  # The app is closing.
-        if self.focused not in (before, None):
+        # Nothing has the focus while a screen comes up: that is no quiet.
+        still = before is not None and self.focused is before and not self._commands_running
+        quiet = quiet + 1 if still else 0
+        if self.focused not in (before, None) or quiet > QUIET_LOOKS:
             self._end_hold(hold)
         elif self._holding == hold:
-            self.set_timer(LOOK_SECONDS, lambda: self._until_moved(before, hold))
+            self.set_timer(LOOK_SECONDS, lambda: self._until_moved(before, hold, quiet))
 
     def _end_hold(self, hold: int) -> None:
         if hold and hold == self._holding:

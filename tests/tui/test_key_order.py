@@ -7,6 +7,7 @@ from textual import events
 from textual.keys import _character_to_key
 
 from ragforge_tui.protocol import SendMessage
+from ragforge_tui.tui import key_order
 from ragforge_tui.tui.find import FindBar
 from ragforge_tui.tui.search_screen import SearchScreen
 from tests.support.fake_engine import conversation, turn
@@ -83,6 +84,23 @@ async def test_letters_behind_the_key_of_a_pane_are_not_typed(run_chat: ChatRunn
         assert chat.app.prompt.text == ""
 
 
+@pytest.fixture
+def endless_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is held is given away for its own reason, never because time is up."""
+    monkeypatch.setattr(key_order, "HOLD_SECONDS", 3600.0)
+
+
+@pytest.mark.usefixtures("endless_hold")
+async def test_ctrl_f_in_the_line_that_finds_holds_nothing(run_chat: ChatRunner) -> None:
+    """The line has the keyboard already, and the key is one of its own: it takes the keyboard nowhere."""
+    async with run_chat() as chat:
+        await opened(chat)
+        type_at_once(chat, "ctrl+f", "ctrl+f", "a", "b")
+        await chat.until(lambda: chat.app.query(FindBar) and chat.app.query_one(FindBar)._field.value == "ab")
+        assert chat.app.prompt.text == ""
+
+
+@pytest.mark.usefixtures("endless_hold")
 async def test_a_key_that_opens_nothing_holds_nothing_for_long(run_chat: ChatRunner) -> None:
     """Without a conversation there is nothing to find in: what was typed is not lost."""
     async with run_chat() as chat:
