@@ -60,9 +60,11 @@ class OpenList(NamedTuple):
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
+    from mdit_py_plugins.tasklists import tasklists_plugin
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_NESTING})
-    return parser.enable(["table", "strikethrough"]).disable(["reference", "html_block", "html_inline"])
+    parser.enable(["table", "strikethrough"]).disable(["reference", "html_block", "html_inline"])
+    return parser.use(tasklists_plugin)
 
 
 class Parsed(NamedTuple):
@@ -254,12 +256,23 @@ class _Painter:
         ordered = "." in item[0].markup or ")" in item[0].markup
         lead = "  " if depth == 0 and width > 20 else ""
         mark = f"{number}. " if ordered else f"{_BULLETS[min(depth, 2)]} "
+        if box := self.box(item):
+            mark = f"{mark}{box} " if ordered or self.palette.plain else f"{box} "
         inner = width - len(lead) - len(mark)
         lines = self.blocks(item[1:-1], max(1, inner), depth + 1) or [BLANK]
         marked = indent(lines[:1], [(lead, self.base), (mark, self.palette.muted)], width)
         # The mark is copied with its item, its indentation is not.
         marked = [Line(line.strip, line.gutter - len(mark), line.join) for line in marked if line.gutter >= len(mark)]
         return marked + indent(lines[1:], [(" " * (len(lead) + len(mark)), self.base)], width)
+
+    def box(self, item: Sequence[Token]) -> str:
+        """The box of an item that is a task, ticked or not; the parser gives it as HTML. Else empty."""
+        if "task-list-item" not in str(item[0].attrs.get("class", "")):
+            return ""
+        done = " checked=" in (item[2].children or item)[0].content
+        if self.palette.plain:
+            return "[x]" if done else "[ ]"
+        return "☑" if done else "☐"
 
     def cells(self, node: Sequence[Token]) -> list[list[Cell]]:
         """The rows of a table, each a list of cells; the first row is the head."""
@@ -279,10 +292,14 @@ class _Painter:
         runs: list[Run] = []
         styles = [base]
         links: list[tuple[str, int]] = []
-        for child in token.children or ():
+        for at, child in enumerate(token.children or ()):
             match child.type:
                 case "text" | "text_special":
-                    runs.extend(self.words(clean(child.content), styles[-1], linked=bool(links)))
+                    text = clean(child.content)
+                    text = text.lstrip() if at == 1 and not runs else text  # Behind the box of a task.
+                    runs.extend(self.words(text, styles[-1], linked=bool(links)))
+                case "html_inline":
+                    pass  # HTML is off: it is the box of a task, which stands before the item.
                 case "code_inline":
                     runs.append((one_space(child.content), styles[-1] + self.palette.code))
                 case "softbreak":

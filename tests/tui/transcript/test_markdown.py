@@ -18,6 +18,7 @@ CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _SIMPLE = r"""- item|1. first|2) other|* star|   - nested|    deep|text with words|# head|---|===|```python|```|~~~
 def f(): pass|> quote|>> deeper|a **b** `c` *d* ~~e~~|[l](http://x)|[ref]|[ref]: /url|宽字符宽字符|<b>html</b>
+- [ ] to do|  - [x] done **b**|1. [X] n|[ ] no
 \|&#27;[31m|&#x202e;|[/x]|![i](u)"""
 _TABLES = ["| a | b |", "|---|---|", "| 1 | 2 | 3 |"]
 _ODD = ["\tx", "e\u0301\u0301 ", "👩\u200d👩\u200d👧 family", "\x1b[31mred", "\x1b]0;title\x07", "a\rb", "x\u2028y"]
@@ -57,6 +58,20 @@ def test_wrapping_loses_nothing_but_blanks(text: str, width: int) -> None:
     spans = wrap_spans(text, width)
     assert "".join(text[start:end] for start, end, _ in spans).replace(" ", "") == text.replace(" ", "")
     assert spans[-1][2] == "\n"
+
+
+def test_tasks_have_boxes_and_what_only_looks_like_one_stays() -> None:
+    tasks = "- [ ] a `b` and more words\n- [x] **done**\n  1. [X]   nested\n- [ ]\n- [x]no\n- [x](http://a.b)\n\n[ ] no"
+    assert text_of(render(tasks, 22, DARK)) == [
+        "  ☐ a b and more words",
+        "  ☑ done",
+        "    1. ☑ nested",
+        "  • [ ]",
+        "  • [x]no",
+        "  • x (http://a.b)",
+        "",
+        "[ ] no",
+    ]
 
 
 def test_every_kind_of_block_is_drawn() -> None:
