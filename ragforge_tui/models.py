@@ -138,6 +138,8 @@ class Message(msgspec.Struct, kw_only=True):
     """Order within the turn: 0 is the person's message."""
     role: Role
     content: str = ""
+    doing: str = ""
+    """Of the person's message: the tool they use themselves by it, which no model is asked to answer."""
     reasoning: str = ""
     state: MessageState = "complete"
     writer: str = ""

@@ -164,7 +164,7 @@ class Conversation:
         turn = self._window.newest
         if turn is None:
             raise RagforgeError("There is nothing to retry yet.")
-        if any(message.role == "system" for message in turn.messages):
+        if turn.messages[0].doing or any(message.role == "system" for message in turn.messages):
             raise RagforgeError("The last turn was your own doing; nobody answers it.", todo="Ask in a new message.")
         await store.supersede(self.record.uuid, turn.turn_index, from_position=1)
         del turn.messages[1:]
@@ -295,6 +295,7 @@ class Conversation:
             conversation_id=self.record.uuid,
             role="user",
             content=content,
+            doing=waiting.doing.tool if waiting.doing is not None else "",
             writer=writer_id(),
             timestamp=now(),
             char_count=len(content),

@@ -46,7 +46,7 @@ def answered_elsewhere(turn: Turn) -> bool:
 def interrupted_turn(turns: list[Turn]) -> int | None:
     """Index of the last turn when it ended without a whole answer."""
     last = _last(turns)
-    if last is None or last.role == "system":
+    if last is None or last.role == "system" or last.doing:
         return None
     return last.turn_index if _unanswered(last) or last.state in ("interrupted", "failed") else None
 

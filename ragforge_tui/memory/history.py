@@ -17,6 +17,7 @@ from ragforge_tui.models import Message, ToolCall, Turn
 ChatMessage = dict[str, Any]
 
 UNKNOWN_OUTCOME = "The outcome of this call is unknown: the program ended before it finished. It was not run again."
+NEVER_BEGUN = "[The person was about to do this themselves, with {}; it was never begun.]"
 INTERRUPTED_MARK = "[this answer was interrupted here]"
 
 FALLBACK_WHOLE = 10
@@ -93,6 +94,8 @@ def turn_messages(turn: Turn) -> list[ChatMessage]:
             sent.extend(own_message(message))
         elif message.content:
             sent.append({"role": message.role, "content": message.content})
+    if sent and (asked := turn.messages[0]).doing and not any(message.role == "system" for message in turn.messages):
+        sent.append({"role": "user", "content": NEVER_BEGUN.format(asked.doing)})
     return sent
 
 

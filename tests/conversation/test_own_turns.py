@@ -10,9 +10,10 @@ import pytest
 
 from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.own_turns import OwnTurn
 from ragforge_tui.engine.turn_state import foreign_active_turn, interrupted_turn
 from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import ApprovalRequested, Event, ToolCallStarted, TurnCancelled, TurnCompleted
+from ragforge_tui.events import ApprovalRequested, Event, ToolCallStarted, TurnCancelled, TurnCompleted, TurnEnd
 from tests.support.openai_server import OpenAIServer
 
 KEY = "sk-" + "a1B2" * 8
@@ -65,6 +66,34 @@ async def test_a_command_of_the_person(loaded: Loaded, server: OpenAIServer, mon
     assert said[0].startswith("!echo out")
     assert "The person did this themselves, with run_command" in said[1] and "\nout\n" in said[1]
     assert not any(m["role"] in ("assistant", "tool") for m in request["messages"])
+
+
+async def test_a_crash_before_its_call_was_stored_makes_it_no_question(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script([{"text": "I see."}])
+
+    async def crash(own: OwnTurn) -> TurnEnd:
+        raise asyncio.CancelledError
+
+    async with ConversationAgent(loaded) as agent:
+        monkeypatch.setattr(OwnTurn, "run", crash)
+        conversation = await agent.create_conversation()
+        await conversation.run_command("touch made", "m1")
+        await conversation.wait_idle()
+        uuid = conversation.record.uuid
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.load_conversation(uuid)
+        history = await conversation.get_history()
+        assert [(message.role, message.doing) for message in history[0].messages] == [("user", "run_command")]
+        assert interrupted_turn(history) is None, "no retry is offered"
+        with pytest.raises(RagforgeError, match="your own doing"):
+            await conversation.retry()
+        await conversation.send_message("What now?")
+    (request,) = server.chats()
+    said = [m["content"] for m in request["messages"] if m["role"] == "user"]
+    assert said[0] == "!touch made" and "it was never begun" in said[1]
+    assert not (Path(loaded.workspace) / "made").exists()
 
 
 async def test_it_can_be_stopped_and_waits_its_turn(loaded: Loaded, server: OpenAIServer) -> None:
