@@ -265,7 +265,7 @@ class ChatApp(TranscriptHandlers):
         self.prompt.focus()
 
     def on_key(self, event: events.Key) -> None:
-        """A letter typed while the chat has the focus is meant for the prompt."""
+        """A letter typed while the chat has the focus is meant for the prompt, unless it is a key of the chat."""
         if self._covered or self.focused not in (self.transcript, None) or event.key in self.active_bindings:
             return
         if event.is_printable and event.character:

@@ -45,3 +45,8 @@ class TranscriptHandlers(ChatFrame):
         event.stop()
         self.copy_to_clipboard(event.text)
         self.hint(f"{event.what} sent to the clipboard")
+
+    def on_transcript_nothing_to_do(self, event: Transcript.NothingToDo) -> None:
+        """A key of the transcript has nothing to do here."""
+        event.stop()
+        self.hint(event.why)

@@ -124,3 +124,42 @@ async def test_what_is_typed_behind_a_command_goes_where_the_command_leads(run_c
         type_at_once(chat, *"/find", "enter", "a", "b")
         await chat.until(lambda: chat.app.query(FindBar) and chat.app.query_one(FindBar)._field.value == "ab")
         assert chat.app.prompt.text == ""
+
+
+@pytest.mark.parametrize(
+    ("key", "walked", "why"),
+    [
+        ("o", False, "choose a block first"),
+        ("e", False, "choose a block first"),
+        ("b", False, "choose a block first"),
+        ("y", False, "choose a block first"),
+        ("space", False, "choose a block first"),
+        ("n", False, "nothing is looked for"),
+        ("N", True, "nothing is looked for"),
+        ("o", True, "no link here"),
+        ("c", True, "no code here"),
+    ],
+)
+async def test_a_key_of_the_chat_that_has_nothing_to_do_says_so_and_types_nothing(
+    run_chat: ChatRunner, key: str, walked: bool, why: str
+) -> None:
+    async with run_chat() as chat:
+        await opened(chat)
+        await chat.press("tab", *(["k"] if walked else []))
+        await chat.until(lambda: (chat.app.transcript.cursor_block is not None) == walked)
+        await chat.press(key)
+        await chat.until(lambda: why in chat.app.controller.state.hint)
+        assert chat.app.focused is chat.app.transcript and chat.app.prompt.text == ""
+
+
+@pytest.mark.parametrize("key", ["f3", "f4", "f5"])
+async def test_a_letter_without_a_meaning_in_a_pane_is_not_typed_into_the_prompt(
+    run_chat: ChatRunner, key: str
+) -> None:
+    async with run_chat(size=(140, 40)) as chat:
+        await opened(chat)
+        await chat.press(key)
+        await chat.until(lambda: chat.app.sidebar.has_focus_within)
+        await chat.press(*"bhnqvwy")
+        await chat.pilot.pause()
+        assert chat.app.prompt.text == "" and chat.app.sidebar.has_focus_within

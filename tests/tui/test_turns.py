@@ -68,7 +68,8 @@ async def test_a_text_is_found_wherever_it_is_and_walked_through(run_chat: ChatR
         await chat.until(lambda: not chat.app.query(FindBar))
         assert chat.app.focused is chat.app.prompt
         await chat.press("tab", "n")
-        assert chat.app.prompt.text == "n"
+        await chat.until(lambda: chat.app.controller.state.hint == "nothing is looked for")
+        assert chat.app.prompt.text == ""
 
 
 async def test_each_place_in_a_long_answer_comes_into_view(run_chat: ChatRunner) -> None:
@@ -137,9 +138,7 @@ async def test_an_edited_message_is_sent_in_a_branch(run_chat: ChatRunner) -> No
         await chat.until(lambda: chat.loaded)
         chat.app.transcript.focus()
         await chat.press("e")
-        assert chat.app.prompt.text == "e"
-        chat.app.prompt.empty()
-        chat.app.transcript.focus()
+        assert chat.app.prompt.text == "", "a key of the chat types nothing where it has nothing to do"
         await chat.press("k", "k", "e")
         await chat.until(lambda: chat.app.prompt.text == "question 100")
         assert chat.app.controller.state.editing == 100

@@ -21,6 +21,8 @@ from ragforge_tui.tui.transcript.links import META, Link, links_of
 from ragforge_tui.tui.transcript.streaming import StreamingWindow
 from ragforge_tui.tui.transcript.window import MARGIN
 
+_NO_BLOCK = "j and k choose a block first"
+
 
 class BlockCursor(StreamingWindow):
     """A window in which the keyboard is at one of the blocks."""
@@ -77,6 +79,12 @@ class BlockCursor(StreamingWindow):
 
         text: str
         what: str
+
+    @dataclass
+    class NothingToDo(Message, namespace="transcript"):
+        """A key was pressed that has nothing to do here, and why."""
+
+        why: str
 
     @property
     def selected_text(self) -> str:
@@ -151,6 +159,7 @@ class BlockCursor(StreamingWindow):
         """Open or close the block the keyboard is at; what opens comes into view as far as it fits."""
         block = self._cursor
         if block is None:
+            self._nothing()
             return
         self._activate(block)
         self._correct(block)
@@ -159,34 +168,39 @@ class BlockCursor(StreamingWindow):
         if block.folded is False and below > round(self.scroll_y):
             self.scroll_to(y=min(below, self._index.start(position)))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Letters that mean nothing here are typed into the prompt."""
-        if action == "find":
-            return bool(self._needle)
-        if action == "open_link":
-            return self._cursor is not None
-        if action == "with_turn":
-            return self._cursor is not None and bool(self._cursor.turn_index)
-        return True
+    def _nothing(self, why: str = "") -> None:
+        """A letter that means something here says so; it is never typed into the prompt just because it cannot act."""
+        self.post_message(self.NothingToDo(why or _NO_BLOCK))
 
     def action_with_turn(self, command: str) -> None:
         """A command for the turn the keyboard is at."""
-        if self._cursor is not None:
+        if self._cursor is None:
+            self._nothing()
+        elif not self._cursor.turn_index:
+            self._nothing("no turn here")
+        else:
             self.post_message(self.TurnCommand(command, self._cursor.turn_index))
 
     def action_open_link(self) -> None:
         """Open a link of the block the keyboard is at, else one of its turn."""
-        if self._cursor is not None:
-            near = [block for block in self.document.blocks if block.turn_index == self._cursor.turn_index]
-            self.post_message(self.LinksWanted(_links([self._cursor]) or _links(near)))
+        if self._cursor is None:
+            self._nothing()
+            return
+        near = [block for block in self.document.blocks if block.turn_index == self._cursor.turn_index]
+        self.post_message(self.LinksWanted(_links([self._cursor]) or _links(near)))
 
     def action_find(self, by: int) -> None:
         """Go on looking."""
-        self.post_message(self.FindStep(by))
+        if self._needle:
+            self.post_message(self.FindStep(by))
+        else:
+            self._nothing("nothing is looked for")
 
     def action_copy_block(self) -> None:
         """Copy the block the keyboard is at, as it was written."""
-        if self._cursor is not None and self._cursor.source:
+        if self._cursor is None or not self._cursor.source:
+            self._nothing("" if self._cursor is None else "nothing to copy here")
+        else:
             self.post_message(self.CopyRequested(self._cursor.source, "block"))
 
     def action_copy_code(self) -> None:
@@ -196,6 +210,7 @@ class BlockCursor(StreamingWindow):
             if isinstance(block, TextBlock) and (code := code_of(block.source)):
                 self.post_message(self.CopyRequested(code[-1], "code"))
                 return
+        self._nothing("no code here")
 
 
 def _links(blocks: Sequence[Block]) -> list[Link]:
