@@ -8,6 +8,7 @@ Made by `document`, drawn by the widget.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from rich.style import Style
@@ -15,6 +16,7 @@ from rich.style import Style
 from ragforge_tui.text import cut_middle
 from ragforge_tui.tui.transcript.lines import BLANK, Line, Run, WrappedLines, clean, line_of, one_line, wrap
 from ragforge_tui.tui.transcript.links import linked_runs
+from ragforge_tui.tui.transcript.long_text import LONG, LongText, stack
 from ragforge_tui.tui.transcript.palette import Palette
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ class Block(ABC):
         self.folded: bool | None = None
         self.version = 0
         self._key: tuple[int, int, Palette] | None = None
-        self._lines: list[Line] = []
+        self._lines: Sequence[Line] = []
 
     @property
     def source(self) -> str:
@@ -90,10 +92,10 @@ class Block(ABC):
             self.folded = not self.folded
             self.touch()
 
-    def lines(self, width: int, palette: Palette) -> list[Line]:
+    def lines(self, width: int, palette: Palette) -> Sequence[Line]:
         """Its lines for a width, the blank ones before it included."""
         if not self.drawn_for(width, palette):
-            self._lines = [BLANK] * self.gap + self.draw(max(1, min(width, MEASURE)), palette)
+            self._lines = stack([BLANK] * self.gap, self.draw(max(1, min(width, MEASURE)), palette))
             self._key = (self.version, width, palette)
         return self._lines
 
@@ -104,7 +106,7 @@ class Block(ABC):
         return (" ▸" if self.folded else " ▾"), palette.arrow
 
     @abstractmethod
-    def draw(self, width: int, palette: Palette) -> list[Line]:
+    def draw(self, width: int, palette: Palette) -> Sequence[Line]:
         """Its lines, made anew."""
 
     def estimate(self, width: int) -> int:
@@ -142,16 +144,20 @@ class UserBlock(Block):
             return self.text
         return "\n".join(self.text[:_FOLDED_USER_CHARS].split("\n")[: _FOLDED_USER_LINES // 4])[:1_500]
 
-    def draw(self, width: int, palette: Palette) -> list[Line]:
+    def draw(self, width: int, palette: Palette) -> Sequence[Line]:
         label = f"{self.turn_index} · {self.when}" if self.turn_index else self.when
         name = f"{one_line(self.name)}{':' if palette.plain else ''}"
-        lines = [line_of([(name, palette.you), (f"  {label}", palette.muted)], width)]
-        lines += wrap(linked_runs(clean(self._shown()), palette.text, palette.link), width)
-        if self.folded is not None:
-            hidden = len(self.text) - len(self._shown())
-            more = f"{hidden:,} more characters".replace(",", " ") if self.folded else "fold"
-            lines.append(line_of([(more, palette.muted), self.arrow(palette)], width))
-        return lines
+        head = [line_of([(name, palette.you), (f"  {label}", palette.muted)], width)]
+        text = clean(self._shown())
+        if len(text) > LONG:
+            body: Sequence[Line] = LongText(text, width, palette.text)
+        else:
+            body = wrap(linked_runs(text, palette.text, palette.link), width)
+        if self.folded is None:
+            return stack(head, body)
+        hidden = len(self.text) - len(self._shown())
+        more = f"{hidden:,} more characters".replace(",", " ") if self.folded else "fold"
+        return stack(head, body, [line_of([(more, palette.muted), self.arrow(palette)], width)])
 
     def estimate(self, width: int) -> int:
         return self.gap + 1 + (self.folded is not None) + _estimated_lines(self._shown(), width)
@@ -203,7 +209,7 @@ class HeadBlock(Block):
         words = len(self.source.split())
         return f"thought, {words} word{'s' if words != 1 else ''}"
 
-    def draw(self, width: int, palette: Palette) -> list[Line]:
+    def draw(self, width: int, palette: Palette) -> Sequence[Line]:
         runs: list[Run] = []
         if self.name:
             glyph = one_line(self.glyph)
@@ -213,12 +219,15 @@ class HeadBlock(Block):
         label = self._fold_label()
         if label:
             runs += [(f"  {label}" if runs else label, palette.muted), self.arrow(palette)]
-        lines = [line_of(runs, width)]
-        if self.folded is False:
-            text = clean(self.source.strip("\n"))
-            lines += self._wrapped.lines(text, width, bar=("▎ ", palette.faint), style=palette.muted)
-            lines.append(BLANK)
-        return lines
+        head = [line_of(runs, width)]
+        if self.folded is not False:
+            return head
+        text, bar = clean(self.source.strip("\n")), ("▎ ", palette.faint)
+        if len(text) > LONG and not self.thinking:
+            body: Sequence[Line] = LongText(text, width, palette.muted, bar=bar)
+        else:
+            body = self._wrapped.lines(text, width, bar=bar, style=palette.muted)
+        return stack(head, body, [BLANK])
 
     def estimate(self, width: int) -> int:
         return self.gap + 1 + (1 + _estimated_lines(self.source, width) if self.folded is False else 0)
@@ -272,7 +281,7 @@ class TextBlock(Block):
         stream = self.stream
         return stream is not None and stream.width == min(width, MEASURE) and stream.palette is palette
 
-    def draw(self, width: int, palette: Palette) -> list[Line]:
+    def draw(self, width: int, palette: Palette) -> Sequence[Line]:
         fits = self.streams_at(width, palette)
         if not self.finished:
             if not fits:
@@ -284,7 +293,7 @@ class TextBlock(Block):
         stream.finish()
         return stream.lines
 
-    def _draw_whole(self, width: int, palette: Palette) -> list[Line]:
+    def _draw_whole(self, width: int, palette: Palette) -> Sequence[Line]:
         from ragforge_tui.tui.transcript.markdown import render
 
         text = self.source
@@ -295,8 +304,8 @@ class TextBlock(Block):
         if self.folded:
             label = f"{hidden:,} more characters".replace(",", " ")
             return [*lines, line_of([(label, palette.muted), self.arrow(palette)], width)]
-        rest = wrap([(clean(text[_MAX_MARKDOWN:]), palette.text)], width)
-        return [*lines, *rest, line_of([("fold", palette.muted), self.arrow(palette)], width)]
+        rest = LongText(clean(text[_MAX_MARKDOWN:]), width, palette.text)
+        return stack(lines, rest, [line_of([("fold", palette.muted), self.arrow(palette)], width)])
 
     def estimate(self, width: int) -> int:
         return self.gap + (_estimated_lines(self.source, width) if self.source else 0)

@@ -27,6 +27,7 @@ def text_between(blocks: Sequence[Block], selection: Selection, width: int, pale
         first = bisect_left(blocks, serial, key=lambda block: block.serial)
     last = blocks[-1].serial if selection.end is None else selection.end.y // LINES_PER_BLOCK
     parts: list[str] = []
+    join = ""
     for block in blocks[first:]:
         if block.serial > last:
             break
@@ -38,7 +39,8 @@ def text_between(blocks: Sequence[Block], selection: Selection, width: int, pale
             text = line.strip.text
             cut = text[max(line.gutter, start) : len(text) if end == -1 else max(0, end - margin)]
             # A line that is broken in the middle of a word or at a blank goes on after its join.
-            parts.append(cut.rstrip() + line.join if line.join == "\n" else cut + line.join)
+            parts += [join, cut.rstrip() if line.join == "\n" else cut]
+            join = line.join
     return "".join(parts).strip("\n")
 
 

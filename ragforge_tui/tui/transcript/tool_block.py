@@ -26,7 +26,9 @@ from ragforge_tui.tui.transcript.tool_text import (
 )
 
 _TOOL_MEASURE = 88
-_SHOWN_RESULT_LINES = 400
+_SHOWN_LINES = 400
+_SHOWN_CHARS = 20_000
+"""Of each argument and of the result; all of it is read in the window that `v` opens."""
 
 
 class ToolBlock(Block):
@@ -146,23 +148,34 @@ class ToolBlock(Block):
                 continue  # They stand above as a list.
             shown = clean(value if isinstance(value, str) else msgspec.json.encode(value).decode())
             label = [(f"{one_line(str(key))}: ", palette.muted)] if key else []
+            shown, hidden = _head_of(shown)
             lines += wrap([*label, (shown, palette.text)], width, first=prefix, rest=prefix)
+            lines += self._more(hidden, prefix, width, palette)
         text = str(result.get("text") or (self.call.result.error if self.call.result else "") or "")
         if result.get("diff"):
-            lines += diff_lines(str(result["diff"]), width, palette, prefix=prefix)
+            shown, hidden = _head_of(str(result["diff"]))
+            lines += diff_lines(shown, width, palette, prefix=prefix)
+            lines += self._more(hidden, prefix, width, palette)
         elif text.strip():
-            shown, hidden = _head_of(text, _SHOWN_RESULT_LINES)
+            shown, hidden = _head_of(text)
             lines += indent([BLANK], prefix, width) + code_lines(shown, "", width, palette, prefix=prefix)
-            if hidden:
-                lines.append(line_of([*prefix, (f"… {hidden} more lines; copy gives all", palette.muted)], width))
+            lines += self._more(hidden, prefix, width, palette)
         return lines
+
+    def _more(self, hidden: int, prefix: list[Run], width: int, palette: Palette) -> list[Line]:
+        """How much of a text is not shown, and how to read it."""
+        if not hidden:
+            return []
+        more = f"… {hidden:,} more characters; v shows all".replace(",", " ")
+        return [line_of([*prefix, (more, palette.muted)], width)]
 
     def estimate(self, width: int) -> int:
         plan = self.call.arguments.count('"content"') if self.call.tool_name == "update_todos" else 0
         return self.gap + 1 + plan + (self.call.success is False)
 
 
-def _head_of(text: str, limit: int) -> tuple[str, int]:
-    """The first lines of a text, and how many there are besides."""
-    lines = text.rstrip("\n").split("\n")
-    return "\n".join(lines[:limit]), max(0, len(lines) - limit)
+def _head_of(text: str) -> tuple[str, int]:
+    """The beginning of a text, and how many characters there are besides."""
+    text = text.rstrip("\n")
+    head = "\n".join(text[:_SHOWN_CHARS].split("\n")[:_SHOWN_LINES])
+    return head, len(text) - len(head)
