@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+WORKERS ?= 3
 ARGS ?=
 
 .PHONY: chat test lint types imports format example install install-test clean

@@ -28,7 +28,7 @@ KEYS = (
     ("@", "in the prompt: a file of this folder, by a few letters of its name"),
     ("!", "first in the prompt: a command to run here"),
     ("j k space", "in the chat: next and previous block, fold"),
-    ("y c o", "in the chat: copy the block, copy its code, open a link"),
+    ("v y c o", "in the chat: read the block whole, copy it, copy its code, open a link"),
     ("enter g i", "in the sidebar: open, go to the turn, name the file in the prompt"),
     ("x t o / a", "in the trace: failed, this turn, one tool, words, all"),
     ("< > + - z", "in the sidebar: width, a pane's height, one pane alone"),

@@ -16,11 +16,11 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import Event, ToolCallFinished, ToolCallStarted
+from ragforge_tui.events import Event
 from ragforge_tui.models import ToolCall
 from ragforge_tui.requests.calls import FetchCall, ListCalls
 from ragforge_tui.text import plain_text
-from ragforge_tui.tui.detail import Section, call_sections, call_title
+from ragforge_tui.tui.block_view import block_of_call, call_screen
 from ragforge_tui.tui.keybar import KeyBar, KeyHint
 from ragforge_tui.tui.rows import Rows
 from ragforge_tui.tui.sidebar import Pane
@@ -29,7 +29,7 @@ from ragforge_tui.tui.trace import Filter, Trace, TraceLine, TraceRow, lines_of,
 from ragforge_tui.tui.transcript.lines import Run, clip
 from ragforge_tui.tui.transcript.palette import Palette
 from ragforge_tui.tui.transcript.tool_block import ToolBlock
-from ragforge_tui.tui.transcript.tool_text import duration_text, state_sign
+from ragforge_tui.tui.transcript.tool_text import CallState, duration_text, state_sign
 
 log = logging.getLogger(__name__)
 
@@ -285,44 +285,20 @@ class TracePane(Pane):
         row = self.trace.row(event.key)
         if row is None:
             return
-        from ragforge_tui.tui.viewer import DetailScreen
-
-        async def load() -> tuple[str, list[Section]]:
-            call = await self._whole(row)
-            return self._title_of(call, row), call_sections(call)
 
         def closed(action: str | None) -> None:
             if action == "turn":
                 self.chat.sidebar.show_turn(row.turn)
 
-        def concerns(event: Event) -> bool:
-            return isinstance(event, ToolCallStarted | ToolCallFinished) and event.call.uuid == row.key
+        def state() -> CallState:
+            return (self.trace.row(row.key) or row).state
 
-        def title_now() -> str:
-            block = self._block(row.key)
-            return self._title_of(block.call, row) if block is not None and block.call.result is None else ""
-
-        screen = DetailScreen(
-            f"{row.name} · turn {row.turn}",
-            load,
-            actions={"g": ("turn", "go to its turn")},
-            concerns=concerns,
-            title_now=title_now,
-        )
+        screen = call_screen(self.chat, row.key, row.name, row.turn, whole=lambda: self._whole(row), state=state)
         self.app.push_screen(screen, closed)
-
-    def _title_of(self, call: ToolCall, row: TraceRow) -> str:
-        known = self.trace.row(row.key) or row
-        return call_title(call, row.turn, known.state, self.chat.now())
-
-    def _block(self, key: str) -> ToolBlock | None:
-        """The call as the chat shows it, when it does."""
-        blocks = reversed(self.chat.transcript.document.blocks)
-        return next((block for block in blocks if isinstance(block, ToolBlock) and block.call.uuid == key), None)
 
     async def _whole(self, row: TraceRow) -> ToolCall:
         """The call with its result: as the chat has it, else from the engine."""
-        if (block := self._block(row.key)) is not None:
+        if (block := block_of_call(self.chat, row.key)) is not None:
             return block.call
         uuid = self.chat.controller.state.conversation_id
         return await self.chat.controller.ask(FetchCall(conversation_id=uuid, turn_index=row.turn, call_id=row.key))

@@ -40,6 +40,11 @@ class TranscriptHandlers(ChatFrame):
         event.stop()
         self.actions.choose_link(event.links)
 
+    def on_transcript_view_requested(self, event: Transcript.ViewRequested) -> None:
+        """A block is wanted whole."""
+        event.stop()
+        self.actions.view_block(event.block)
+
     def on_transcript_copy_requested(self, event: Transcript.CopyRequested) -> None:
         """A block or its code is wanted on the clipboard."""
         event.stop()

@@ -10,6 +10,7 @@ from ragforge_tui.protocol import BranchConversation, FetchTurns
 if TYPE_CHECKING:
     from ragforge_tui.tui.app import ChatApp
     from ragforge_tui.tui.find import FindBar
+    from ragforge_tui.tui.transcript.blocks import Block
 
 
 class TurnActions:
@@ -40,6 +41,16 @@ class TurnActions:
         """To the next or previous place of what is looked for."""
         if (bar := self._find_bar()) is not None:
             bar.action_step(by)
+
+    def view_block(self, block: Block) -> None:
+        """Show a block of the chat whole, in a window of its own."""
+        from ragforge_tui.tui.block_view import block_screen
+
+        def closed(action: str | None) -> None:
+            if action == "turn":
+                self._app.sidebar.show_turn(block.turn_index)
+
+        self._app.push_screen(block_screen(self._app, block), closed)
 
     async def edit(self, which: str) -> None:
         """Put an earlier message into the prompt; sent again, it begins a branch before its turn."""

@@ -132,7 +132,7 @@ async def test_what_is_typed_behind_a_command_goes_where_the_command_leads(run_c
         ("o", False, "choose a block first"),
         ("e", False, "choose a block first"),
         ("b", False, "choose a block first"),
-        ("y", False, "choose a block first"),
+        ("v", False, "choose a block first"),
         ("space", False, "choose a block first"),
         ("n", False, "nothing is looked for"),
         ("N", True, "nothing is looked for"),

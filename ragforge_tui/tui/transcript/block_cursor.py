@@ -32,6 +32,7 @@ class BlockCursor(StreamingWindow):
         Binding("j,ctrl+down", "move_cursor(1)", "Next block", show=False),
         Binding("k,ctrl+up", "move_cursor(-1)", "Previous block", show=False),
         Binding("enter,space", "activate", "Open or close", show=False),
+        Binding("v", "view", "Read it whole", show=False),
         Binding("y", "copy_block", "Copy block", show=False),
         Binding("c", "copy_code", "Copy code", show=False),
         Binding("o", "open_link", "Open a link", show=False),
@@ -72,6 +73,12 @@ class BlockCursor(StreamingWindow):
         """The person wants to open one of the links near the keyboard's place."""
 
         links: list[Link]
+
+    @dataclass
+    class ViewRequested(Message, namespace="transcript"):
+        """The person wants to read a block whole, in a window of its own."""
+
+        block: Block
 
     @dataclass
     class CopyRequested(Message, namespace="transcript"):
@@ -196,12 +203,21 @@ class BlockCursor(StreamingWindow):
         else:
             self._nothing("nothing is looked for")
 
-    def action_copy_block(self) -> None:
-        """Copy the block the keyboard is at, as it was written."""
+    def action_view(self) -> None:
+        """Read the block the keyboard is at whole."""
         if self._cursor is None or not self._cursor.source:
-            self._nothing("" if self._cursor is None else "nothing to copy here")
+            self._nothing("" if self._cursor is None else "nothing more to read here")
         else:
-            self.post_message(self.CopyRequested(self._cursor.source, "block"))
+            self.post_message(self.ViewRequested(self._cursor))
+
+    def action_copy_block(self) -> None:
+        """Copy the block the keyboard is at, as it was written, else the last answer there is."""
+        answers = (block for block in reversed(self.document.blocks) if isinstance(block, TextBlock))
+        block = self._cursor or next(answers, None)
+        if block is None or not block.source:
+            self._nothing("nothing to copy here")
+        else:
+            self.post_message(self.CopyRequested(block.source, "block" if self._cursor else "last answer"))
 
     def action_copy_code(self) -> None:
         """Copy the code in the block the keyboard is at, else the last code there is."""

@@ -1,0 +1,62 @@
+"""A block of the chat read whole in a window, and copying without choosing one."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragforge_tui.models import Turn
+from ragforge_tui.tui.viewer import DetailScreen
+from tests.support.chat_scene import tool_call
+from tests.support.fake_engine import FakeEngine, conversation, message
+from tests.tui.conftest import ChatRunner
+
+LONG = "x" * 60_000
+
+
+@pytest.fixture
+def asked() -> FakeEngine:
+    """A conversation with a call of a tool whose result is long."""
+    engine = FakeEngine()
+    owner = conversation(1)
+    call = tool_call(owner, 1, "read_file", {"path": "notes.md"}, LONG, 12)
+    thinking = message(owner, 1, "assistant", "", 1, tool_calls=[call], reasoning="First a look.")
+    said = message(owner, 1, "assistant", "It is *long*.", 2)
+    engine.conversations[owner.uuid] = owner
+    engine.turns[owner.uuid] = [Turn(turn_index=1, messages=[message(owner, 1, "user", "how long?"), thinking, said])]
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("kind", "title", "sections"),
+    [
+        ("user", "you · turn 1", [("9 characters", "how long?")]),
+        ("head", "Reasoning · turn 1", [("13 characters", "First a look.")]),
+        ("tool", "read_file · turn 1 · done · 12 ms", [("Arguments", "path: notes.md"), ("Result", LONG)]),
+        ("text", "Answer · turn 1", [("13 characters", "It is *long*.")]),
+    ],
+)
+async def test_v_shows_a_block_whole(
+    run_chat: ChatRunner, asked: FakeEngine, kind: str, title: str, sections: list[tuple[str, str]]
+) -> None:
+    async with run_chat(asked, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        view = chat.app.transcript
+        await chat.press("tab")
+        while view.cursor_block is None or view.cursor_block.kind != kind:
+            await chat.press("k" if kind == "text" else "j")
+        await chat.press("v")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and bool(chat.app.screen.sections))
+        screen = chat.app.screen
+        assert isinstance(screen, DetailScreen)
+        assert [(section.title, section.text) for section in screen.sections] == sections
+        await chat.until(lambda: str(screen._title.content).startswith(title))
+        await chat.press("escape")
+        await chat.until(lambda: chat.app.screen is not screen)
+        assert view.has_focus and view.cursor_block is not None and view.cursor_block.kind == kind
+
+
+async def test_y_without_a_block_copies_the_last_answer(run_chat: ChatRunner, asked: FakeEngine) -> None:
+    async with run_chat(asked, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.press("tab", "y")
+        await chat.until(lambda: chat.app.clipboard == "It is *long*.")
