@@ -16,10 +16,10 @@ from textual.app import App
 from textual.message import Message
 from textual.widget import Widget
 
-HOLD_SECONDS = 1.0
+HOLD_SECONDS = 3.0
 """Nothing that is typed waits longer, whatever became of the key before it."""
 LOOK_SECONDS = 0.005
-QUIET_LOOKS = 20
+QUIET_LOOKS = 50
 """A command that is done and has moved nothing when it was looked at so often since moves nothing any more."""
 PALETTE_KEY = "ctrl+p"
 FOCUS_KEYS = frozenset({"tab", "shift+tab"})
