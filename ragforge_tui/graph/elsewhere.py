@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ragforge_tui.graph.records import derived, native
 from ragforge_tui.graph.schema import MESSAGE_LEX
-from ragforge_tui.graph.search import Match, Scope, Searching
+from ragforge_tui.graph.search import Match, Scope, Searching, matches
 from ragforge_tui.graph.summaries import Summaries
 from ragforge_tui.models import Summary
 
@@ -231,13 +231,13 @@ class Elsewhere(Searching, Summaries):
                 f"UNWIND $ids AS id MATCH (n:{label} {{conversation_id: id}}) "
                 "WHERE n.embed_model = $model AND n.embedding IS NOT NULL "
                 f"WITH n, {cosine} AS score ORDER BY score DESC LIMIT $limit "
-                f"RETURN n.uuid AS uuid, n.conversation_id AS id, {turn} AS turn_index, score",
+                f"RETURN collect([n.uuid, n.conversation_id, {turn}, score]) AS matches",
                 ids=list(conversations),
                 model=model,
                 vector=vector.tolist(),
                 limit=limit,
             )
-            return [Match(**dict(record)) async for record in result]
+            return await matches(result)
 
         found: list[Match] = await self._graph.read(work)
         return found
@@ -249,15 +249,15 @@ class Elsewhere(Searching, Summaries):
         async def work(tx: AsyncManagedTransaction) -> list[Match]:
             result = await tx.run(
                 "CALL db.index.vector.queryNodes($index, $depth, $vector) YIELD node, score "
-                "RETURN node.uuid AS uuid, "
-                "CASE WHEN node.embed_model = $model THEN node.conversation_id ELSE '' END AS id, "
-                f"{turn} AS turn_index, score ORDER BY score DESC",
+                "WITH node, score, "
+                "CASE WHEN node.embed_model = $model THEN node.conversation_id ELSE '' END AS id "
+                f"RETURN collect([node.uuid, id, {turn}, score]) AS matches",
                 index=self._graph.dialect.vector_index(label),
                 depth=depth,
                 vector=vector.tolist(),
                 model=model,
             )
-            return [Match(**dict(record)) async for record in result]
+            return await matches(result)
 
         found: list[Match] = await self._graph.read(work)
         return found
@@ -282,10 +282,10 @@ class Elsewhere(Searching, Summaries):
                 row["title"] = titles.get(row["id"], "")
                 row["sitting"] = derived("sitting", row["id"], row["sitting"] or 0)
             result = await tx.run(
-                "UNWIND $ids AS id MATCH (s:Sitting {uuid: id}) RETURN s.uuid AS uuid, s.date AS date",
+                "UNWIND $ids AS id MATCH (s:Sitting {uuid: id}) RETURN collect([s.uuid, s.date]) AS dates",
                 ids=list({row["sitting"] for row in rows}),
             )
-            return rows, {record["uuid"]: native(record["date"]) async for record in result}
+            return rows, {uuid: native(date) async for record in result for uuid, date in record["dates"]}
 
         if not uuids:
             return []

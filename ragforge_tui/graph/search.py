@@ -27,7 +27,7 @@ from ragforge_tui.models import SearchHit
 from ragforge_tui.text import storable
 
 if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
+    from neo4j import AsyncManagedTransaction, AsyncResult
 
     from ragforge_tui.graph.connect import Graph
 
@@ -58,12 +58,21 @@ class Scope(msgspec.Struct, frozen=True):
 
 
 class Match(msgspec.Struct, frozen=True):
-    """A turn's first message, as a full-text index found it; `id` is its conversation's."""
+    """A turn's first message, as an index found it; `id` is its conversation's."""
 
     uuid: str
     id: str
     turn_index: int
     score: float
+
+
+async def matches(result: AsyncResult) -> list[Match]:
+    """The matches of a statement that returns all of them in one row, as lists of their fields; best first.
+
+    A row of its own for each of some hundred small ones would cost the driver more than all the rest of a search.
+    """
+    found = [Match(*fields) async for record in result for fields in record["matches"]]
+    return sorted(found, key=lambda match: -match.score)
 
 
 _SEARCHED: tuple[tuple[str, str], ...] = (MESSAGE_TEXT, *MESSAGE_LEX.values())
@@ -211,8 +220,8 @@ class Searching:
         """
         statement = (
             f"{BEST_OF_INDEX} WITH node, score ORDER BY score DESC LIMIT $depth "
-            "RETURN node.uuid AS uuid, node.conversation_id AS id, "
-            "coalesce(node.turn_index, node.start_turn_index) AS turn_index, score"
+            "RETURN collect([node.uuid, node.conversation_id, "
+            "coalesce(node.turn_index, node.start_turn_index), score]) AS matches"
         )
         depth = depth or limit * 2
         while True:
@@ -223,8 +232,7 @@ class Searching:
             }
 
             async def work(tx: AsyncManagedTransaction, parameters: dict[str, Any] = parameters) -> list[Match]:
-                result = await tx.run(statement, parameters)
-                return [Match(**dict(record)) async for record in result]
+                return await matches(await tx.run(statement, parameters))
 
             found = await self._graph.read(work)
             allowed = [row for row in found if scope.allows(row.id) and (wanted is None or wanted(row))]

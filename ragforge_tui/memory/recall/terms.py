@@ -89,6 +89,6 @@ def telling_words(question: str, language: str) -> list[str]:
 
 def share(asked: Iterable[str], text: str, language: str) -> float:
     """The share of a question's words that a text has."""
-    wanted = [variants(word, [language or FALLBACK]) for word in asked]
+    wanted = stems(asked, language)
     there = set(terms(text, language))
-    return sum(not word.isdisjoint(there) for word in wanted) / len(wanted) if wanted else 0.0
+    return sum(term in there for term in wanted) / len(wanted) if wanted else 0.0
