@@ -17,6 +17,7 @@ from ragforge_tui.graph.find import TextFinding
 from ragforge_tui.graph.messages import Messages
 from ragforge_tui.graph.outline import Outline
 from ragforge_tui.graph.recall import Recalling
+from ragforge_tui.graph.sampling import Sampling
 from ragforge_tui.graph.session_list import SessionList
 from ragforge_tui.graph.tool_calls import ToolCalls
 from ragforge_tui.graph.topics import Topics
@@ -35,6 +36,7 @@ class Store(
     Outline,
     Recalling,
     Elsewhere,
+    Sampling,
     Embeddings,
     SessionList,
     TextFinding,

@@ -39,6 +39,7 @@ class Question(msgspec.Struct, frozen=True):
         words: Telling ones of both.
         vector: Of both.
         model: What made the vector.
+        rarest: Those of the words that the whole graph can be searched for in little time.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Question(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
     vector: Vector | None = None
     model: str = ""
+    rarest: tuple[str, ...] = ()
 
 
 class Fetched(msgspec.Struct):
@@ -69,9 +71,9 @@ async def turns_elsewhere(
     """
     if not question.words:
         return []
-    found = await store.turns_elsewhere(
-        others, question.words, question.vector, question.model, limit=CANDIDATES, turns=turns
-    )
+    # The few turns of a topic may have nothing but a common word.
+    words = question.words if turns is not None else question.rarest
+    found = await store.turns_elsewhere(others, words, question.vector, question.model, limit=CANDIDATES, turns=turns)
     return rank(found, question, settings.min_score)
 
 

@@ -33,6 +33,7 @@ from ragforge_tui.memory.recall.others import (
 )
 from ragforge_tui.memory.recall.pack import Candidate, pack, within
 from ragforge_tui.memory.recall.questions import context_of
+from ragforge_tui.memory.recall.rarity import Rarity
 from ragforge_tui.memory.recall.results import Recalled, RecalledSummary, RecalledTurn
 from ragforge_tui.memory.recall.terms import telling_words
 from ragforge_tui.models import SimilarConversation, Summary, Turn
@@ -78,6 +79,7 @@ class Recall:
         self._workspace = workspace
         self.private = private
         self._keeper = Keeper(self.index, self._model, conversation_id)
+        self._rarity = Rarity()
         self._summaries: list[Summary] = []
 
     @property
@@ -93,6 +95,7 @@ class Recall:
         await self._model.claim(store)
         await self._keeper.load(store)
         await self._keeper.embed_missing(store)
+        await self._rarity.learn(store)
 
     async def turn_stored(self, turn: Turn) -> None:
         """Take in a turn that has ended: index, keys of it and of the one before, its sitting, its vector."""
@@ -187,7 +190,8 @@ class Recall:
         text = f"{query}\n{context}" if context else query
         vector = await self._question_vector(text)
         words = telling_words(text, language_of(text) or self.index.language)
-        return Question(query, context, tuple(words), vector, self._model.name)
+        rarest = tuple(self._rarity.rarest(words))
+        return Question(query, context, tuple(words), vector, self._model.name, rarest)
 
     async def _elsewhere(
         self, question: Question, ranges: Ranges | None, *, turns: bool, summaries: bool
