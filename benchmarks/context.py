@@ -2,8 +2,10 @@
 
 Imports made-up conversations of 100, 1 000 and 10 000 turns, opens each with an engine as the chat does, waits until
 its memory is loaded, and asks; last one of 100 turns beside that of 10 000, which other conversations are searched for
-then. The vector of a question is known beforehand and not timed, nor is a model asked. The
-floor is one round trip of the bare driver in the same run. Memory is the engine's resident set after each size.
+then: with words as frequent as in the texts (`beside`: about half of them stand in most turns), and with such as are
+left of a real question without its small words (`telling`). The vector of a question is known beforehand and not
+timed, nor is a model asked. The floor is one round trip of the bare driver in the same run. Memory is the engine's
+resident set after each size.
 """
 
 from __future__ import annotations
@@ -85,13 +87,15 @@ async def measure(loaded: Loaded, questions: int) -> dict[str, float]:
         figures["round_trip_p50_ms"] = statistics.median(floor)
         print(f"{'turns':>8}{'ready s':>10}{'recall p50':>12}{'p95':>8}{'context p50':>13}{'p95':>8}{'MiB':>8}")
         stored: list[str] = []
+        asked = questions + WARM_UP
         try:
             for name, size in [*((str(size), size) for size in SIZES), ("beside", SIZES[0])]:
                 if name != "beside":
                     # The largest stays, to be found from beside it.
                     await forget(agent, stored)
                 stored.append((await store.import_(synthetic.conversation(size, text, loaded.workspace))).uuid)
-                await one_size(agent, stored[-1], name, questions, text, figures)
+                await one_size(agent, stored[-1], name, [text.message(8) for _ in range(asked)], figures)
+            await one_size(agent, stored[-1], "telling", [text.question() for _ in range(asked)], figures)
         finally:
             await forget(agent, stored)
     return figures
@@ -107,8 +111,7 @@ async def one_size(
     agent: ConversationAgent,
     uuid: str,
     size: str,
-    questions: int,
-    text: synthetic.Text,
+    asked: Sequence[str],
     figures: dict[str, float],
 ) -> None:
     """Open, wait, ask; adds to the figures and prints a row."""
@@ -119,7 +122,6 @@ async def one_size(
     if conversation.memory.failure:
         raise SystemExit(conversation.memory.failure)
     ready = time.perf_counter() - since
-    asked = [text.message(8) for _ in range(questions + WARM_UP)]
     recall = await timed_each(conversation.memory.recall.recall, asked)
     context = await timed_each(conversation.build_context, asked)
     resident = psutil.Process().memory_info().rss / 2**20

@@ -17,6 +17,8 @@ from ragforge_tui.memory.recall import ConversationIndex
 from ragforge_tui.models import Conversation, Message, Turn
 
 WORDS = 20_000
+SMALL_WORDS = 150
+"""The most frequent words: in life those that say nothing, which recall leaves out of a question."""
 WORDS_PER_MESSAGE = 45
 TURNS_PER_SITTING = 12
 BEGAN = datetime(2024, 1, 8, 9, tzinfo=UTC)
@@ -32,17 +34,25 @@ class Text:
         self._words = ["".join(self._random.choice(syllables, 3)) for _ in range(WORDS)]
         weights = 1 / np.arange(1, WORDS + 1)
         self._weights = weights / weights.sum()
+        weights[:SMALL_WORDS] = 0
+        self._telling = weights / weights.sum()
 
     def message(self, words: int = WORDS_PER_MESSAGE) -> str:
         """A text of so many words."""
-        drawn = self._random.choice(WORDS, words, p=self._weights)
-        return " ".join(self._words[n] for n in drawn)
+        return self._drawn(words, self._weights)
+
+    def question(self, words: int = 8) -> str:
+        """A text of so many words that are not among the most frequent: what is left of a question in life."""
+        return self._drawn(words, self._telling)
 
     def vector(self) -> npt.NDArray[np.float32]:
         """A unit vector."""
         drawn = self._random.standard_normal(DIMENSION).astype(np.float32)
         unit: npt.NDArray[np.float32] = drawn / np.linalg.norm(drawn)
         return unit
+
+    def _drawn(self, words: int, weights: npt.NDArray[np.float64]) -> str:
+        return " ".join(self._words[n] for n in self._random.choice(WORDS, words, p=weights))
 
 
 def moment(turn: int) -> datetime:
