@@ -128,8 +128,9 @@ class ChatApp(TranscriptHandlers):
         return looks.variables(self)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """A cursor that blinks is motion too."""
+        """A cursor that blinks is motion too; what Tab and Escape do depends on who has the keyboard."""
         looks.calm(self, event.widget)
+        self.refresh_chrome()
 
     def compose(self) -> ComposeResult:
         """Header, chat, what waits, prompt, status."""

@@ -114,7 +114,9 @@ class Queue(Widget):
             lines.append(Content.assemble((f"{words[item.place]}  ", "$accent"), (_cut(text, room).rstrip(), "dim")))
         more = len(self._items) - 3
         note = f"{more} more · " if more > 0 else ""
-        lines.append(Content.styled(f"{note}↑ edit · esc stop and send", "dim"))
+        # Before the start there is nothing to stop.
+        starts = all(item.place == "waiting" for item in self._items)
+        lines.append(Content.styled(f"{note}↑ edit{'' if starts else ' · esc stop and send'}", "dim"))
         return Content("\n").join(lines)
 
 

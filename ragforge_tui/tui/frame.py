@@ -54,6 +54,7 @@ class ChatFrame(KeysInOrder):
         if state.questions != len(self.questions.waiting):
             state.questions = len(self.questions.waiting)
             self.show_queue()
+        state.asked_now = self.questions.has_focus
         conversation = state.conversation
         drawn = (
             state.connection,
@@ -62,6 +63,7 @@ class ChatFrame(KeysInOrder):
             state.graph,
             state.spent.tokens,
             state.spent.cost,
+            state.asked_now,
             state.hint,
             state.editing,
             state.context_used,

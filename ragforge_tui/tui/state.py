@@ -52,6 +52,7 @@ class ChatState(msgspec.Struct):
         due: What the summariser waits for; None while it is not known.
         mode: What the agent may do without asking.
         mode_unsent: The engine was not told of it yet, or is a new one that knows nothing.
+        questions: How many wait for the person; `asked_now`: the first of them has the keyboard.
         editing: The turn whose message is being written anew in the prompt, 0 for none.
         context_used: Tokens of the last request of the open conversation; 0 while none is known.
         stale: Events of the turn under way were missed: fetch it again when it ends.
@@ -74,6 +75,7 @@ class ChatState(msgspec.Struct):
     due: MemoryDue | None = None
     answering: bool = False
     questions: int = 0
+    asked_now: bool = False
     turn_started: float | None = None
     editing: int = 0
     context_used: int = 0
@@ -146,6 +148,7 @@ class ChatState(msgspec.Struct):
         self.followed = None
         self.stale = False
         self.questions = 0
+        self.asked_now = False
         self._clear_turn()
 
     def _clear_turn(self) -> None:

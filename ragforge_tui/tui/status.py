@@ -104,7 +104,8 @@ def _keys(state: ChatState, hints: Iterable[str]) -> list[Part]:
     if state.editing:
         return [Part(f"editing turn {state.editing}: enter sends it as a branch · esc leaves it", rank=95, key=True)]
     if state.activity == "waiting":
-        return [Part("tab answer · esc no", rank=95, key=True)]
+        tab = "the prompt" if state.asked_now else "answer"
+        return [Part(f"tab {tab} · esc no", rank=95, key=True)]
     stop = [] if state.activity == "idle" else [Part("esc stop", rank=85, key=True)]
     return stop + [Part(hint, rank=20 - index, key=True) for index, hint in enumerate(hints)]
 

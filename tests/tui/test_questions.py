@@ -130,6 +130,17 @@ async def test_someone_who_types_is_not_interrupted(run_chat: ChatRunner) -> Non
         assert await answers(chat) == [("a1", "once", "")]
 
 
+async def test_what_tab_does_is_said_as_it_is(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await asked(chat, "a")
+        await chat.until(lambda: "tab the prompt · esc no" in chat.app.status_line.text().plain)
+        await chat.press("tab")
+        assert chat.app.prompt.has_focus
+        await chat.until(lambda: "tab answer · esc no" in chat.app.status_line.text().plain)
+        await chat.press("tab")
+        await chat.until(lambda: "tab the prompt" in chat.app.status_line.text().plain)
+
+
 @pytest.mark.parametrize(("key", "allow"), [("y", True), ("n", False), ("escape", False), ("enter", True)])
 async def test_trust(run_chat: ChatRunner, key: str, allow: bool) -> None:
     async with run_chat() as chat:
