@@ -7,6 +7,7 @@ terminal sees it, `mask_secrets` before it is kept. Shared by every room; leans 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -57,14 +58,23 @@ def storable(text: str) -> str:
 
 def storable_value(value: Any) -> Any:
     """`storable` through lists and mappings, keys included; integers beyond 64 bit become text."""
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, dict):
-        return {storable(str(key)): storable_value(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [storable_value(item) for item in value]
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         return str(value)
+    return _through(value, storable, storable_value)
+
+
+def plain_value(value: Any) -> Any:
+    """`plain_text` through lists and mappings, keys included."""
+    return _through(value, plain_text, plain_value)
+
+
+def _through(value: Any, text: Callable[[str], str], item: Callable[[Any], Any]) -> Any:
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, dict):
+        return {text(str(key)): item(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [item(inner) for inner in value]
     return value
 
 

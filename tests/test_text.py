@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.text import cut_middle, mask_secrets, plain_text, storable, storable_value
+from ragforge_tui.text import cut_middle, mask_secrets, plain_text, plain_value, storable, storable_value
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
@@ -96,3 +96,8 @@ def test_cut_middle_keeps_both_ends() -> None:
     assert cut.endswith("z" * 20)
     assert "140 characters left out" in cut
     assert cut_middle("short", 60) == "short"
+
+
+def test_plain_values_are_plain_all_through() -> None:
+    value = {"a\x1b[31m": ["x\x1b]0;t\x07y", {"b": "\u202e"}, 7, None, True]}
+    assert plain_value(value) == {"a": ["xy", {"b": ""}, 7, None, True]}

@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.models import ToolCall, call_end
+from ragforge_tui.text import plain_value
 from ragforge_tui.tui.transcript.tool_text import CallState, decoded, duration_text, failure_of, state_of
 
 Look = Literal["prose", "code", "diff", "error"]
@@ -120,7 +121,8 @@ def _argument_sections(call: ToolCall, given: dict[str, object], *, has_diff: bo
 
 
 def _pretty(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    # Else JSON would spell out an escape sequence that text elsewhere is shown without.
+    return json.dumps(plain_value(value), indent=2, ensure_ascii=False)
 
 
 def file_sections(workspace: Path, path: str, diff: str, note: str = "") -> list[Section]:

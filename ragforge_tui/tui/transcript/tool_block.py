@@ -9,6 +9,7 @@ import msgspec
 from rich.cells import cell_len
 
 from ragforge_tui.models import ToolCall
+from ragforge_tui.text import plain_value
 from ragforge_tui.tui.transcript.blocks import Block
 from ragforge_tui.tui.transcript.code import code_lines, diff_counts, diff_lines
 from ragforge_tui.tui.transcript.lines import BLANK, Line, Run, clean, clip, indent, line_of, one_line, wrap
@@ -146,7 +147,8 @@ class ToolBlock(Block):
                 continue
             if key == "todos" and todos_of(self.call, result):
                 continue  # They stand above as a list.
-            shown = clean(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+            # In JSON an escape sequence would be spelled out instead of taken away.
+            shown = clean(value if isinstance(value, str) else msgspec.json.encode(plain_value(value)).decode())
             label = [(f"{one_line(str(key))}: ", palette.muted)] if key else []
             shown, hidden = _head_of(shown)
             lines += wrap([*label, (shown, palette.text)], width, first=prefix, rest=prefix)
