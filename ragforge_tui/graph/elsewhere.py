@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from ragforge_tui.graph.records import derived, native
+from ragforge_tui.graph.records import native
 from ragforge_tui.graph.schema import MESSAGE_LEX
 from ragforge_tui.graph.search import Match, Scope, Searching, matches
 from ragforge_tui.graph.summaries import Summaries
@@ -100,23 +100,26 @@ class Elsewhere(Searching, Summaries):
         if workspace is not None:
             which = f"(c:Conversation {{workspace: $workspace}}) WHERE NOT {hidden}"
 
-        async def work(tx: AsyncManagedTransaction) -> tuple[list[dict[str, Any]], int]:
+        async def conversations(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
             result = await tx.run(
-                f"MATCH {which} RETURN c.uuid AS uuid, c.next_turn - 1 AS turns, c.message_count AS messages",
+                f"MATCH {which} RETURN c.uuid AS uuid, c.next_turn - 1 AS turns, "
+                "coalesce(c.branch_turn, 0) AS shared, c.message_count AS messages",
                 workspace=workspace,
                 own=list(own),
             )
-            rows = [dict(record) async for record in result]
+            return [dict(record) async for record in result]
+
+        async def messages(tx: AsyncManagedTransaction) -> int:
             # A count that both backends keep, so it takes no longer in a large graph.
             counted = await (await tx.run("MATCH (m:Message) RETURN count(m) AS messages")).single()
-            return rows, int(counted["messages"]) if counted else 0
+            return int(counted["messages"]) if counted else 0
 
-        rows, everything = await self._graph.read(work)
+        rows, everything = await asyncio.gather(self._graph.read(conversations), self._graph.read(messages))
         uuids = [row["uuid"] for row in rows]
-        share = sum(row["messages"] for row in rows) / max(everything, 1)
+        share = sum(_own_messages(row["turns"], row["shared"], row["messages"]) for row in rows) / max(everything, 1)
         if workspace is None:
             return Others(Scope(None, uuids), None, _share(1 - share))
-        return Others(Scope(uuids, []), sum(row["turns"] for row in rows), _share(share))
+        return Others(Scope(uuids, []), sum(row["turns"] - row["shared"] for row in rows), _share(share))
 
     async def turns_elsewhere(
         self,
@@ -263,11 +266,12 @@ class Elsewhere(Searching, Summaries):
         return found
 
     async def _read_turns(self, uuids: Sequence[str], scores: Mapping[str, float], model: str) -> list[TurnElsewhere]:
-        async def work(tx: AsyncManagedTransaction) -> tuple[list[dict[str, Any]], dict[str, datetime]]:
+        async def work(tx: AsyncManagedTransaction) -> tuple[list[dict[str, Any]], dict[str, str]]:
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (m:Message {uuid: id}) "
-                "RETURN m.uuid AS uuid, m.conversation_id AS id, m.turn_index AS turn, m.timestamp AS at, "
-                "m.sitting AS sitting, coalesce(m.turn_text, '') AS text, "
+                "OPTIONAL MATCH (s:Sitting {conversation_id: m.conversation_id, ordinal: m.sitting}) "
+                "RETURN m.uuid AS uuid, m.conversation_id AS id, m.turn_index AS turn, "
+                "coalesce(s.date, m.timestamp) AS date, coalesce(m.turn_text, '') AS text, "
                 "CASE WHEN m.embed_model = $model THEN m.embedding_bytes ELSE NULL END AS vector",
                 ids=list(dict.fromkeys(uuids)),
                 model=model,
@@ -277,25 +281,17 @@ class Elsewhere(Searching, Summaries):
                 "UNWIND $ids AS id MATCH (c:Conversation {uuid: id}) RETURN c.uuid AS uuid, c.title AS title",
                 ids=list({row["id"] for row in rows}),
             )
-            titles = {record["uuid"]: record["title"] or "" async for record in result}
-            for row in rows:
-                row["title"] = titles.get(row["id"], "")
-                row["sitting"] = derived("sitting", row["id"], row["sitting"] or 0)
-            result = await tx.run(
-                "UNWIND $ids AS id MATCH (s:Sitting {uuid: id}) RETURN collect([s.uuid, s.date]) AS dates",
-                ids=list({row["sitting"] for row in rows}),
-            )
-            return rows, {uuid: native(date) async for record in result for uuid, date in record["dates"]}
+            return rows, {record["uuid"]: record["title"] or "" async for record in result}
 
         if not uuids:
             return []
-        rows, dates = await self._graph.read(work)
+        rows, titles = await self._graph.read(work)
         return [
             TurnElsewhere(
                 conversation_id=row["id"],
-                title=row["title"],
+                title=titles.get(row["id"], ""),
                 turn_index=row["turn"],
-                date=dates.get(row["sitting"]) or native(row["at"]),
+                date=native(row["date"]),
                 text=row["text"],
                 words=scores.get(row["uuid"], 0.0),
                 vector=None if row["vector"] is None else np.frombuffer(bytes(row["vector"]), np.float32),
@@ -339,6 +335,11 @@ class Elsewhere(Searching, Summaries):
             )
             for row in await self._graph.read(work)
         }
+
+
+def _own_messages(turns: int, shared: int, messages: int) -> float:
+    """About how many of a conversation's messages are its own; those of a branch's shared turns are its parent's."""
+    return messages * (turns - shared) / max(turns, 1)
 
 
 def _share(share: float) -> float:

@@ -213,3 +213,12 @@ async def test_the_turns_of_a_topic_are_found_behind_any_number_of_others(
     others = await store.others_of([own.uuid], "/w")
     found = await store.turns_elsewhere(others, ["harbour"], None, "", limit=2, turns={wanted.uuid: [(1, 1)]})
     assert [turn.conversation_id for turn in found] == [wanted.uuid]
+
+
+async def test_turns_that_a_branch_shares_count_once(store: Store) -> None:
+    """How deep an index is asked hangs on the share of the graph that others have."""
+    own = await talked(store, [("Hello.", "Hello.")], title="Own", message_count=2)
+    parent = await talked(store, title="Parent", message_count=12)
+    await store.create_conversation(conversation(workspace="/w", branch_of=parent.uuid, branch_turn=4))
+    others = await store.others_of([own.uuid], "/w")
+    assert (others.turns, others.share) == (6, pytest.approx(12 / 14))
