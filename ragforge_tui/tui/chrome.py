@@ -15,6 +15,9 @@ from ragforge_tui.tui.state import ChatState
 
 DOTS = {"ready": ("●", "$success"), "starting": ("◐", "$warning"), "unreachable": ("●", "$error")}
 
+UNKNOWN_DOT = ("○", "dim")
+"""Without an engine nothing is known of the graph."""
+
 
 class Chrome(Widget):
     """A line of the frame."""
@@ -59,6 +62,8 @@ class Header(Chrome):
             )
         graph = state.graph
         dot = DOTS.get(graph.phase, DOTS["unreachable"]) if graph else DOTS["starting"]
+        if state.connection == "lost":
+            dot = UNKNOWN_DOT
         right.append((f"graph {_short(graph.name, 24)}" if graph else "graph", "dim"))
         if self.app.has_class("-plain") and (graph is None or graph.phase != "ready"):
             right.append((graph.phase if graph else "starting", "dim"))

@@ -84,6 +84,7 @@ class ChatController(EngineLink):
         self.state.engine_lost()
         self.outbox.engine_lost()
         self.view.questions.clear()
+        self.view.sidebar.due_changed()
         if self.state.conversation is not None:
             self._pending_open = self.state.conversation_id
             self._was_lost = True

@@ -134,7 +134,9 @@ class MemoryPane(Pane):
             self.set_timer(REDRAW_SECONDS, self._show)
 
     def due_changed(self) -> None:
-        """The summariser waits for something else."""
+        """The summariser waits for something else, or is gone with its engine."""
+        if not self.chat.controller.state.summarising and self.memory.stop_working():
+            self._show()
         self._foot.refresh()
 
     def on_resize(self) -> None:

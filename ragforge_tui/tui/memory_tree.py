@@ -187,6 +187,12 @@ class SummaryTree:
         turns = [f"{self.last_turn} turn{'s' if self.last_turn != 1 else ''}"] if self.last_turn else []
         return " · ".join([*turns, *(f"{number} L{level}" for level, number in sorted(levels.items()))])
 
+    def stop_working(self) -> bool:
+        """Nothing is being made any more; whether anything was."""
+        stopped = bool(self._working)
+        self._working.clear()
+        return stopped
+
     @property
     def working(self) -> list[tuple[int, int, int]]:
         """Summaries under way: level, first and last turn."""

@@ -115,6 +115,18 @@ async def test_summaries_come_into_the_tree_as_they_are_made(run_chat: ChatRunne
         assert rows(pane)[2] == "▸ not summarised 11–12"
 
 
+async def test_nothing_is_being_made_without_an_engine(run_chat: ChatRunner, engine: FakeEngine) -> None:
+    heir = engine.heir()
+    async with run_chat(engine, heir, resume="00000001", size=(120, 40)) as chat:
+        pane = await opened(chat)
+        engine.emit(SummaryStarted(conversation_id=UUID, level=1, start_turn_index=6, end_turn_index=8))
+        await chat.until(lambda: listed(pane, "summarising"))
+        engine.crash()
+        await chat.until(lambda: chat.said("Starting it again"))
+        await chat.until(lambda: not listed(pane, "summarising"))
+        assert not pane.memory.working
+
+
 async def test_a_failure_is_read(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
