@@ -37,6 +37,8 @@ DARK = Theme(
         "text-muted": "#9198a1",
         "text-disabled": "#9198a1",
         "input-selection-background": "#79c0ff 30%",
+        "screen-selection-background": "#79c0ff 30%",
+        "screen-selection-foreground": "#e6edf3",
     }
     | _scrollbars("#30363d", "#0d1117"),
 )
@@ -59,6 +61,8 @@ LIGHT = Theme(
         "text-muted": "#59636e",
         "text-disabled": "#59636e",
         "input-selection-background": "#0550ae 20%",
+        "screen-selection-background": "#0550ae 20%",
+        "screen-selection-foreground": "#1f2328",
     }
     | _scrollbars("#d0d7de", "#ffffff"),
 )
@@ -82,6 +86,8 @@ CONTRAST_DARK = Theme(
         "text-muted": "#dddddd",
         "text-disabled": "#dddddd",
         "input-selection-background": "#ffffff 20%",
+        "screen-selection-background": "#ffffff 20%",
+        "screen-selection-foreground": "#ffffff",
     }
     | _scrollbars("#ffffff", "#000000"),
 )
@@ -105,6 +111,8 @@ CONTRAST_LIGHT = Theme(
         "text-muted": "#222222",
         "text-disabled": "#222222",
         "input-selection-background": "#000000 25%",
+        "screen-selection-background": "#000000 25%",
+        "screen-selection-foreground": "#000000",
     }
     | _scrollbars("#000000", "#ffffff"),
 )

@@ -330,6 +330,9 @@ class BlockWindow(ScrollView):
         last = strip.cell_length if end == -1 else cell_len(text[:end])
         if first >= last:
             return strip
-        style = self.screen.get_component_rich_style("screen--selection")
-        selected = Strip([Segment(part, (own or style) + style) for part, own, _ in strip.crop(first, last)])
+        theirs = self.screen.get_component_rich_style("screen--selection")
+        if self.app.theme_variables["screen-selection-foreground"] == "transparent":
+            # Made into a colour it would be that of the ground, and the letters would be gone.
+            theirs += Style(color=self.palette.text.color)
+        selected = Strip([Segment(part, (own or theirs) + theirs) for part, own, _ in strip.crop(first, last)])
         return Strip.join([strip.crop(0, first), selected, strip.crop(last, strip.cell_length)])

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from textual.events import Paste
+from textual.geometry import Offset
+from textual.selection import Selection
 
 from ragforge_tui.errors import ErrorInfo, GraphUnavailableError
 from ragforge_tui.events import (
@@ -59,6 +61,13 @@ async def unfolded_end(stage: Stage) -> None:
     """The same, further down: results, the plan, the exit of a command."""
     await unfolded(stage)
     await keys("pagedown")(stage)
+
+
+async def lines_selected(stage: Stage) -> None:
+    """Some lines are selected with the mouse."""
+    view = stage.app.transcript
+    rows = [row.at for row in view._rows if row.line is not None]
+    stage.screen.selections = {view: Selection(Offset(6, rows[1]), Offset(24, rows[12]))}
 
 
 def written() -> FakeEngine:
@@ -253,6 +262,7 @@ CHAT = (
     State("notices", notices, engine=working),
     State("work-open", unfolded, engine=working),
     State("work-open-end", unfolded_end, engine=working),
+    State("work-selected", lines_selected, engine=working),
     State("cursor", selected, engine=working),
     State("markdown", keys("tab", "home"), engine=written),
     State("markdown-end", as_it_is, engine=written),
