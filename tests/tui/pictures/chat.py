@@ -63,6 +63,12 @@ async def unfolded_end(stage: Stage) -> None:
     await keys("pagedown")(stage)
 
 
+async def draft_selected(stage: Stage) -> None:
+    """A part of the draft is selected with the keyboard."""
+    await drafted(stage)
+    await keys(*["shift+left"] * 20)(stage)
+
+
 async def lines_selected(stage: Stage) -> None:
     """Some lines are selected with the mouse."""
     view = stage.app.transcript
@@ -262,6 +268,7 @@ CHAT = (
     State("notices", notices, engine=working),
     State("work-open", unfolded, engine=working),
     State("work-open-end", unfolded_end, engine=working),
+    State("draft-selected", draft_selected, engine=working),
     State("work-selected", lines_selected, engine=working),
     State("cursor", selected, engine=working),
     State("markdown", keys("tab", "home"), engine=written),
