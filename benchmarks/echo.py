@@ -23,6 +23,8 @@ import time
 from collections.abc import Sequence
 from types import TracebackType
 
+import psutil
+
 from benchmarks.echo_app import SCENES, STREAMS
 
 COLUMNS, LINES = 120, 40
@@ -101,8 +103,16 @@ def p95(times: Sequence[float]) -> float:
     return statistics.quantiles(times, n=100, method="inclusive")[94]
 
 
+def wanted_and_stolen() -> tuple[float, float]:
+    """Seconds the processors were wanted so far, and those of them a virtual machine's host gave to others."""
+    times = psutil.cpu_times()
+    stolen = getattr(times, "steal", 0.0)
+    return times.user + times.system + stolen, stolen
+
+
 def main(keys: int, rounds: int, seed: int) -> None:
     """Measure, print the table and the last line."""
+    wanted, stolen = wanted_and_stolen()
     chance = random.Random(seed)
     times: dict[str, list[float]] = {scene: [] for scene in SCENES}
     for number in range(rounds):
@@ -117,6 +127,9 @@ def main(keys: int, rounds: int, seed: int) -> None:
         median, high = statistics.median(times[scene]), p95(times[scene])
         print(f"{label:28}{len(times[scene]):>6}{median:>12.1f}{high:>10.1f}{median / bare:>8.2f}")
         figures |= {f"{scene}_p50_ms": median, f"{scene}_p95_ms": high}
+    wanted, stolen = (after - before for after, before in zip(wanted_and_stolen(), (wanted, stolen), strict=True))
+    figures["stolen_percent"] = 100 * stolen / max(wanted, 0.01)
+    print(f"The host gave {figures['stolen_percent']:.0f} % of the processor time that was wanted to others.")
     streaming = max(figures[f"{scene}_p95_ms"] for scene in STREAMS)
     ratios = " ".join(f"{scene}_ratio={figures[f'{scene}_p50_ms'] / bare:.2f}" for scene in SCENES if scene != "bare")
     rest = " ".join(f"{key}={value:.1f}" for key, value in figures.items())
