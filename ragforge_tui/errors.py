@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from ragforge_tui.text import plain_text
+
 
 class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     """An error as data: what crosses the pipe between engine and screen, and what is stored with a failed turn.
@@ -28,8 +30,8 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     todo: str = ""
 
     def sentence(self) -> str:
-        """The whole message on one line."""
-        return " ".join(part for part in (self.what, self.kept, self.todo) if part)
+        """The whole message on one line, fit for a terminal whatever a provider or a file said in it."""
+        return plain_text(" ".join(part for part in (self.what, self.kept, self.todo) if part))
 
 
 class RagforgeError(Exception):

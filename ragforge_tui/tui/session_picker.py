@@ -21,6 +21,7 @@ from textual.widgets import Input, Static
 
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.models import Conversation
+from ragforge_tui.text import plain_text
 from ragforge_tui.tui.choices import ChoiceList
 from ragforge_tui.tui.edit_line import Apply, EditLine
 from ragforge_tui.tui.picking import session_title
@@ -201,7 +202,7 @@ class SessionPicker(ModalScreen[str | None]):
 
     def _say(self, text: str | Content) -> None:
         """A word on what was done; an empty one takes the last one away."""
-        self._note.update(Content(text) if isinstance(text, str) else text)
+        self._note.update(Content(plain_text(text)) if isinstance(text, str) else text)
         self._note.display = bool(text)
 
     def _run(self, work: Coroutine[Any, Any, None], *, group: str) -> None:

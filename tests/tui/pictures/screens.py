@@ -52,7 +52,7 @@ async def narrowed(stage: Stage) -> None:
 async def deleted(stage: Stage) -> None:
     """One was deleted, and can be brought back."""
     await sessions("ctrl+d")(stage)
-    await stage.shows("brings it back")
+    await stage.shows("kept for 7 days")
 
 
 async def searched(stage: Stage) -> None:

@@ -25,7 +25,17 @@ THEMES = ("dark", "light")
 NARROW = ("chat", "starting", "complete-files", "approval-diff", "trace", "files", "sessions", "settings", "help")
 """States that are looked at on the smallest screen that has to do."""
 ELSEWHERE = {
-    "mono": ("work-open", "work-selected", "draft-selected", "complete-commands", "sessions", "trace", "approval-diff", "find", "failed"),
+    "mono": (
+        "work-open",
+        "work-selected",
+        "draft-selected",
+        "complete-commands",
+        "sessions",
+        "trace",
+        "approval-diff",
+        "find",
+        "failed",
+    ),
     "ansi": ("work-folded", "work-selected", "approval-diff", "sessions"),
     "contrast-dark": ("approval-several", "trace"),
     "contrast-light": ("themes", "work-folded"),
