@@ -12,7 +12,7 @@ import msgspec
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
-from ragforge_tui.text import plain_text
+from ragforge_tui.text import dollars, plain_text
 from ragforge_tui.tui.chrome import Chrome
 from ragforge_tui.tui.commands import Registry, key_name
 from ragforge_tui.tui.keymap import effective_keys
@@ -72,7 +72,7 @@ def status_parts(state: ChatState, elapsed: int | None, hints: Iterable[str]) ->
     if state.spent.tokens:
         parts.append(Part(f"{count(state.spent.tokens)} tok", "dim", 40))
     if state.spent.cost:
-        parts.append(Part(f"${state.spent.cost:.2f}", "dim", 45))
+        parts.append(Part(dollars(state.spent.cost), "dim", 45))
     return parts + _keys(state, hints)
 
 

@@ -65,6 +65,10 @@ def test_what_matters_now_stays() -> None:
     assert line(state(connection="lost"), 40).startswith("● engine lost")
 
 
+def test_a_small_cost_is_not_said_to_be_none() -> None:
+    assert " $0.0042 " in line(state(spent=Spent(input_tokens=900, output_tokens=10, cost=0.0042)), 120)
+
+
 @pytest.mark.parametrize(("used", "style"), [(10_000, "dim"), (150_000, "$warning"), (190_000, "$error")])
 def test_a_full_context_is_coloured(used: int, style: str) -> None:
     gauge = next(part for part in status_parts(state(context_used=used), None, HINTS) if part.short)
