@@ -31,10 +31,15 @@ def text_between(blocks: Sequence[Block], selection: Selection, width: int, pale
     for block in blocks[first:]:
         if block.serial > last:
             break
-        for offset, line in enumerate(block.lines(width, palette)):
-            span = selection.get_span(block.serial * LINES_PER_BLOCK + offset)
+        lines, top = block.lines(width, palette), block.serial * LINES_PER_BLOCK
+        # Only what is selected is looked at: lines of a long text are made by that.
+        begin = 0 if selection.start is None else max(0, selection.start.y - top)
+        stop = len(lines) if selection.end is None else min(len(lines), selection.end.y - top + 1)
+        for offset in range(begin, stop):
+            span = selection.get_span(top + offset)
             if span is None:
                 continue
+            line = lines[offset]
             start, end = max(0, span[0] - margin), span[1]
             text = line.strip.text
             cut = text[max(line.gutter, start) : len(text) if end == -1 else max(0, end - margin)]

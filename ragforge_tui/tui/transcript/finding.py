@@ -13,6 +13,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from ragforge_tui.tui.transcript.blocks import Block
+from ragforge_tui.tui.transcript.long_text import texts_of
 from ragforge_tui.tui.transcript.window import BlockWindow, Painted, Row
 
 _SEARCHED = frozenset({"user", "head", "text", "tool"})
@@ -58,7 +59,7 @@ class SearchedWindow(BlockWindow):
 
     def _lines_with(self, block: Block, wanted: str) -> list[int]:
         lines = block.lines(self._text_width, self.palette)
-        return [number for number, line in enumerate(lines) if wanted in line.strip.text.lower()]
+        return [number for number, text in enumerate(texts_of(lines)) if wanted in text.lower()]
 
     def show_spot(self, spot: Spot, text: str) -> Spot:
         """Bring a place into view and put the keyboard's mark there; a folded block is opened when it hides the text.

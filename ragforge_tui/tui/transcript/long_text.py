@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from typing import overload
 
@@ -64,9 +64,15 @@ class LongText(Sequence[Line]):
     def __getitem__(self, index: int | slice) -> Line | list[Line]:
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(len(self)))]
-        piece = self._text[self._starts[index] : self._ends[index]]
         join = _JOINS[self._joins[index]]
-        return line_of([*self._bar, (piece, self._style)], self._width, gutter=self._gutter, join=join)
+        return line_of([*self._bar, (self._piece(index), self._style)], self._width, gutter=self._gutter, join=join)
+
+    def _piece(self, index: int) -> str:
+        return self._text[self._starts[index] : self._ends[index]]
+
+    def texts(self) -> Iterator[str]:
+        """What its lines say, without making them."""
+        return map(self._piece, range(len(self)))
 
 
 class _Stack(Sequence[Line]):
@@ -94,9 +100,20 @@ class _Stack(Sequence[Line]):
         part = bisect_right(self._starts, index) - 1
         return self._parts[part][index - self._starts[part]]
 
+    def texts(self) -> Iterator[str]:
+        """What its lines say, as far as possible without making them."""
+        return chain.from_iterable(map(texts_of, self._parts))
+
 
 def stack(*parts: Sequence[Line]) -> Sequence[Line]:
     """Lines below each other; a long text among them stays as it is."""
     if any(isinstance(part, LongText | _Stack) for part in parts):
         return _Stack([part for part in parts if len(part)])
     return list(chain.from_iterable(parts))
+
+
+def texts_of(lines: Sequence[Line]) -> Iterator[str]:
+    """What some lines say; those of a long text are not made for that."""
+    if isinstance(lines, LongText | _Stack):
+        return lines.texts()
+    return (line.strip.text for line in lines)

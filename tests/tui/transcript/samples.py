@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from textual.theme import BUILTIN_THEMES
 
 from ragforge_tui.models import Message, MessageState, ToolCall, ToolResult, Turn
+from ragforge_tui.tui.transcript import long_text
 from ragforge_tui.tui.transcript.document import Shown
-from ragforge_tui.tui.transcript.lines import Line
+from ragforge_tui.tui.transcript.lines import Line, line_of
 from ragforge_tui.tui.transcript.palette import palette_of
 
 NOON = datetime(2026, 11, 3, 12, 0, tzinfo=UTC)
@@ -139,3 +141,15 @@ def working_turn() -> Turn:
     )
     second = reply(ANSWER, uuid="a2")
     return Turn(turn_index=1, messages=[said("The retry in store.py doubles turns. Why?"), first, second])
+
+
+def lines_made(monkeypatch: pytest.MonkeyPatch) -> list[Line]:
+    """The lines of long texts that are made from here on."""
+    made: list[Line] = []
+
+    def noted(*args: Any, **more: Any) -> Line:
+        made.append(line_of(*args, **more))
+        return made[-1]
+
+    monkeypatch.setattr(long_text, "line_of", noted)
+    return made

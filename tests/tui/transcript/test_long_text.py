@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.style import Style
@@ -11,9 +12,9 @@ from textual.selection import Selection
 from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, TextBlock, UserBlock
 from ragforge_tui.tui.transcript.copying import LINES_PER_BLOCK, text_between
 from ragforge_tui.tui.transcript.lines import BLANK, wrap
-from ragforge_tui.tui.transcript.long_text import LONG, LongText, stack
+from ragforge_tui.tui.transcript.long_text import LONG, LongText, stack, texts_of
 from ragforge_tui.tui.transcript.tool_block import ToolBlock
-from tests.tui.transcript.samples import DARK, called, text_of
+from tests.tui.transcript.samples import DARK, called, lines_made, text_of
 
 STYLE = Style(bold=True)
 BAR = ("▎ ", Style(dim=True))
@@ -33,6 +34,7 @@ def test_lines_of_several_parts_are_one_sequence() -> None:
     lines = stack([BLANK], stack([BLANK], long), [], [BLANK])
     assert [line.text for line in lines] == ["", "", "one", "two", ""]
     assert [line.text for line in lines[1:4]] == ["", "one", "two"] and lines[-1] is BLANK
+    assert list(texts_of(lines)) == [line.text for line in lines]
     assert isinstance(stack([BLANK], [BLANK]), list)
 
 
@@ -60,6 +62,17 @@ def test_a_selection_in_a_long_text_is_copied_as_it_was_written() -> None:
     first = block.serial * LINES_PER_BLOCK + 2
     chosen = Selection(Offset(2, first), Offset(6, first + 1))
     assert text_between([block], chosen, 80, DARK, margin=2) == ("word " * 17).rstrip()
+
+
+def test_copying_a_little_and_looking_for_a_text_do_not_make_all_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = lines_made(monkeypatch)
+    block = opened(UserBlock(1, "m", LONG_TEXT, name="you", when="now"))
+    top = block.serial * LINES_PER_BLOCK
+    chosen = Selection(Offset(2, top + 4), Offset(8, top + 5))
+    assert text_between([block], chosen, 80, DARK, margin=2) == LONG_TEXT.splitlines()[2] + "\nline 3"
+    assert len(made) == 2
+    assert sum("line" in text for text in texts_of(block.lines(80, DARK))) == LONG_TEXT.count("\n")
+    assert len(made) == 2
 
 
 def test_a_call_shows_the_beginning_of_what_is_long_and_says_how_to_read_it_all() -> None:

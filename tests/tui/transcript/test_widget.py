@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
 from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import SELECT_ALL, Selection
@@ -13,7 +14,7 @@ from ragforge_tui.events import MessageFinished, MessageStarted, TextDelta, Turn
 from ragforge_tui.models import Turn
 from ragforge_tui.tui.transcript.copying import LINES_PER_BLOCK, code_of
 from tests.tui.transcript.app import TranscriptApp
-from tests.tui.transcript.samples import ANSWER, plain_turns, reply, said, working_turn
+from tests.tui.transcript.samples import ANSWER, lines_made, plain_turns, reply, said, working_turn
 from tests.tui.transcript.test_document import WHERE, chunks
 
 
@@ -228,6 +229,21 @@ async def test_dragging_selects() -> None:
         await pilot.mouse_up("Transcript", offset=(11, line))
         await pilot.pause()
         assert app.transcript.selected_text == "question 1"
+
+
+async def test_a_place_in_a_long_text_is_found_without_making_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = lines_made(monkeypatch)
+    text = "".join(f"line {number} of many words\n" for number in range(3_000))
+    app = TranscriptApp([Turn(turn_index=1, messages=[said(text)])])
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        view = app.transcript
+        view.toggle_fold(view.document.blocks[0])
+        spots = view.spots(1, "LINE 2500 of")
+        assert view.show_spot(spots[0], "line 2500 of") == spots[0]
+        await pilot.pause()
+        assert "▎ line 2500 of many words" in app.screen_text()
+        assert len(made) < 1_000
 
 
 async def test_notices_and_clearing() -> None:
