@@ -96,6 +96,16 @@ def test_a_call_whose_outcome_is_lost_and_one_with_broken_arguments() -> None:
     assert [s.text for s in call_sections(call("x", "{broken", None))] == ["{broken"]
 
 
+@pytest.mark.parametrize("depth", [400, 900, 5_000])
+def test_what_is_nested_deeper_than_python_can_walk_is_shown_as_it_was_written(depth: int) -> None:
+    one = call("odd", f'{{"way": {"[" * depth}{"]" * depth}}}', None)
+    assert call_sections(one) == [Section(title="Arguments", text=one.arguments)]
+    block = ToolBlock(1, one, gap=0)
+    block.folded = False
+    assert block.lines(80, PALETTE)[-1].text.endswith("]]]}")
+    assert "[[[[" in row_of(1, 1, one).argument
+
+
 def test_what_read_file_gave_keeps_its_numbers_apart_from_the_code() -> None:
     text = "     1\tdef f():\n     2\t    return 1"
     section = call_sections(call("read_file", '{"path": "a.py"}', {"text": text}, success=True))[-1]

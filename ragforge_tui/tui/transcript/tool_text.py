@@ -15,6 +15,8 @@ from ragforge_tui.tui.transcript.palette import Palette
 
 CallState = Literal["running", "waiting", "ok", "failed", "refused", "stopped", "unknown"]
 _MAX_DECODED = 8 * 1024 * 1024
+_DEEPEST = 100
+"""Levels of lists and objects in each other: walking through hundreds of them would end in a RecursionError."""
 _COUNTED = {
     "grep_files": ("match", "matches"),
     "glob_files": ("file", "files"),
@@ -32,14 +34,24 @@ class Argument(NamedTuple):
 
 
 def decoded(text: str) -> dict[str, Any]:
-    """A JSON object, empty when it is anything else."""
+    """A JSON object, empty when it is anything else, or nested deeper than anybody reads."""
     if len(text) > _MAX_DECODED:
         return {}
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return {}
-    return value if isinstance(value, dict) else {}
+    return value if isinstance(value, dict) and _is_shallow(value) else {}
+
+
+def _is_shallow(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [each for container in inner for each in container if isinstance(each, dict | list)]
+        if not level:
+            return True
+    return False
 
 
 def arguments_of(call: ToolCall) -> list[Argument]:
