@@ -266,37 +266,39 @@ class Elsewhere(Searching, Summaries):
         return found
 
     async def _read_turns(self, uuids: Sequence[str], scores: Mapping[str, float], model: str) -> list[TurnElsewhere]:
-        async def work(tx: AsyncManagedTransaction) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        async def work(tx: AsyncManagedTransaction) -> tuple[list[list[Any]], dict[str, str]]:
+            # In one row: the driver spends more on a row than on what is in it.
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (m:Message {uuid: id}) "
                 "OPTIONAL MATCH (s:Sitting {conversation_id: m.conversation_id, ordinal: m.sitting}) "
-                "RETURN m.uuid AS uuid, m.conversation_id AS id, m.turn_index AS turn, "
-                "coalesce(s.date, m.timestamp) AS date, coalesce(m.turn_text, '') AS text, "
-                "CASE WHEN m.embed_model = $model THEN m.embedding_bytes ELSE NULL END AS vector",
+                "RETURN collect([m.uuid, m.conversation_id, m.turn_index, "
+                "coalesce(s.date, m.timestamp), coalesce(m.turn_text, ''), "
+                "CASE WHEN m.embed_model = $model THEN m.embedding_bytes ELSE NULL END]) AS turns",
                 ids=list(dict.fromkeys(uuids)),
                 model=model,
             )
-            rows = [dict(record) async for record in result]
+            record = await result.single()
+            turns = record["turns"] if record is not None else []
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (c:Conversation {uuid: id}) RETURN c.uuid AS uuid, c.title AS title",
-                ids=list({row["id"] for row in rows}),
+                ids=list({turn[1] for turn in turns}),
             )
-            return rows, {record["uuid"]: record["title"] or "" async for record in result}
+            return turns, {record["uuid"]: record["title"] or "" async for record in result}
 
         if not uuids:
             return []
-        rows, titles = await self._graph.read(work)
+        turns, titles = await self._graph.read(work)
         return [
             TurnElsewhere(
-                conversation_id=row["id"],
-                title=titles.get(row["id"], ""),
-                turn_index=row["turn"],
-                date=native(row["date"]),
-                text=row["text"],
-                words=scores.get(row["uuid"], 0.0),
-                vector=None if row["vector"] is None else np.frombuffer(bytes(row["vector"]), np.float32),
+                conversation_id=conversation_id,
+                title=titles.get(conversation_id, ""),
+                turn_index=turn_index,
+                date=native(date),
+                text=text,
+                words=scores.get(uuid, 0.0),
+                vector=None if stored is None else np.frombuffer(bytes(stored), np.float32),
             )
-            for row in rows
+            for uuid, conversation_id, turn_index, date, text, stored in turns
         ]
 
     async def _read_summaries(self, rows: Sequence[Match], model: str) -> list[SummaryElsewhere]:
