@@ -81,8 +81,8 @@ class _Followed:
         return not self._conversation.answered_here(turn)
 
     async def run(self) -> None:
-        """Look again and again, until cancelled."""
-        while True:
+        """Look again and again, until cancelled or the conversation is deleted here."""
+        while self._open_here():
             await asyncio.sleep(LOOK_SECONDS)
             if self._agent.graph_state.phase != "ready" or self._conversation.busy or self._agent.closing:
                 continue
@@ -91,10 +91,13 @@ class _Followed:
             except RagforgeError as error:
                 log.info("not followed: %s", error)
 
+    def _open_here(self) -> bool:
+        return self._agent.opened(self._conversation.record.uuid) is self._conversation
+
     async def _look(self, store: Store) -> None:
         pulse = await store.pulse(self._conversation.record.uuid)
-        if self._conversation.busy:
-            return  # What was read is not the whole story any more.
+        if self._conversation.busy or not self._open_here():
+            return  # What was read is not the whole story any more, or was done here.
         if pulse is None:
             self._not_there()
             return

@@ -189,6 +189,21 @@ async def test_what_becomes_of_the_conversation_elsewhere_is_said(loaded: Loaded
         assert not said("brought back"), "what was done here is not said"
 
 
+@pytest.mark.parametrize("immediately", [False, True])
+async def test_a_conversation_that_is_deleted_here_was_not_deleted_in_another_terminal(
+    loaded: Loaded, server: OpenAIServer, immediately: bool
+) -> None:
+    server.script([{"text": "an answer"}] * 9)
+    async with terminal(loaded) as one:
+        uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
+        await one.send(uuid_, "first")
+        await one.until(one.ended)
+        await asyncio.sleep(1.5)
+        await one.engine.request(DeleteConversation(conversation_id=uuid_, immediately=immediately))
+        await asyncio.sleep(1.5)
+        assert not [event.text for event in one.said if isinstance(event, Notice) and "terminal" in event.text]
+
+
 async def test_nothing_is_asked_once_no_conversation_is_looked_at(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "an answer"}] * 9)
     async with terminal(loaded) as one, terminal(loaded) as two:
