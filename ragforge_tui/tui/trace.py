@@ -111,8 +111,9 @@ class Trace:
         for entry in entries:
             over = entry.turn_index != running_turn
             known = self._by_key.get(entry.call.uuid)
+            self._positions[entry.call.message_id] = entry.position  # Stored, where it was a guess.
             if known is not None:
-                known.order = _order(entry.turn_index, entry.position, entry.call)  # Stored, where it was a guess.
+                known.order = _order(entry.turn_index, entry.position, entry.call)
             if known is None or known.state in ("running", "waiting", "unknown"):
                 fresh = row_of(entry.turn_index, entry.position, entry.call, over=over)
                 if known is not None and known.state == "waiting" and fresh.state == "running":

@@ -212,3 +212,13 @@ def test_stored_calls_correct_where_one_heard_of_was_put() -> None:
     third = call("third", message_id="m3", iteration=3)
     made.add_page([entry(1, first, 1), entry(1, second, 2), entry(1, third, 3)], 1, running_turn=None)
     assert keys(made) == ["first", "second", "third"]
+
+
+def test_a_stored_call_tells_where_its_reply_stands() -> None:
+    """What the same reply asks for next goes beside it, not where the reply was guessed to be."""
+    made = Trace()
+    middle = call("middle", message_id="m2", ordinal=1, iteration=2)
+    made.apply(ToolCallFinished(call=middle, **where(1)))
+    made.add_page([entry(1, call("first", message_id="m1"), 1), entry(1, middle, 2)], 1, running_turn=1)
+    made.apply(ToolCallFinished(call=call("last", message_id="m2", ordinal=2, iteration=2), **where(1)))
+    assert keys(made) == ["first", "middle", "last"]
