@@ -56,8 +56,12 @@ class Document:
 
     def position(self, block: Block) -> int:
         """Where a block stands; -1 when it was dropped."""
-        at = bisect_left(self.blocks, block.serial, key=lambda other: other.serial)
+        at = self.place(block)
         return at if at < len(self.blocks) and self.blocks[at] is block else -1
+
+    def place(self, block: Block) -> int:
+        """Where a block stands; of one that was dropped, where what took its place begins, or what follows it."""
+        return bisect_left(self.blocks, block.serial, key=lambda other: other.serial)
 
     def clear(self) -> None:
         """Drop everything."""

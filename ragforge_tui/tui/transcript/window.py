@@ -158,11 +158,14 @@ class BlockWindow(ScrollView):
 
     def _held(self) -> tuple[int, int]:
         """Position of the block that must not move, and by how much the window's top is below its first line."""
-        if self._hold is not None:
-            position = self.document.position(self._hold[0])
-            if position >= 0:
-                return position, self._hold[1]
-        return 0, 0
+        if self._hold is None or not len(self._index):
+            return 0, 0
+        block, offset = self._hold
+        position = min(self.document.place(block), len(self._index) - 1)
+        if self.document.blocks[position] is not block:
+            # It was dropped: a turn was put anew, or a notice went.
+            offset = min(offset, self._index.height(position) - 1)
+        return position, offset
 
     def _measure(self, top: int, height: int) -> bool:
         """Draw the blocks between two lines; whether a height was corrected."""

@@ -246,6 +246,38 @@ async def test_a_place_in_a_long_text_is_found_without_making_its_lines(monkeypa
         assert len(made) < 1_000
 
 
+async def test_what_is_read_stays_when_its_turn_is_put_anew_or_a_notice_at_the_top_goes() -> None:
+    turns = plain_turns(20)
+    app = TranscriptApp(turns)
+    async with app.run_test(size=(80, 10)) as pilot:
+        await pilot.pause()
+        view = app.transcript
+        view.notice("The last answer was interrupted.", passing=True)
+        last = Turn(turn_index=21, messages=[said("go on"), reply("\n\n".join(f"word {n}" for n in range(40)))])
+        view.add_turn(last)
+        await pilot.pause()
+        bring_to_top(app, "answer 15")
+        await pilot.pause()
+        before = app.screen_text()
+        view.replace_turn(turns[14])
+        await pilot.pause()
+        assert app.screen_text() == before
+        bring_to_top(app, "interrupted")
+        await pilot.pause()
+        assert not view.follow
+        view.apply(TurnCompleted(text="", conversation_id="c", turn_index=21))
+        await pilot.pause()
+        assert app.screen_text()[1] == "  go on"
+
+
+def bring_to_top(app: TranscriptApp, words: str) -> None:
+    """Scroll until the first line that has these words is the window's first."""
+    app.transcript.scroll_to(y=0, immediate=True)
+    while words not in app.screen_text()[0]:
+        assert app.transcript.scroll_y < app.transcript.max_scroll_y
+        app.transcript.scroll_to(y=app.transcript.scroll_y + 1, immediate=True)
+
+
 async def test_notices_and_clearing() -> None:
     app = TranscriptApp(plain_turns(2))
     async with app.run_test(size=(60, 20)) as pilot:
