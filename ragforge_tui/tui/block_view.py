@@ -71,12 +71,16 @@ def block_screen(chat: ChatApp, block: Block) -> DetailScreen:
     from ragforge_tui.tui.viewer import DetailScreen
 
     if isinstance(block, ToolBlock):
+        call = block.call
+
+        def shown() -> ToolBlock:
+            # Its turn may have been put anew meanwhile: that block is told how the call goes on.
+            return block_of_call(chat, call.uuid) or block
 
         async def whole() -> ToolCall:
-            return block.call
+            return shown().call
 
-        call = block.call
-        return call_screen(chat, call.uuid, call.tool_name, block.turn_index, whole=whole, state=lambda: block.state)
+        return call_screen(chat, call.uuid, call.tool_name, block.turn_index, whole=whole, state=lambda: shown().state)
     title = f"{_name_of(block)} · turn {block.turn_index}" if block.turn_index else _name_of(block)
 
     async def load() -> tuple[str, list[Section]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from ragforge_tui.events import ToolCallFinished
 from ragforge_tui.models import Turn
 from ragforge_tui.tui.viewer import DetailScreen
 from tests.support.chat_scene import tool_call
@@ -60,3 +62,28 @@ async def test_y_without_a_block_copies_the_last_answer(run_chat: ChatRunner, as
         await chat.until(lambda: chat.loaded)
         await chat.press("tab", "y")
         await chat.until(lambda: chat.app.clipboard == "It is *long*.")
+
+
+async def test_a_call_that_is_looked_at_is_shown_on_when_its_turn_was_put_anew(
+    run_chat: ChatRunner, asked: FakeEngine
+) -> None:
+    """As when another terminal answers the turn."""
+    [owner] = asked.conversations.values()
+    [turn] = asked.turns[owner.uuid]
+    done = turn.messages[1].tool_calls[0]
+    begun = msgspec.structs.replace(done, result=None, success=None, duration_ms=None)
+    turn.messages[1].tool_calls = [begun]
+    async with run_chat(asked, continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        view = chat.app.transcript
+        await chat.press("tab")
+        while view.cursor_block is None or view.cursor_block.kind != "tool":
+            await chat.press("j")
+        await chat.press("v")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and bool(chat.app.screen.sections))
+        screen = chat.app.screen
+        assert isinstance(screen, DetailScreen)
+        view.replace_turn(turn)
+        asked.emit(ToolCallFinished(conversation_id=owner.uuid, turn_index=1, call=done))
+        await chat.until(lambda: [section.title for section in screen.sections] == ["Arguments", "Result"])
+        await chat.until(lambda: str(screen._title.content).startswith("read_file · turn 1 · done"))
