@@ -110,10 +110,11 @@ async def link_files(tx: AsyncManagedTransaction, c: ToolCall, workspace: str) -
 def cut_result(result: ToolResult) -> ToolResult:
     """A result small enough to keep: above `MAX_RESULT_BYTES` its longest text is cut, with a note and the size.
 
-    `result_size_bytes` is the whole size in any case, and the result stays valid JSON.
+    `result_size_bytes` is the size the tool told, as the running chat showed it, else that of the JSON; the result
+    stays valid JSON.
     """
     size = byte_length(result.result)
-    full = max(size, result.result_size_bytes)
+    full = result.result_size_bytes or size
     if size <= MAX_RESULT_BYTES:
         return msgspec.structs.replace(result, result_size_bytes=full)
     try:
