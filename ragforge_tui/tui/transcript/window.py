@@ -121,8 +121,15 @@ class BlockWindow(ScrollView):
             index.append(block.height or block.estimate(width))
         document.settled()
         if self._cursor is not None and document.position(self._cursor) < 0:
-            self._cursor = None
+            self._cursor = self._successor(self._cursor)
         self._settle()
+
+    def _successor(self, dropped: Block) -> Block | None:
+        """What a turn that was put anew has where this block stood."""
+        place, blocks = self.document.place(dropped), self.document.blocks
+        there = blocks[place] if place < len(blocks) else None
+        same = there is not None and (there.turn_index, there.kind) == (dropped.turn_index, dropped.kind)
+        return there if same else None
 
     def _settle(self) -> None:
         """Draw the visible blocks, correct their heights and put the window where it belongs."""
