@@ -7,7 +7,7 @@ opened. What is listed in which order is decided in `session_shelf.py`, what is 
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -131,7 +131,7 @@ class SessionPicker(ModalScreen[str | None]):
     # -- the sessions
 
     def _load(self) -> None:
-        begin(self, self._asked(self._fill()), group="rows", exclusive=True)
+        begin(self, self._asked(self._fill), group="rows", exclusive=True)
 
     async def _fill(self) -> None:
         async for _ in self._feed.load():
@@ -141,7 +141,7 @@ class SessionPicker(ModalScreen[str | None]):
         if self._asking:
             return
         if self._feed.loaded:
-            begin(self, self._asked(self._follow()), group="rows", exclusive=True)
+            begin(self, self._asked(self._follow), group="rows", exclusive=True)
         else:
             self._load()
 
@@ -149,11 +149,11 @@ class SessionPicker(ModalScreen[str | None]):
         if await self._feed.follow():
             self._draw(keep=True)
 
-    async def _asked(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _asked(self, work: Callable[[], Awaitable[None]]) -> None:
         """Ask for sessions; what goes wrong stands below the list until an answer comes."""
         self._asking += 1
         try:
-            await work
+            await work()
         except RagforgeError as error:
             self._trouble = error.info.sentence()
             self._say(Content.styled(self._trouble, "$error"))

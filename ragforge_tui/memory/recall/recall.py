@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 from ragforge_tui.config import MemorySettings
-from ragforge_tui.errors import GraphError, ModelError, NotFoundError
+from ragforge_tui.errors import GraphError, ModelError, NotFoundError, RagforgeError
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.embeddings import KINDS, Unembedded
 from ragforge_tui.llm.embeddings import Embedder
@@ -95,7 +95,11 @@ class Recall:
         await self._model.claim(store)
         await self._keeper.load(store)
         await self._keeper.embed_missing(store)
-        await self._rarity.learn(store)
+        try:
+            await self._rarity.learn(store)
+        except RagforgeError as error:
+            # It only makes asking quicker; all words are asked for then.
+            log.info("how common words are is not known: %s", error)
 
     async def turn_stored(self, turn: Turn) -> None:
         """Take in a turn that has ended: index, keys of it and of the one before, its sitting, its vector."""

@@ -60,6 +60,11 @@ class Block(ABC):
         self._lines: Sequence[Line] = []
 
     @property
+    def record_id(self) -> str:
+        """Of what it was made from; of a block of its kind with the same one, this is a newer form."""
+        return self.message_id
+
+    @property
     def source(self) -> str:
         """The text it stands for, as it was written: what copying the block gives."""
         return ""

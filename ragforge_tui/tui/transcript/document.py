@@ -232,9 +232,11 @@ class Document:
 
     def _replace(self, turn_index: int, view: TurnView) -> None:
         old = self._views.get(turn_index)
+        before = list(old.blocks) if old is not None else []
         self._views[turn_index] = view
         self._note_first([turn_index])
-        self._rearrange(list(old.blocks) if old is not None else [], view.blocks)
+        _fold_alike(before, view.blocks)
+        self._rearrange(before, view.blocks)
 
     def _append(self, block: Block) -> None:
         last = self.blocks[-1] if self.blocks else None
@@ -279,6 +281,15 @@ class Document:
                 self.blocks.append(block)
             else:
                 self._append(block)
+
+
+def _fold_alike(before: Iterable[Block], after: Iterable[Block]) -> None:
+    """What the person opened or closed in a turn stays so when the turn is put anew."""
+    folds = {(block.kind, block.record_id): block.folded for block in before if block.folded is not None}
+    for block in after:
+        folded = folds.get((block.kind, block.record_id))
+        if folded is not None and block.folded is (not folded):
+            block.toggle()
 
 
 def _number(blocks: Iterable[Block], first: int) -> None:

@@ -45,6 +45,10 @@ class ToolBlock(Block):
         self.folded = True
 
     @property
+    def record_id(self) -> str:
+        return self.call.uuid
+
+    @property
     def source(self) -> str:
         result = decoded(self.call.result.result) if self.call.result is not None else {}
         parts = [f"{self.call.tool_name} {self.call.arguments}", str(result.get("diff") or result.get("text") or "")]

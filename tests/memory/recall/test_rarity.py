@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ragforge_tui.errors import GraphUnavailableError
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.elsewhere import Others, TurnElsewhere
 from ragforge_tui.graph.sampling import Span, spread
@@ -118,3 +119,14 @@ async def test_private_and_deleted_conversations_teach_nothing(store: Store) -> 
     await common_harbours(store, private=True)
     assert await store.recallable() == []
     assert (await learnt(store)).rarest(["harbour", "violin", "sloop"]) == ["harbour", "violin", "sloop"]
+
+
+async def test_a_graph_that_cannot_say_costs_nothing_but_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(_: Rarity, __: Store) -> None:
+        raise GraphUnavailableError("The graph is away.")
+
+    monkeypatch.setattr(Rarity, "learn", away)
+    c = await talked(store, TALK)
+    recall = recall_of(store, c)
+    await recall.load()
+    assert (await recall.recall(TALK[0][0])).turns

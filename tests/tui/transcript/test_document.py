@@ -220,6 +220,18 @@ def test_asking_again_replaces_the_earlier_attempt() -> None:
     assert drawn(resumed(stored)) == drawn(resumed(second))
 
 
+def test_what_was_opened_stays_open_when_its_turn_is_put_anew() -> None:
+    document = Document(shown())
+    document.load([working_turn()])
+    opened = [block for block in document.blocks if block.kind in ("tool", "head") and block.folded][1:3]
+    for block in opened:
+        block.toggle()
+    folds = [(block.kind, block.folded) for block in document.blocks]
+    document.load([working_turn()])
+    assert [(block.kind, block.folded) for block in document.blocks] == folds
+    assert not set(opened) & set(document.blocks) and folds.count(("tool", False)) + folds.count(("head", False)) == 2
+
+
 def test_a_turn_in_the_middle_can_be_replaced() -> None:
     turns = plain_turns(3)
     document = resumed(*turns)
