@@ -193,7 +193,7 @@ class ChatApp(TranscriptHandlers):
     def _offer_question(self) -> None:
         if not self.questions.waiting or self.questions.has_focus or self.prompt.text.strip():
             return
-        quiet = time.monotonic() - self.prompt.last_key
+        quiet = time.monotonic() - self.last_key
         if quiet < QUIET_SECONDS:
             self.set_timer(QUIET_SECONDS - quiet, self._offer_question)
         else:

@@ -1,7 +1,9 @@
-"""Keys typed right behind one that takes the keyboard elsewhere go where it takes them.
+"""Keys do what they do in the order they were typed, also where one takes the keyboard elsewhere.
 
-The base of the chat's app. A key travels from widget to widget before its command runs, and a pane or a picker needs
-a moment until it stands; by then the next letters would have gone to the widget that is left. So they wait here.
+The base of the chat's app. A letter is taken in by the field that has the keyboard, but a key that means something
+travels from widget to widget up to the app before its command runs, and letters behind it would overtake it: so a
+field's own keys, such as backspace, run in its own line of work. And a pane or a picker needs a moment until it
+stands; by then the next letters would have gone to the widget that is left, so they wait here.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 
 from textual import events
 from textual.app import App
@@ -55,19 +58,24 @@ class KeysInOrder(App[str]):
         """How many commands were asked for when the key that is held for was given away."""
         self._commands_asked = 0
         self._commands_running = 0
+        self.last_key = 0.0
+        """When a key came last, by the monotonic clock."""
 
     async def on_event(self, event: events.Event) -> None:
         """Give an event to who it is for, or keep it until the keyboard is where it is going."""
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             await super().on_event(event)
-        elif (self._holding or self._held) and not (isinstance(event, events.Key) and event.key in AT_ONCE):
+            return
+        self.last_key = monotonic()
+        if (self._holding or self._held) and not (isinstance(event, events.Key) and event.key in AT_ONCE):
             self._held.append(event)
         else:
             await self._give(event)
 
     async def _give(self, event: events.Key | events.Paste) -> None:
         if not isinstance(event, events.Key) or not self._moves(event):
-            await super().on_event(event)
+            if not (isinstance(event, events.Key) and self._run_in_field(event)):
+                await super().on_event(event)
             return
         self._holds += 1
         self._holding = hold = self._holds
@@ -77,6 +85,16 @@ class KeysInOrder(App[str]):
         passed = self.Passed(event.key, self.focused)
         await super().on_event(event)
         (self.focused or self.screen).post_message(passed)
+
+    def _run_in_field(self, event: events.Key) -> bool:
+        """Let a field that is written in do what its own key means, behind the letters that came before."""
+        field = self.focused
+        if event.is_printable or field is None or not field.check_consume_key("a", "a"):
+            return False
+        bound = self.screen.active_bindings.get(event.key)
+        if bound is None or bound.node is not field or not bound.enabled:
+            return False
+        return field.call_later(self.run_action, bound.binding.action, field)
 
     def _moves(self, event: events.Key) -> bool:
         key = event.key

@@ -7,7 +7,6 @@ is completed in `completing.py`; here is only what keys do.
 from __future__ import annotations
 
 import logging
-from time import monotonic
 from typing import ClassVar
 
 from textual import events
@@ -79,7 +78,6 @@ class Prompt(TextArea):
         self._walking = False
         self.take_back_first = False
         """Whether Up in an empty prompt takes queued messages back instead of walking the history."""
-        self.last_key = 0.0
 
     @property
     def entry(self) -> Entry:
@@ -117,7 +115,6 @@ class Prompt(TextArea):
         self._history.leave()
 
     async def _on_key(self, event: events.Key) -> None:
-        self.last_key = monotonic()
         if event.key in NEWLINE_KEYS:
             # Here and not by a binding: bindings run when the key has bubbled up, after letters typed meanwhile.
             event.stop()

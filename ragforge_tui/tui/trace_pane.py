@@ -6,7 +6,6 @@ What is listed is decided in `trace.py`. Earlier calls are fetched as one scroll
 from __future__ import annotations
 
 import logging
-import time
 from typing import ClassVar
 
 import msgspec
@@ -261,8 +260,6 @@ class TracePane(Pane):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Narrow as letters come."""
         event.stop()
-        # A question must not take the focus from somebody who types here.
-        self.chat.prompt.last_key = time.monotonic()
         self._filter = msgspec.structs.replace(self._filter, text=event.value.strip())
         self._show()
 

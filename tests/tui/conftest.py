@@ -68,9 +68,9 @@ class Chat:
         """Put text in the prompt as typing would leave it, and press Enter."""
         self.app.prompt.insert(text)
         await self.pilot.pause()
-        self.app.prompt.last_key = 0.0
+        self.app.last_key = 0.0
         await self.pilot.press("enter")
-        self.app.prompt.last_key = 0.0
+        self.app.last_key = 0.0
 
     async def ready(self) -> None:
         """Wait for the engine."""

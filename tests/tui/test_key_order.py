@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from textual import events
 from textual.keys import _character_to_key
+from textual.widgets import Input
 
 from ragforge_tui.protocol import SendMessage
 from ragforge_tui.tui import key_order
@@ -163,3 +164,28 @@ async def test_a_letter_without_a_meaning_in_a_pane_is_not_typed_into_the_prompt
         await chat.press(*"bhnqvwy")
         await chat.pilot.pause()
         assert chat.app.prompt.text == "" and chat.app.sidebar.has_focus_within
+
+
+@pytest.mark.parametrize(
+    ("keys", "left"),
+    [
+        ([*"hello world", *["backspace"] * 5, *"there"], "hello there"),
+        ([*"hello world", *["left"] * 3, "X"], "hello woXrld"),
+        ([*"wrong words", "ctrl+w", *"right"], "wrong right"),
+        ([*"ab", "ctrl+a", *"c", "ctrl+e", *"d"], "cabd"),
+    ],
+)
+async def test_letters_do_not_overtake_the_keys_before_them(run_chat: ChatRunner, keys: list[str], left: str) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        type_at_once(chat, *keys)
+        await chat.until(lambda: chat.app.prompt.text == left)
+
+
+async def test_nor_in_a_field_of_one_line(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await opened(chat)
+        type_at_once(chat, "ctrl+o")
+        await chat.until(lambda: isinstance(chat.app.focused, Input))
+        type_at_once(chat, *"abc", *["backspace"] * 3, *"plain")
+        await chat.until(lambda: getattr(chat.app.focused, "value", "") == "plain")
