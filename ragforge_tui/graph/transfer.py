@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.connect import Graph
 
 _PAGE = 100
+_COUNTS = ("next_turn", "message_count", "total_chars")
+# What is here may hold more than what is imported.
+_RAISE = "MATCH (c:Conversation {uuid: $uuid}) SET " + ", ".join(
+    f"c.{name} = CASE WHEN c.{name} > ${name} THEN c.{name} ELSE ${name} END" for name in _COUNTS
+)
 
 
 class OwnedNodes(msgspec.Struct, frozen=True):
@@ -89,14 +94,15 @@ class Transfer(Conversations, Turns, MemoryExporting):
     async def import_(self, e: ConversationExport) -> Conversation:
         """Bring an exported conversation in; what is there already stays as it is.
 
-        Cut short, a repeated call goes on where this one stopped.
+        Cut short, a repeated call goes on where this one stopped. Where the turns end and how much they hold is
+        counted, whatever the export says of it: a turn beyond the end could be found, but never be read.
 
         Raises:
             GraphError: A conversation of this id holds other messages in the same places.
         """
         for stub in _ancestors(e):
-            await self._import_conversation(stub, stub=True)
-        await self._import_conversation(e.conversation, stub=False)
+            await self._import_conversation(_counted(stub, e.turns), stub=True)
+        await self._import_conversation(_counted(e.conversation, e.turns), stub=False)
         for page in _pages(e.turns):
             await self._import_messages(page)
             await self._import_calls([m for turn in page for m in turn.messages], e.conversation.workspace)
@@ -105,20 +111,20 @@ class Transfer(Conversations, Turns, MemoryExporting):
 
     async def _import_conversation(self, c: Conversation, *, stub: bool) -> None:
         properties = conversation_properties(c)
+        counts = {name: properties.pop(name) for name in _COUNTS}
 
         async def work(tx: AsyncManagedTransaction) -> None:
             # A conversation deleted here and imported again comes back; a stub becomes what it stood for.
             await tx.run(
                 "MERGE (c:Conversation {uuid: $uuid}) ON CREATE SET c += $properties, c.stub = $stub "
-                "WITH c, c.next_turn AS next WHERE NOT $stub AND (c.stub OR c.status = 'deleted') "
-                "SET c += $properties, c.stub = false, c.deleted_at = $deleted_at, "
-                "c.next_turn = CASE WHEN next > $next THEN next ELSE $next END",
+                "WITH c WHERE NOT $stub AND (c.stub OR c.status = 'deleted') "
+                "SET c += $properties, c.stub = false, c.deleted_at = $deleted_at",
                 uuid=c.uuid,
                 properties=properties,
                 stub=stub,
                 deleted_at=properties["deleted_at"],
-                next=c.next_turn,
             )
+            await tx.run(_RAISE, uuid=c.uuid, **counts)
             if c.branch_of:
                 await tx.run(
                     "MATCH (p:Conversation {uuid: $parent}), (c:Conversation {uuid: $uuid}) "
@@ -135,7 +141,8 @@ class Transfer(Conversations, Turns, MemoryExporting):
         rows = []
         for turn in turns:
             for m in turn.messages:
-                properties = {**message_properties(m), "counted_chars": m.char_count}
+                chars = len(m.content)
+                properties = {**message_properties(m), "char_count": chars, "counted_chars": chars}
                 if m.position == 0:
                     properties |= _recall_keys(turn)
                 rows.append(properties)
@@ -265,6 +272,17 @@ def _pages(turns: list[Turn]) -> Iterator[list[Turn]]:
         page.append(turn)
     if page:
         yield page
+
+
+def _counted(c: Conversation, turns: Iterable[Turn]) -> Conversation:
+    """The conversation with its counters as the turns that it shows have them; a stub's are the shared ones."""
+    own = c.uuid
+    ends = [m.turn_index for turn in turns for m in turn.messages if m.conversation_id == own]
+    end = max([*ends, c.branch_turn or 0])
+    held = [m for turn in turns for m in turn.messages if m.turn_index <= end]
+    return msgspec.structs.replace(
+        c, next_turn=end + 1, message_count=len(held), total_chars=sum(len(m.content) for m in held)
+    )
 
 
 def _recall_keys(turn: Turn) -> dict[str, str]:

@@ -94,6 +94,7 @@ def told(turns: int) -> ConversationExport:
         answer.tool_calls = [with_result(call_of(answer.uuid), f"result {index}", "shared.py", f"{index}.py")]
         for m in (asked, answer):
             m.char_count = len(m.content)
+            c.total_chars += m.char_count
         export.turns.append(Turn(turn_index=index, messages=[asked, answer]))
     return export
 
@@ -108,8 +109,9 @@ async def test_more_than_a_statement_holds_is_imported_whole(store: Store, graph
 
 async def test_an_import_cut_short_goes_on(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     export = told(300)
-    export.turns[299].messages[1].content = "y" * 1_200_000
-    export.turns[299].messages[1].char_count = 1_200_000
+    answer = export.turns[299].messages[1]
+    export.conversation.total_chars += 1_200_000 - answer.char_count
+    answer.content, answer.char_count = "y" * 1_200_000, 1_200_000
     for allowed in range(1, 40):
         left = allowed
 
@@ -136,6 +138,47 @@ async def test_two_importing_the_same_leave_it_once(store: Store, graph: Graph) 
         await asyncio.gather(*(store.import_(export) for _ in range(3)))
         assert await store.export(export.conversation.uuid) == export
     assert await rows_of(graph, "MATCH ()-[r:ACCESSED]->() RETURN 1 AS one") == 5 * 80
+
+
+@pytest.mark.parametrize("next_turn", [1, 4, 900])
+async def test_counters_that_do_not_fit_the_turns_are_counted(store: Store, next_turn: int) -> None:
+    honest, claimed = told(12), told(0)
+    claimed.turns = msgspec.convert(msgspec.to_builtins(honest.turns), list[Turn])
+    claimed.conversation = msgspec.structs.replace(
+        honest.conversation, next_turn=next_turn, message_count=3, total_chars=999_999
+    )
+    claimed.turns[4].messages[0].char_count = 0
+    assert (await store.import_(claimed)).next_turn == 13
+    assert await store.export(honest.conversation.uuid) == honest
+    assert (await store.begin_turn(message(honest.conversation.uuid))).turn_index == 13
+
+
+async def test_counters_grow_with_what_is_added_and_never_shrink(store: Store) -> None:
+    whole = told(9)
+    uuid = whole.conversation.uuid
+    beginning = ConversationExport(conversation=whole.conversation, turns=whole.turns[:4])
+    assert (await store.import_(beginning)).next_turn == 5
+    assert (await store.import_(whole)).next_turn == 10
+    assert await store.import_(beginning) == whole.conversation
+    await store.update_conversation(uuid, status="deleted", deleted_at=now())
+    assert await store.import_(beginning) == whole.conversation
+    assert [turn.turn_index for turn in await store.turns(uuid, start=1, end=99)] == list(range(1, 10))
+
+
+async def test_counters_of_a_branch_go_on_where_it_left_its_parent(store: Store) -> None:
+    root = await store.create_conversation(conversation())
+    for n in range(1, 6):
+        await one_turn(store, root.uuid, f"root {n}")
+    child = await store.create_conversation(conversation(branch_of=root.uuid, branch_turn=4))
+    export = through_json(await store.export(child.uuid))
+    await store.purge(child.uuid)
+    await store.purge(root.uuid)
+    wrong = msgspec.structs.replace(export.conversation, next_turn=2, message_count=1, total_chars=0)
+    got = await store.import_(ConversationExport(conversation=wrong, turns=export.turns))
+    assert got == export.conversation
+    assert (await store.begin_turn(message(child.uuid))).turn_index == 5
+    stub = await store.get_conversation(root.uuid)
+    assert (stub.next_turn, stub.message_count) == (5, 8)
 
 
 async def test_import_brings_back_what_was_deleted(store: Store) -> None:
