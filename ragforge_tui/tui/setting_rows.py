@@ -6,6 +6,7 @@ definition: a new setting appears by itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +28,7 @@ AT_ONCE = frozenset(
 """Settings of the screen that a running chat takes up; all others are read when it starts."""
 
 MOST_SHOWN = 36
+_NULL_WORD = re.compile(r"\bnull: ([^.;,]+)")
 Kind = Literal["switch", "choice", "number", "text", "other"]
 
 
@@ -54,6 +56,12 @@ class Setting(msgspec.Struct, frozen=True):
     is_own: bool = False
     choices: tuple[Any, ...] = ()
     nullable: bool = False
+
+    @property
+    def null_word(self) -> str:
+        """What null means for it, as its description says after ``null:``; where that says nothing, ``none``."""
+        found = _NULL_WORD.search(self.description)
+        return found.group(1) if found else "none"
 
     @property
     def secret(self) -> bool:
@@ -89,7 +97,7 @@ def _shown(setting: Setting, value: Any) -> str:
     if setting.secret:
         return "••••••" if value else "not set"
     if value is None:
-        return "none"
+        return setting.null_word
     if isinstance(value, bool):
         return "on" if value else "off"
     if value == "":
@@ -211,10 +219,11 @@ def parse(setting: Setting, text: str) -> Any:
         ConfigError: It is none; says what was expected.
     """
     text = text.strip()
-    if setting.kind == "text":
-        value: Any = None if setting.nullable and text in ("", "null") else text
-    elif not text and setting.nullable:
+    value: Any
+    if setting.nullable and text.casefold() in ("", "null", "none", setting.null_word.casefold()):
         value = None
+    elif setting.kind == "text":
+        value = text
     else:
         try:
             value = yaml.safe_load(text)

@@ -81,6 +81,13 @@ def test_kinds_and_what_follows(tmp_path: Path) -> None:
         ("user.name", "yes", "yes"),
         ("tools.ignore", '["*.bin", dist]', ["*.bin", "dist"]),
         ("tools.enabled", "", None),
+        ("tools.enabled", "All", None),
+        ("tools.enabled", "none", None),
+        ("tools.enabled", "[all]", ["all"]),
+        ("model.temperature", "None", None),
+        ("model.temperature", "NULL", None),
+        ("agent.memory.max_context_messages", "no limit", None),
+        ("user.name", "none", "none"),
         ("tui.keymap", "{retry: f9}", {"retry": "f9"}),
         ("agent.memory.recall.level_boost", "{1: 1.0}", {1: 1.0}),
         ("graph.uri", "embedded", ""),
@@ -111,6 +118,15 @@ def test_what_stands_in_the_line_reads_back(tmp_path: Path) -> None:
     for row in read(tmp_path, text).values():
         if not row.choices and not row.secret:
             assert parse(row, row.typed) == row.value
+
+
+def test_null_is_shown_by_what_it_means_and_can_be_typed_as_shown(tmp_path: Path) -> None:
+    rows = read(tmp_path)
+    assert (rows["tools.enabled"].shown, rows["agent.memory.max_context_messages"].shown) == ("all", "no limit")
+    nullable = [row for row in rows.values() if row.value is None]
+    assert len(nullable) > 2
+    for row in nullable:
+        assert parse(row, row.shown.upper()) is None
 
 
 def test_search_and_headings(tmp_path: Path) -> None:
