@@ -11,7 +11,7 @@ from ragforge_tui.events import ApprovalDecision, ApprovalRequested, ApprovalRes
 from ragforge_tui.models import ToolCall
 from ragforge_tui.requests.work import Mode
 from ragforge_tui.tools import ApprovalNeed, ApprovalPolicy
-from ragforge_tui.tools.approval import ApprovalMode
+from ragforge_tui.tools.approval import ApprovalMode, Verdict
 
 Emit = Callable[[Event], None]
 
@@ -34,6 +34,7 @@ class Approvals:
         self._granted: set[str] = set()
         self._allowed = allowed or AllowedCommands()
         self._waiting: dict[str, asyncio.Future[tuple[ApprovalDecision, str]]] = {}
+        self._needs: dict[str, tuple[str, ApprovalNeed]] = {}
         self._closed = False
 
     async def ask(
@@ -44,8 +45,7 @@ class Approvals:
         Args:
             mode: What the agent may do unasked in that conversation, as it is now.
         """
-        patterns = self._allowed.patterns
-        if self._policy.decide(need, self._granted, self._effective(mode), patterns) == "run":
+        if self._decide(need, mode) == "run":
             return True, ""
         if self._closed:
             return False, ""
@@ -61,12 +61,24 @@ class Approvals:
             session_scope=need.session_scope,
             always=always,
         )
-        decision, feedback = await self._answered(question, emit)
+        self._needs[question.approval_id] = conversation_id, need
+        try:
+            decision, feedback = await self._answered(question, emit)
+        finally:
+            del self._needs[question.approval_id]
         if decision == "session":
             self._granted.add(need.session_key)
         if decision == "always" and always:
             emit(await self._allowed.add(always))
         return decision != "no", feedback
+
+    def mode_changed(self, conversation_id: str, mode: Mode) -> None:
+        """Let through, this once, what waits in a conversation and need not be asked in its new mode."""
+        if mode == "plan":
+            return  # what is granted is not allowed there either
+        for approval_id, (asking, need) in list(self._needs.items()):
+            if asking == conversation_id and self._decide(need, mode) == "run":
+                self.answer(approval_id, "once")
 
     async def ask_cost(self, question: Callable[[str], CostLimitReached], emit: Emit) -> ApprovalDecision:
         """What the person says to a limit on cost; "no" when nobody is there.
@@ -102,6 +114,9 @@ class Approvals:
                 )
             )
         return decision, feedback
+
+    def _decide(self, need: ApprovalNeed, mode: Mode) -> Verdict:
+        return self._policy.decide(need, self._granted, self._effective(mode), self._allowed.patterns)
 
     def _effective(self, mode: Mode) -> ApprovalMode:
         if self._approve_all:

@@ -54,15 +54,11 @@ TITLE_CHARS = 60
 
 
 class Conversation:
-    """A conversation that can be talked in. Made by `ConversationAgent`, not by hand.
-
-    Attributes:
-        mode: What the agent may do without asking; may be set at any time and holds from the next tool call on.
-    """
+    """A conversation that can be talked in. Made by `ConversationAgent`, not by hand."""
 
     def __init__(self, agent: ConversationAgent, record: models.Conversation, turns: list[Turn]) -> None:
         self.record = record
-        self.mode: Mode = "ask"
+        self._mode: Mode = "ask"
         self._agent = agent
         self._window = TurnWindow(record, turns, agent.store, agent.settings.agent.memory.max_context_chars)
         self.memory = ConversationMemory(agent, record, turns)
@@ -77,6 +73,16 @@ class Conversation:
         agent.recorder.expect(record.uuid, record.next_turn)
 
     # --- talking -------------------------------------------------------------------------------------------------
+
+    @property
+    def mode(self) -> Mode:
+        """What the agent may do without asking; may be set at any time and holds for a call that waits as well."""
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        self._mode = mode
+        self._agent.approvals.mode_changed(self.record.uuid, mode)
 
     @property
     def busy(self) -> bool:

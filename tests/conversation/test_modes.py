@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.errors import ToolError
-from ragforge_tui.events import ApprovalRequested, ToolCallFinished
+from ragforge_tui.events import ApprovalRequested, ApprovalResolved, ToolCallFinished
 from ragforge_tui.models import call_end
 from ragforge_tui.requests.work import Mode
 from ragforge_tui.tools import PreparedCall
@@ -112,3 +113,26 @@ async def test_a_yes_that_comes_after_planning_began_runs_nothing(loaded: Loaded
     assert not (Path(loaded.workspace) / "new.txt").exists()
     told = [message["content"] for message in server.chats()[-1]["messages"] if message["role"] == "tool"]
     assert "not allowed while planning" in told[-1]
+
+
+async def test_accepting_edits_lets_the_write_through_that_waits(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"tool_calls": [CREATE, RUN]}, {"text": "Done."}])
+    asked: list[str] = []
+    decisions: list[str] = []
+    async with ConversationAgent(loaded, interactive=True) as agent:
+        conversation = await agent.create_conversation()
+        other = await agent.create_conversation()
+        async for event in conversation.stream("do it"):
+            if isinstance(event, ApprovalResolved):
+                decisions.append(event.decision)
+            if isinstance(event, ApprovalRequested):
+                asked.append(event.kind)
+                other.mode = "edits"
+                await asyncio.sleep(0)
+                assert len(decisions) < len(asked)
+                conversation.mode = "edits"
+                if event.kind == "command":  # which accepted edits do not include
+                    agent.approvals.answer(event.approval_id, "no")
+    assert (asked, decisions) == (["write", "command"], ["once", "no"])
+    assert (Path(loaded.workspace) / "new.txt").exists()
+    assert not (Path(loaded.workspace) / "made").exists()
