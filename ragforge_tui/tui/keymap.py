@@ -1,13 +1,16 @@
 """The person's own keys: `tui.keymap` laid over the keys of the registry, and what is wrong with it.
 
-`keymap_problems` is pure; the app says what it finds at the start, so that a key that cannot work is not found out
-by pressing it.
+`keymap_problems` is pure; the app says what it finds at the start and when it is changed, so that a key that cannot
+work is not found out by pressing it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from textual.binding import Binding
 
 from ragforge_tui.tui.commands import Registry
 
@@ -26,13 +29,33 @@ TYPING_KEYS = frozenset(
 
 
 def effective_keys(keymap: Mapping[str, str], registry: Registry) -> dict[str, str]:
-    """Every command that has a key, with the person's own where they gave one."""
+    """Every command that has a key, with the person's own where they gave one; a key has one command."""
+    has = {key: names[0] for key, names in _owners(keymap, registry).items()}
+    kept = {
+        name: ",".join(key for key in _split(keys) if has[key] == name)
+        for name, keys in _wanted_keys(keymap, registry).items()
+    }
+    return {name: keys for name, keys in kept.items() if keys}
+
+
+def _wanted_keys(keymap: Mapping[str, str], registry: Registry) -> dict[str, str]:
     keys = {command.name: command.key for command in registry.commands if command.key}
     for name, key in keymap.items():
         command = registry.get(name)
         if command is not None and key.strip():
             keys[command.name] = key.strip()
     return keys
+
+
+def _owners(keymap: Mapping[str, str], registry: Registry) -> dict[str, list[str]]:
+    """The commands that want each key, first the one that hears it: what the person said goes first."""
+    given = {command.name for name, key in keymap.items() if key.strip() and (command := registry.get(name))}
+    wanted = _wanted_keys(keymap, registry)
+    owners: dict[str, list[str]] = {}
+    for name in sorted(wanted, key=lambda name: name not in given):
+        for key in dict.fromkeys(_split(wanted[name])):
+            owners.setdefault(key, []).append(name)
+    return owners
 
 
 def opening_keys(keymap: Mapping[str, str], registry: Registry) -> frozenset[str]:
@@ -56,13 +79,11 @@ def keymap_problems(keymap: Mapping[str, str], registry: Registry) -> list[str]:
         else:
             taken = [one for one in _split(key) if _takes_typing(one)]
             problems += [f"tui.keymap: {one} is needed for typing, so {name} will not hear it." for one in taken]
-    owners: dict[str, list[str]] = {}
-    for name, keys in effective_keys(keymap, registry).items():
-        for key in _split(keys):
-            owners.setdefault(key, []).append(name)
-    for key, names in owners.items():
-        if len(names) > 1:
-            problems.append(f"tui.keymap: {key} is the key of {' and '.join(names)}; only one of them will hear it.")
+    names = list(_wanted_keys(keymap, registry))
+    for key, owners in _owners(keymap, registry).items():
+        if len(owners) > 1:
+            both = " and ".join(sorted(owners, key=names.index))
+            problems.append(f"tui.keymap: {key} is the key of {both}; only {owners[0]} will hear it.")
     return problems
 
 
@@ -75,15 +96,21 @@ def _takes_typing(key: str) -> bool:
 
 
 def use_keymap(app: ChatApp) -> None:
-    """Bind the keys as the settings say. Commands without a key of their own get a binding."""
-    registry = app.registry
-    wanted = {
-        command.name: key
-        for name, key in app.options.tui.keymap.items()
-        if (command := registry.get(name)) is not None and key.strip()
-    }
-    app.set_keymap(wanted)
-    for name, keys in wanted.items():
-        command = registry.get(name)
-        if command is not None and not command.key:
-            app.bind(keys, f"command('{command.name}')", description=command.help, show=False)
+    """Bind the keys as the settings say, each to one command, in place of those bound so far.
+
+    Not by the framework's own keymap: that knows only commands with a key of their own, and where such a key is
+    moved away it drops whatever else was bound to it.
+    """
+    names = {command.name for command in app.registry.commands}
+    table = app._bindings.key_to_bindings  # The framework has no public way to take a binding away.
+    for key, bindings in list(table.items()):
+        table[key] = [binding for binding in bindings if binding.id not in names]
+        if not table[key]:
+            del table[key]
+    made = {one.id: one for one in app.BINDINGS if isinstance(one, Binding)}
+    for name, keys in effective_keys(app.options.tui.keymap, app.registry).items():
+        binding = made.get(name) or Binding("", f"command('{name}')", show=False)
+        for one in Binding.make_bindings([replace(binding, key=keys, id=name)]):
+            table.setdefault(one.key, []).append(one)
+    app.opening_keys = opening_keys(app.options.tui.keymap, app.registry)
+    app.refresh_bindings()

@@ -82,12 +82,15 @@ def problems(app: ChatApp) -> list[str]:
     return found
 
 
-def take_up(app: ChatApp, key: str, value: Any) -> None:
+def take_up(app: ChatApp, key: str, value: Any) -> list[str]:
     """Let a setting of the screen take effect now.
 
     Args:
         key: Dotted, below ``tui``.
         value: Checked before.
+
+    Returns:
+        What it says that cannot be done, in sentences.
     """
     tui = msgspec.structs.replace(app.options.tui, **{key.removeprefix("tui."): value})
     app.options = app.controller.options = msgspec.structs.replace(app.options, tui=tui)
@@ -107,6 +110,7 @@ def take_up(app: ChatApp, key: str, value: Any) -> None:
         case "tui.sidebar":
             if app.sidebar.display != value:
                 app.sidebar.toggle()
+    return [problem for problem in problems(app) if problem.startswith(f"{key}: ")]
 
 
 def _use_plain(app: ChatApp, *, plain: bool) -> None:

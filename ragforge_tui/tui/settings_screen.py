@@ -45,7 +45,7 @@ class SettingsScreen(ModalScreen[None]):
     SettingsScreen #settings-line { height: 1; display: none; }
     SettingsScreen #settings-line Static { width: auto; color: $accent; }
     SettingsScreen #settings-line Input { width: 1fr; }
-    SettingsScreen #settings-note { height: auto; max-height: 3; display: none; }
+    SettingsScreen #settings-note { height: auto; max-height: 6; display: none; }
     SettingsScreen #settings-keys { color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -58,14 +58,14 @@ class SettingsScreen(ModalScreen[None]):
     ]
 
     def __init__(
-        self, read: Callable[[], list[Setting]], file: Path, changed: Callable[[str, Any], None], query: str = ""
+        self, read: Callable[[], list[Setting]], file: Path, changed: Callable[[str, Any], list[str]], query: str = ""
     ) -> None:
         """Make it.
 
         Args:
             read: Gives the settings as they stand.
             file: The user's settings file.
-            changed: Called with a setting that takes effect at once, and its value.
+            changed: Called with a setting that takes effect at once, and its value; says what of it cannot be done.
             query: What is searched for at first.
         """
         super().__init__()
@@ -200,8 +200,10 @@ class SettingsScreen(ModalScreen[None]):
         if setting.wins:
             self._say(f"Kept in your file; {setting.wins} still wins.", "$warning")
         elif setting.at_once:
-            self._changed(setting.key, value)
-            self._say(f"{setting.key}: {shown(setting, value)}")
+            if problems := self._changed(setting.key, value):
+                self._say("\n".join(problems), "$warning")
+            else:
+                self._say(f"{setting.key}: {shown(setting, value)}")
         else:
             self._say(f"{setting.key}: {shown(setting, value)}, from the next start on")
 

@@ -226,6 +226,25 @@ async def test_a_wrong_value_stays_in_the_line(run_chat: ChatRunner, tmp_path: P
         assert screen.query_one("#settings-query", Input).has_focus and not file.exists()
 
 
+async def test_keys_that_cannot_work_are_said_when_they_are_set(run_chat: ChatRunner, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    async with run_chat(config_file=file) as chat:
+        screen = await open_settings(chat, "tui.keymap")
+        note = screen.query_one("#settings-note")
+        await chat.press("enter")
+        line = screen.query_one("#settings-value", Input)
+        line.value = "{retry: f1, retyr: f9}"
+        await chat.press("enter")
+        await chat.until(lambda: "f1 is the key of help and retry" in str(note.render()))
+        assert "there is no command 'retyr'; did you mean retry?" in str(note.render())
+        assert note.size.height >= 2
+        await chat.press("enter")
+        line.value = "{retry: f9}"
+        await chat.press("enter")
+        await chat.until(lambda: "tui.keymap: {" in str(note.render()))
+        assert chat.app.options.tui.keymap == {"retry": "f9"}
+
+
 async def test_what_wins_over_the_file_is_said(run_chat: ChatRunner, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     async with run_chat(config_file=file, origins={"model.name": "RAGFORGE_MODEL"}) as chat:

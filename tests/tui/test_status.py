@@ -5,10 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from ragforge_tui.config import TuiSettings
 from ragforge_tui.events import GraphChanged, ModelChanged
 from ragforge_tui.models import Message, Usage
 from ragforge_tui.tui.commands import Registry
+from ragforge_tui.tui.help import help_text
 from ragforge_tui.tui.keymap import effective_keys, keymap_problems
+from ragforge_tui.tui.looks import take_up
 from ragforge_tui.tui.state import ChatState, Spent, sent_tokens
 from ragforge_tui.tui.status import count, drawn, fitted, foot_hints, status_parts
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation
@@ -106,6 +109,45 @@ def test_keys_as_the_person_has_them() -> None:
     assert "needed for typing" in keymap_problems({"retry": "x"}, REGISTRY)[0]
     assert "f1 is the key of help and retry" in keymap_problems({"retry": "f9,f1"}, REGISTRY)[0]
     assert "has no key" in keymap_problems({"retry": " "}, REGISTRY)[0]
+
+
+@pytest.mark.parametrize(
+    "keymap",
+    [
+        {},
+        {"retry": "f1"},
+        {"retry": "f9,f1"},
+        {"files": "f1, f9"},
+        {"help": "f9", "retry": "f1"},
+        {"help": "f5", "files": "f1"},
+        {"retry": "f12", "diff": "f12"},
+        {"retry": "shift+tab", "stop": "ctrl+b", "exit": "ctrl+n"},
+    ],
+)
+async def test_a_key_has_one_command_which_is_the_one_that_help_shows_it_at(
+    run_chat: ChatRunner, keymap: dict[str, str]
+) -> None:
+    async with run_chat(tui=TuiSettings(keymap={"summary": "f11,f3"}, sidebar=False)) as chat:
+        await chat.ready()
+        take_up(chat.app, "tui.keymap", keymap)
+        ours = {command.name for command in REGISTRY.commands}
+        bound = {
+            key: [one.id for one in bindings]
+            for key, bindings in chat.app._bindings.key_to_bindings.items()
+            if any(one.id in ours for one in bindings)
+        }
+        shown = effective_keys(keymap, REGISTRY)
+        assert bound == {key.strip(): [name] for name, keys in shown.items() for key in keys.split(",")}
+        assert {name for name in keymap if name in shown} == set(keymap) - {"exit", "diff"}
+        text = help_text(REGISTRY, "1", keymap).plain.splitlines()
+        for key in ("f1", "f5", "f12", "^n"):
+            assert sum(line.endswith(f"  {key}") for line in text) <= 1
+        ran: list[str] = []
+        chat.app.run_command = lambda command, _: ran.append(command.name)  # type: ignore[method-assign]  # what is asked for
+        for key in ("f1", "f5", "f12"):
+            await chat.press(key)
+        await chat.pilot.pause()
+        assert ran == [bound[key][0] for key in ("f1", "f5", "f12") if key in bound]
 
 
 async def test_the_gauge_follows_the_requests(run_chat: ChatRunner) -> None:
