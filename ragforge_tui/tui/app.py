@@ -306,10 +306,11 @@ class ChatApp(TranscriptHandlers):
         await self.leave()
 
     def action_escape(self) -> None:
-        """Close the menu, else say no to a question, else stop; with messages queued the first goes on."""
+        """Close the menu or the search, else say no to a question, else stop, after which the first that is queued goes
+        on; with nothing to do, back to the prompt."""
         if self.prompt.completing.open:
             self.prompt.completing.close()
-        elif self.actions.cancel_edit():
+        elif self.actions.cancel_edit() or self.actions.close_find():
             pass
         elif self.sidebar.overlaid:
             self.sidebar.fold()
@@ -317,6 +318,9 @@ class ChatApp(TranscriptHandlers):
             self.questions.action_refuse()
         elif self.controller.state.busy:
             self.controller.spawn(self.controller.stop(), group="stop")
+        elif self.transcript.has_focus:
+            self.transcript.leave()
+            self.prompt.focus()
 
     def action_interrupt(self) -> None:
         """ctrl+c: copy a selection, else close, else stop, else quit when pressed twice."""

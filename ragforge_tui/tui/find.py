@@ -46,8 +46,9 @@ class FindBar(Horizontal):
         Binding("tab", "to_chat", "To the chat", show=False),
     ]
 
-    def __init__(self, controller: ChatController, text: str = "") -> None:
+    def __init__(self, controller: ChatController, text: str = "", *, focus: bool = True) -> None:
         super().__init__(id="find")
+        self._take_focus = focus
         self._controller = controller
         self._conversation = controller.state.conversation_id
         self._field = Input(text, placeholder="find in this conversation", compact=True, select_on_focus=False)
@@ -70,7 +71,8 @@ class FindBar(Horizontal):
 
     def on_mount(self) -> None:
         """Typing goes here; a text given at once is looked for at once."""
-        self._field.focus()
+        if self._take_focus:
+            self._field.focus()
         self.set_interval(WATCH_SECONDS, self._watch)
         if self._field.value:
             self._look()
@@ -131,7 +133,7 @@ class FindBar(Horizontal):
         if self._pause is not None:
             self._pause.stop()
             self._pause = None
-        self._text = self._field.value
+        self._text = self._controller.state.looked_for = self._field.value
         self._controller.spawn(self._find(self._text), group="find", exclusive=True)
 
     async def _find(self, text: str) -> None:

@@ -2,8 +2,9 @@
 
 The base of the chat's app. A letter is taken in by the field that has the keyboard, but a key that means something
 travels from widget to widget up to the app before its command runs, and letters behind it would overtake it: so a
-field's own keys, such as backspace, run in its own line of work. And a pane or a picker needs a moment until it
-stands; by then the next letters would have gone to the widget that is left, so they wait here.
+field's own keys, such as backspace, run in its own line of work, and behind other keys what is typed waits here until
+they are through. And a pane or a picker needs a moment until it stands; by then the next letters would have gone to
+the widget that is left, so they wait for that too.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ QUIET_LOOKS = 50
 """A command that is done and has moved nothing when it was looked at so often since moves nothing any more."""
 PALETTE_KEY = "ctrl+p"
 FOCUS_KEYS = frozenset({"tab", "shift+tab"})
+SCROLLS = ("scroll_", "page_")
+"""Actions every widget has for keys; where there is nothing to scroll, those above it are asked."""
 AT_ONCE = frozenset({"ctrl+c", "ctrl+q"})
 """Stopping and leaving wait for nothing."""
 
@@ -73,26 +76,39 @@ class KeysInOrder(App[str]):
             await self._give(event)
 
     async def _give(self, event: events.Key | events.Paste) -> None:
-        if not isinstance(event, events.Key) or not self._moves(event):
-            if not (isinstance(event, events.Key) and self._run_in_field(event)):
-                await super().on_event(event)
+        if not isinstance(event, events.Key):
+            await super().on_event(event)
+            return
+        moves, passes = self._moves(event), self._in_field and not event.is_printable
+        if passes and not moves and self._run_in_field(event.key):
+            return
+        if not moves and not passes:
+            await super().on_event(event)
             return
         self._holds += 1
         self._holding = hold = self._holds
-        self._opening = event.key in self.opening_keys
+        self._opening = moves and event.key in self.opening_keys
         self._asked_before = self._commands_asked
         self.set_timer(HOLD_SECONDS, lambda: self._end_hold(hold))
-        passed = self.Passed(event.key, self.focused)
+        before = self.focused
+        passed = self.Passed(event.key, before)
         await super().on_event(event)
         (self.focused or self.screen).post_message(passed)
+        if not moves:
+            self.set_timer(LOOK_SECONDS, lambda: self._until_left(before, hold))
 
-    def _run_in_field(self, event: events.Key) -> bool:
-        """Let a field that is written in do what its own key means, behind the letters that came before."""
+    @property
+    def _in_field(self) -> bool:
+        """Whether letters are written into what has the keyboard."""
+        return self.focused is not None and self.focused.check_consume_key("a", "a")
+
+    def _run_in_field(self, key: str) -> bool:
+        """Let the field do what its own key means, behind the letters that came before."""
         field = self.focused
-        if event.is_printable or field is None or not field.check_consume_key("a", "a"):
+        bound = self.screen.active_bindings.get(key)
+        if field is None or bound is None or bound.node is not field or not bound.enabled:
             return False
-        bound = self.screen.active_bindings.get(event.key)
-        if bound is None or bound.node is not field or not bound.enabled:
+        if bound.binding.action.startswith(SCROLLS):
             return False
         return field.call_later(self.run_action, bound.binding.action, field)
 
@@ -151,6 +167,14 @@ class KeysInOrder(App[str]):
             self._end_hold(hold)
         elif self._holding == hold:
             self.set_timer(LOOK_SECONDS, lambda: self._until_moved(before, hold, quiet))
+
+    def _until_left(self, before: Widget | None, hold: int) -> None:
+        """A key that closes its field may take the message behind it along."""
+        if self._holding == hold and self.screen_stack:
+            if self.focused is before:
+                self.set_timer(LOOK_SECONDS, lambda: self._until_left(before, hold))
+            else:
+                self._end_hold(hold)
 
     def _end_hold(self, hold: int) -> None:
         if hold and hold == self._holding:

@@ -53,6 +53,7 @@ class ChatState(msgspec.Struct):
         mode: What the agent may do without asking.
         mode_unsent: The engine was not told of it yet, or is a new one that knows nothing.
         questions: How many wait for the person; `asked_now`: the first of them has the keyboard.
+        looked_for: What was looked for last in a conversation.
         editing: The turn whose message is being written anew in the prompt, 0 for none.
         context_used: Tokens of the last request of the open conversation; 0 while none is known.
         stale: Events of the turn under way were missed: fetch it again when it ends.
@@ -76,6 +77,7 @@ class ChatState(msgspec.Struct):
     answering: bool = False
     questions: int = 0
     asked_now: bool = False
+    looked_for: str = ""
     turn_started: float | None = None
     editing: int = 0
     context_used: int = 0

@@ -38,9 +38,27 @@ class TurnActions:
         return next(iter(self._app.query(FindBar)), None)
 
     def find_step(self, by: int) -> None:
-        """To the next or previous place of what is looked for."""
+        """To the next or previous place of what is looked for, or was last."""
+        app = self._app
         if (bar := self._find_bar()) is not None:
             bar.action_step(by)
+        elif app.controller.state.looked_for:
+            app.controller.spawn(self._find_again(), group="find")
+        else:
+            app.hint("nothing is looked for")
+
+    async def _find_again(self) -> None:
+        from ragforge_tui.tui.find import FindBar
+
+        controller = self._app.controller
+        await self._app.mount(FindBar(controller, controller.state.looked_for, focus=False), before="#prompt-row")
+
+    def close_find(self) -> bool:
+        """End the search; false when there is none."""
+        if (bar := self._find_bar()) is None:
+            return False
+        bar.close()
+        return True
 
     def view_block(self, block: Block) -> None:
         """Show a block of the chat whole, in a window of its own."""

@@ -68,7 +68,7 @@ async def test_a_text_is_found_wherever_it_is_and_walked_through(run_chat: ChatR
         await chat.until(lambda: not chat.app.query(FindBar))
         assert chat.app.focused is chat.app.prompt
         await chat.press("tab", "n")
-        await chat.until(lambda: chat.app.controller.state.hint == "nothing is looked for")
+        await chat.until(lambda: "nothing found" in where(chat))
         assert chat.app.prompt.text == ""
 
 
@@ -212,3 +212,42 @@ async def test_how_fast_a_text_is_typed_does_not_decide_what_is_found(run_chat: 
         await chat.until(lambda: "turn 59" in where(chat))
         await chat.press(*["backspace"] * len("another"), *"okapi")
         await chat.until(lambda: "turn 58, 2 of 2 turns" in where(chat))
+
+
+async def test_escape_leads_from_the_chat_to_the_prompt(run_chat: ChatRunner) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.press("tab", "k")
+        assert chat.app.transcript.cursor_block is not None
+        await chat.press("escape")
+        assert chat.app.prompt.has_focus and chat.app.transcript.cursor_block is None
+
+
+async def test_escape_in_the_chat_ends_the_search_and_n_takes_it_up_again(
+    run_chat: ChatRunner
+) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        await chat.type("/find okapi")
+        await chat.until(lambda: "turn" in where(chat))
+        await chat.press("tab", "escape")
+        await chat.until(lambda: not chat.app.query(FindBar))
+        assert chat.app.prompt.has_focus
+        await chat.press("tab", "n")
+        await chat.until(lambda: "turn" in where(chat))
+        assert chat.app.transcript.has_focus
+
+
+async def test_a_notice_below_what_is_seen_is_said_in_the_status_line(
+    run_chat: ChatRunner
+) -> None:
+    async with run_chat(zoo(), continue_last=True) as chat:
+        await chat.until(lambda: chat.loaded)
+        chat.app.prompt.insert("a draft")
+        await chat.press("tab", "home", "j", "e")
+        await chat.until(lambda: chat.said("The prompt holds a draft"))
+        following = chat.app.transcript.follow
+        assert following or chat.app.controller.state.hint.startswith("The prompt holds a draft")
+        chat.app.transcript.follow = False
+        chat.app.controller.notice("Something else. More of it.", "info")
+        assert chat.app.controller.state.hint == "Something else"

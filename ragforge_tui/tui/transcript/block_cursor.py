@@ -143,6 +143,11 @@ class BlockCursor(StreamingWindow):
         """Fold or unfold a block."""
         self._activate(block)
 
+    def leave(self) -> None:
+        """The keyboard is at no block any more."""
+        self._cursor = None
+        self.repaint()
+
     def action_move_cursor(self, by: int) -> None:
         """Go to the next or previous block and bring it into view."""
         blocks = self.document.blocks
@@ -198,10 +203,7 @@ class BlockCursor(StreamingWindow):
 
     def action_find(self, by: int) -> None:
         """Go on looking."""
-        if self._needle:
-            self.post_message(self.FindStep(by))
-        else:
-            self._nothing("nothing is looked for")
+        self.post_message(self.FindStep(by))
 
     def action_view(self) -> None:
         """Read the block the keyboard is at whole."""
