@@ -42,6 +42,7 @@ from ragforge_tui.tui.dispatch import dispatch
 from ragforge_tui.tui.elsewhere import Elsewhere
 from ragforge_tui.tui.link import EngineLink, Level
 from ragforge_tui.tui.listening import tell
+from ragforge_tui.tui.looks import problems
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.outbox import Outbox, Outgoing
 from ragforge_tui.tui.state import ChatState, sent_tokens
@@ -70,6 +71,8 @@ class ChatController(EngineLink):
         self.state.opening = self._pending_open is not None
         self._first_turn = 1
         self._was_lost = False
+        self._say_problems = options.resume is not None or options.continue_last
+        """Whether the first conversation that is opened clears away what was said of the settings at the start."""
         self.elsewhere = Elsewhere(self)
 
     # -- connection
@@ -140,6 +143,10 @@ class ChatController(EngineLink):
         self.view.transcript.clear()
         self.view.transcript.load(view.page.turns, first=view.page.first, last=view.page.last)
         self.view.sidebar.conversation_changed()
+        if self._say_problems:
+            self._say_problems = False
+            for problem in problems(self.view):
+                self.notice(problem, "warning")
         if view.interrupted_turn is not None:
             self.offer_retry("The last answer was interrupted.")
         self.elsewhere.forget()

@@ -14,6 +14,7 @@ from ragforge_tui.tui import theme
 from ragforge_tui.tui.inks import NAMES, contrast, ink
 from ragforge_tui.tui.theme_picker import ThemePicker
 from ragforge_tui.tui.transcript.palette import palette_of
+from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import ChatRunner
 
 
@@ -145,3 +146,28 @@ async def test_a_theme_that_does_not_exist_and_keys_that_clash_are_said(run_chat
         assert chat.said("there is no command 'nothing'")
         assert chat.said("ctrl+a is needed for typing")
         assert chat.app.theme == "ragforge-dark"
+
+
+@pytest.mark.parametrize("wanted", [{"continue_last": True}, {"resume": "00000001"}, {"resume": ""}])
+async def test_what_is_wrong_with_the_keys_stands_below_the_conversation_that_is_resumed(
+    run_chat: ChatRunner, wanted: dict[str, Any]
+) -> None:
+    engine = FakeEngine()
+    for number in (1, 2):
+        owner = conversation(number)
+        engine.store(owner, turn(owner, 1, "said before", "answered before"))
+    async with run_chat(engine, tui=TuiSettings(keymap={"retry": "f1"}, sidebar=False), **wanted) as chat:
+        await chat.ready()
+        if wanted == {"resume": ""}:
+            await chat.until(lambda: len(chat.app.screen_stack) == 2)
+            await chat.press("escape")
+            await chat.until(lambda: len(chat.app.screen_stack) == 1)
+            chat.app.controller.spawn(chat.app.controller.open("00000001"), group="open")
+
+        def said() -> list[str]:
+            return [block.source for block in chat.app.transcript.document.blocks]
+
+        await chat.until(lambda: any("answered before" in text for text in said()))
+        assert [number for number, text in enumerate(said()) if "f1 is the key of" in text] == [len(said()) - 1]
+        await chat.app.controller.open("00000002")
+        assert not any("f1 is the key of" in text for text in said())
