@@ -37,6 +37,11 @@ class Approvals:
         self._needs: dict[str, tuple[str, ApprovalNeed]] = {}
         self._closed = False
 
+    @property
+    def attended(self) -> bool:
+        """Whether somebody is there to answer."""
+        return self._interactive and not self._closed
+
     async def ask(
         self, need: ApprovalNeed, call: ToolCall, conversation_id: str, turn_index: int, emit: Emit, *, mode: Mode
     ) -> tuple[bool, str]:

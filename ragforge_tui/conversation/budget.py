@@ -22,7 +22,11 @@ SETTINGS: dict[CostScope, str] = {"turn": "model.max_cost", "session": "model.ma
 
 
 class CostStopped(RagforgeError):
-    """The turn was stopped because its next request would have gone beyond a limit."""
+    """The turn was stopped because its next request would have gone beyond a limit, and nobody was there to ask."""
+
+
+class CostDeclined(Exception):
+    """The person was asked and does not want the request: they stopped the turn, nothing failed."""
 
 
 class Limit:
@@ -90,7 +94,8 @@ class TurnBudget:
         """Ask the person when the next request would go beyond a limit.
 
         Raises:
-            CostStopped: They do not want it, or nobody is there to be asked.
+            CostDeclined: They do not want it.
+            CostStopped: Nobody is there to be asked.
         """
         limits: tuple[tuple[CostScope, Limit], ...] = (("turn", self._turn), ("session", self._budget.session))
         for scope, limit in limits:
@@ -116,6 +121,8 @@ class TurnBudget:
                 self._budget.turn_limit = limit.raised
             limit.raise_()
         elif decision != "once":
+            if self._approvals.attended:
+                raise CostDeclined
             what = "this turn" if scope == "turn" else "this session"
             raise CostStopped(
                 f"Stopped before a request that would go beyond {SETTINGS[scope]} ({dollars(limit.dollars or 0.0)}): "

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from ragforge_tui.conversation.budget import CostStopped, TurnBudget
+from ragforge_tui.conversation.budget import CostDeclined, CostStopped, TurnBudget
 from ragforge_tui.conversation.prompt import PLANNING
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.reply import Reply
@@ -21,7 +21,7 @@ from ragforge_tui.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.events import Event, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.context import BuiltContext, to_stored
-from ragforge_tui.models import Message, Turn, Usage, now
+from ragforge_tui.models import Message, MessageState, Turn, Usage, now
 from ragforge_tui.personas import Persona
 from ragforge_tui.requests.work import Mode
 
@@ -121,10 +121,13 @@ class TurnRunner:
         except Stopped:
             await self._mark_interrupted()
             return TurnCancelled(text=self._text, conversation_id=conversation_id, turn_index=turn_index)
+        except CostDeclined:
+            await self._mark_ended("interrupted", "")
+            return TurnCancelled(text=self._text, conversation_id=conversation_id, turn_index=turn_index)
         except Exception as error:
             info = error_info(error)
             if isinstance(error, CostStopped):
-                await self._mark_failed(info.sentence())
+                await self._mark_ended("failed", info.sentence())
             return TurnFailed(error=info, text=self._text, conversation_id=conversation_id, turn_index=turn_index)
         usage = total_usage(self._usages)
         return TurnCompleted(text=self._text, usage=usage, conversation_id=conversation_id, turn_index=turn_index)
@@ -136,11 +139,11 @@ class TurnRunner:
             last.state = "interrupted"
             await self._recorder.finish_message(last)
 
-    async def _mark_failed(self, sentence: str) -> None:
+    async def _mark_ended(self, state: MessageState, sentence: str) -> None:
         """The turn ended between two replies: said where a resume will look, and by an answer if there is none."""
         last = self.turn.messages[-1]
         if last.role == "assistant":
-            last.state, last.error = "failed", sentence
+            last.state, last.error = state, sentence
             await self._recorder.finish_message(last)
             return
         message = Message(
@@ -148,7 +151,7 @@ class TurnRunner:
             conversation_id=self._conversation_id,
             turn_index=self.turn.turn_index,
             role="assistant",
-            state="failed",
+            state=state,
             error=sentence,
             timestamp=now(),
             persona=self._persona.name,

@@ -8,8 +8,8 @@ import pytest
 from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.approvals import Approvals
-from ragforge_tui.conversation.budget import CostStopped, Limit, SessionBudget, TurnBudget
-from ragforge_tui.events import ApprovalDecision, CostLimitReached, Event, Notice, TurnFailed
+from ragforge_tui.conversation.budget import CostDeclined, CostStopped, Limit, SessionBudget, TurnBudget
+from ragforge_tui.events import ApprovalDecision, CostLimitReached, Event, Notice, TurnCancelled, TurnFailed
 from ragforge_tui.models import Usage
 from tests.support.agents import with_model
 from tests.support.openai_server import OpenAIServer
@@ -67,7 +67,7 @@ async def test_once_more_then_raised_then_stopped() -> None:
     assert budget.turn_limit == 2.0
     assert person.turn(budget)._turn.dollars == 2.0
     turn.note(paid(0.9), "m")
-    with pytest.raises(CostStopped, match=r"model\.max_cost"):
+    with pytest.raises(CostDeclined):
         await turn.before_request()
 
 
@@ -75,8 +75,11 @@ async def test_the_session_goes_over_all_turns() -> None:
     person, budget = Person("no"), SessionBudget(None, 1.0)
     first = person.turn(budget)
     first.note(paid(0.6), "m")
-    with pytest.raises(CostStopped, match=r"model\.max_session_cost"):
+    with pytest.raises(CostDeclined):
         await person.turn(budget).before_request()
+    nobody = TurnBudget(budget, Approvals(interactive=False), person.events.append, conversation_id="x", turn_index=1)
+    with pytest.raises(CostStopped, match=r"model\.max_session_cost"):
+        await nobody.before_request()
 
 
 async def test_an_unknown_price_is_said_once() -> None:
@@ -91,7 +94,7 @@ async def test_an_unknown_price_is_said_once() -> None:
     assert len(person.events) == 1
 
 
-async def test_a_turn_stops_with_what_came_stored(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_turn_nobody_watches_stops_with_what_came_stored(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "I look.", "tool_calls": [READ]}, {"text": "never sent"}])
     loaded = with_model(loaded, name="openai/gpt-4o", max_cost=1e-9)
     async with ConversationAgent(loaded) as agent:
@@ -106,4 +109,23 @@ async def test_a_turn_stops_with_what_came_stored(loaded: Loaded, server: OpenAI
         (turn,) = await conversation.get_history()
         assert (turn.messages[1].content, turn.messages[1].state) == ("I look.", "failed")
         assert turn.messages[1].tool_calls[0].success
+    assert len(server.chats()) == 1
+
+
+async def test_a_no_stops_the_turn_as_escape_does(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "I look.", "tool_calls": [READ]}, {"text": "never sent"}])
+    loaded = with_model(loaded, name="openai/gpt-4o", max_session_cost=1e-9)
+    async with ConversationAgent(loaded, interactive=True) as agent:
+        conversation = await agent.create_conversation()
+        for text in ("look", "again"):  # the second is stopped before its first request
+            async for event in conversation.stream(text):
+                if isinstance(event, CostLimitReached):
+                    agent.approvals.answer(event.approval_id, "no")
+            assert isinstance(event, TurnCancelled)
+        replies = [turn.messages[-1] for turn in await conversation.get_history()]
+    assert [(reply.content, reply.state, reply.error) for reply in replies] == [
+        ("I look.", "interrupted", ""),
+        ("", "interrupted", ""),
+    ]
+    assert replies[0].tool_calls[0].success
     assert len(server.chats()) == 1
