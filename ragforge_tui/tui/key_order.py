@@ -79,7 +79,7 @@ class KeysInOrder(App[str]):
         if not isinstance(event, events.Key):
             await super().on_event(event)
             return
-        moves, passes = self._moves(event), self._in_field and not event.is_printable
+        moves, passes = self._moves(event), not event.is_printable and self._in_field
         if passes and not moves and self._run_in_field(event.key):
             return
         if not moves and not passes:

@@ -33,6 +33,7 @@ from ragforge_tui.protocol import (
     UpdateConversation,
 )
 from ragforge_tui.tui.hits import Wanted
+from ragforge_tui.tui.looks import PLAIN
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.app import ChatApp
@@ -67,7 +68,9 @@ class SessionDesk:
 
     @property
     def glyphs(self) -> dict[str, str]:
-        """Signs of personas, by name."""
+        """Signs of personas, by name; none in the plain mode, which says everything in words."""
+        if self._app.has_class(PLAIN):
+            return {}
         return {name: glyph for name, (glyph, _) in self._app.controller.state.looks.items()}
 
     @property

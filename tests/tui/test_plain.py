@@ -14,6 +14,7 @@ from ragforge_tui.tui.branches import TreeRows
 from ragforge_tui.tui.help import HelpScreen
 from ragforge_tui.tui.memory_tree import TreeLine
 from ragforge_tui.tui.plain import UPDATE_SECONDS, PlainSigns
+from ragforge_tui.tui.transcript.markdown import render
 from ragforge_tui.tui.transcript.palette import palette_of
 from tests.support.calls_scene import calls_engine
 from tests.support.chat_scene import scene_engine
@@ -94,3 +95,18 @@ def test_the_tree_says_in_words_what_its_signs_say() -> None:
     assert said("failed").startswith("failed L1 ")
     assert said("summary", opened=True).startswith("open L1 ")
     assert said("summary", opened=False).startswith("closed L1 ")
+
+
+def test_a_quote_is_marked_as_one() -> None:
+    plain = palette_of({"plain": "yes"}, dark=True, ansi=False)
+    assert [line.strip.text.rstrip() for line in render("> said\n> before", 40, plain)] == ["> said before"]
+
+
+async def test_sessions_are_listed_without_signs(run_chat: ChatRunner) -> None:
+    async with run_chat(scene_engine(), tui=PLAIN, continue_last=True) as chat:
+        await chat.until(lambda: chat.app.controller.state.conversation_id)
+        await chat.app.actions.learn_personas()
+        chat.app.controller.state.looks["Ragnarök"] = ("◆", "")
+        await chat.press("ctrl+o")
+        await chat.until(lambda: any("message" in line for line in lines(chat)))
+        assert not set("◆✶⎇") & set("".join(lines(chat)))

@@ -235,7 +235,8 @@ class _Painter:
         outer, self.base = self.base, self.palette.muted
         lines = self.blocks(tokens, width - 2, depth)
         self.base = outer
-        return indent(lines or [BLANK], [("▎ ", self.palette.faint)], width)
+        mark = "> " if self.palette.plain else "▎ "
+        return indent(lines or [BLANK], [(mark, self.palette.faint)], width)
 
     def items(self, node: Sequence[Token], width: int, depth: int) -> list[Line]:
         """A list inside another block; those of the top level are units item by item."""
