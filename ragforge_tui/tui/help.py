@@ -23,7 +23,7 @@ FRAME = 5
 KEYS = (
     ("enter", "send"),
     ("^j, alt+enter", "new line"),
-    ("↑ ↓", "earlier prompts; first, ↑ takes queued messages back"),
+    ("↑ ↓", "earlier prompts; first, ↑ takes back the last message queued"),
     ("tab", "complete; to a waiting question, else to the chat"),
     ("@", "in the prompt: a file of this folder, by a few letters of its name"),
     ("!", "first in the prompt: a command to run here"),
@@ -89,7 +89,8 @@ def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, sc
 
 def _entry(name: str, text: str, key: str, width: int, narrow: bool, room: int) -> list[Content]:
     if narrow:
-        return [Content.assemble((f"  {name}", "$primary"), (key, "dim")), Content(f"    {text}")]
+        below = [Content(f"    {text[start:end]}") for start, end, _ in wrap_spans(text, max(1, room - 4))]
+        return [Content.assemble((f"  {name}", "$primary"), (key, "dim")), *below]
     spans = wrap_spans(text, max(1, room - width - 2 - len(key)))
     lines = [Content(text[start:end]) for start, end, _ in spans]
     lines[-1] = Content.assemble(lines[-1], (key, "dim"))

@@ -17,3 +17,9 @@ def test_what_a_command_does_stays_in_its_column(screen: int) -> None:
     goes_on = [line for line in lines if line.startswith("   ")]
     assert all(len(line) - len(line.lstrip()) == column for line in goes_on)
     assert goes_on
+
+
+def test_on_a_narrow_screen_it_stands_below_the_command_at_one_column() -> None:
+    lines = help_text(Registry(COMMANDS), "1", {}, screen=60).plain.splitlines()
+    assert max(map(len, lines)) <= 60 * 96 // 100 - FRAME
+    assert {len(line) - len(line.lstrip()) for line in lines if line.startswith("   ")} == {4}
