@@ -171,10 +171,11 @@ class CancelTurn(Request[Empty]):
     conversation_id: str
 
 
-class Unqueue(Request[Empty]):
-    """Drop the messages that wait behind the turn under way."""
+class Unqueue(Request[bool]):
+    """Drop a message that waits behind the turn under way; false when it waits no longer."""
 
     conversation_id: str
+    message_id: str
 
 
 class RetryTurn(Request[SendAccepted]):

@@ -200,9 +200,12 @@ class Conversation:
         self._window.refresh(turn)
         await asyncio.to_thread(self.memory.files.note, turn)
 
-    def unqueue(self) -> None:
-        """Drop the messages that wait."""
-        self._queue.clear()
+    def unqueue(self, message_id: str = "") -> bool:
+        """Drop a message that waits, or all of them; whether there was any."""
+        dropped = [waiting for waiting in self._queue if not message_id or waiting.message_id == message_id]
+        for waiting in dropped:
+            self._queue.remove(waiting)
+        return bool(dropped)
 
     async def wait_idle(self) -> None:
         """Wait until no turn is under way here."""

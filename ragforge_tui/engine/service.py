@@ -70,9 +70,8 @@ class EngineService:
                 return await self._send(request)
             case protocol.CancelTurn(conversation_id=conversation_id):
                 return await self._cancel(conversation_id)
-            case protocol.Unqueue(conversation_id=conversation_id):
-                self._conversation(conversation_id).unqueue()
-                return Empty()
+            case protocol.Unqueue(conversation_id=conversation_id, message_id=message_id):
+                return self._conversation(conversation_id).unqueue(message_id)
             case protocol.RetryTurn(conversation_id=conversation_id):
                 return await self._retry(conversation_id)
             case protocol.AnswerApproval(approval_id=approval_id, decision=decision, feedback=feedback):

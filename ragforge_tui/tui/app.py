@@ -226,9 +226,9 @@ class ChatApp(TranscriptHandlers):
         self._offer_question()
 
     def on_prompt_take_back(self, event: Prompt.TakeBack) -> None:
-        """Queued messages are wanted back."""
+        """The newest queued message is wanted back."""
         event.stop()
-        self.controller.spawn(self.controller.take_back(), group="queue", exclusive=True)
+        self.controller.spawn(self.controller.take_back(), group="queue")
 
     def on_prompt_answer(self, event: Prompt.Answer) -> None:
         """Tab: to the question that waits, else to the chat (and from there back)."""

@@ -67,6 +67,7 @@ class ChatController(EngineLink):
         self.attention = Attention(view, options.tui.notify)
         self._send_lock = asyncio.Lock()
         self._begin_lock = asyncio.Lock()
+        self._taking_back = False
         self._pending_open = _first_ref(options)
         self.state.opening = self._pending_open is not None
         self._first_turn = 1
@@ -264,11 +265,18 @@ class ChatController(EngineLink):
             state.mode_unsent = state.mode != mode
 
     async def take_back(self) -> None:
-        """Queued messages go back into the prompt."""
-        if self.outbox.queued:
-            await self.ask(Unqueue(conversation_id=self.state.conversation_id))
-        if text := self.outbox.take_back():
-            self.view.give_back(text)
+        """The newest message that has not begun goes back into the prompt, alone; the others keep their places."""
+        item = self.outbox.newest
+        if item is None or self._taking_back:
+            return
+        self._taking_back = True
+        try:
+            unqueue = Unqueue(conversation_id=self.state.conversation_id, message_id=item.message_id)
+            if item.place == "waiting" or await self.ask(unqueue):
+                self.outbox.drop(item.message_id)
+                self.view.give_back(item.text)
+        finally:
+            self._taking_back = False
         self.view.show_queue()
 
     async def stop(self) -> None:

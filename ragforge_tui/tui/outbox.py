@@ -75,8 +75,7 @@ class Outbox:
         for item in self._items:
             item.place = "waiting"
 
-    def take_back(self) -> str:
-        """Remove what has not started and return it as one text to edit; what is being stored stays."""
-        taken = [item for item in self._items if item.place != "sending"]
-        self._items = [item for item in self._items if item.place == "sending"]
-        return "\n\n".join(item.text for item in taken)
+    @property
+    def newest(self) -> Outgoing | None:
+        """What was typed last of what can be taken back; what is being stored cannot."""
+        return next((item for item in reversed(self._items) if item.place != "sending"), None)

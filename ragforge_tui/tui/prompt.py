@@ -58,7 +58,7 @@ class Prompt(TextArea):
             self.text = text
 
     class TakeBack(Message):
-        """Up in an empty prompt: queued messages are wanted back."""
+        """Up in an empty prompt: the newest queued message is wanted back."""
 
     class Answer(Message):
         """Tab in a prompt without a menu: the waiting question is wanted."""
@@ -77,7 +77,7 @@ class Prompt(TextArea):
         self._pastes = Pastes()
         self._walking = False
         self.take_back_first = False
-        """Whether Up in an empty prompt takes queued messages back instead of walking the history."""
+        """Whether Up in an empty prompt takes a queued message back instead of walking the history."""
 
     @property
     def entry(self) -> Entry:

@@ -116,6 +116,24 @@ async def test_it_can_be_stopped_and_waits_its_turn(loaded: Loaded, server: Open
     assert server.chats() == []
 
 
+async def test_one_that_waits_is_dropped_alone(loaded: Loaded, server: OpenAIServer) -> None:
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        with agent.subscribe() as events:
+            await conversation.run_command("touch begun; sleep 60", "m1")
+            for name in ("second", "third", "fourth"):
+                assert await conversation.run_command(f"echo {name}", name) == 0
+            await asyncio.to_thread(wait_for, Path(loaded.workspace) / "begun")
+            assert conversation.unqueue("third")
+            assert not conversation.unqueue("third")
+            assert not conversation.unqueue("m1"), "it has begun"
+            conversation.cancel()
+            for _ in range(3):
+                await ended(events)
+        said = [turn.messages[0].content for turn in await conversation.get_history()]
+    assert said[1:] == ["!echo second", "!echo fourth"]
+
+
 async def test_stopped_before_it_began_it_still_waits_for_no_answer(loaded: Loaded) -> None:
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()

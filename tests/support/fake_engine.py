@@ -137,7 +137,7 @@ class FakeEngine:
         self.memory = MemoryShelf(self.conversations)
         self.work = WorkShelf()
         self.closed = False
-        self._queue: list[tuple[str, str, str]] = []
+        self.queue: list[tuple[str, str, str]] = []
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
         self._gone = False
@@ -233,8 +233,9 @@ class FakeEngine:
                 self._cancel(request.conversation_id)
                 return Empty()
             case Unqueue():
-                self._queue.clear()
-                return Empty()
+                kept = [waiting for waiting in self.queue if waiting[1] != request.message_id]
+                dropped, self.queue = len(kept) < len(self.queue), kept
+                return dropped
             case ListConversations():
                 return session_answers.listed(self.conversations, request.filter)
             case UpdateConversation():
@@ -316,7 +317,7 @@ class FakeEngine:
 
     def _send(self, uuid: str, message_id: str, text: str) -> SendAccepted:
         if uuid in self.active:
-            self._queue.append((uuid, message_id, text))
+            self.queue.append((uuid, message_id, text))
             return SendAccepted(turn_index=0, queued=True)
         owner = self.conversations[uuid]
         index = owner.next_turn
@@ -339,8 +340,8 @@ class FakeEngine:
 
     def _finished(self, uuid: str) -> None:
         self.active.pop(uuid, None)
-        if self._queue:
-            self._send(*self._queue.pop(0))
+        if self.queue:
+            self._send(*self.queue.pop(0))
 
     def _cancel(self, uuid: str) -> None:
         if (index := self.active.get(uuid)) is None:

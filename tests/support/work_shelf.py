@@ -53,6 +53,9 @@ def _run(engine: FakeEngine, request: RunShell) -> int:
     """A turn of the person's own, as the engine stores and tells it."""
     from tests.support.fake_engine import CLOCK, message
 
+    if request.conversation_id in engine.active:
+        engine.queue.append((request.conversation_id, request.message_id, f"!{request.command}"))
+        return 0
     owner = engine.conversations[request.conversation_id]
     index = owner.next_turn
     owner.next_turn += 1

@@ -17,6 +17,7 @@ from ragforge_tui.protocol import (
     CancelTurn,
     CreateConversation,
     RetryTurn,
+    RunShell,
     SendMessage,
     SetModel,
     Unqueue,
@@ -55,13 +56,40 @@ async def test_queue_and_take_back(run_chat: ChatRunner) -> None:
         await chat.ready()
         await chat.type("first")
         await chat.until(lambda: chat.app.controller.state.activity == "answering")
-        await chat.type("second")
-        await chat.type("third")
-        await chat.until(lambda: [item.place for item in chat.app.controller.outbox.items] == ["queued"] * 2)
+        box = chat.app.controller.outbox
+        for text in ("second", "!ls", "third"):
+            await chat.type(text)
+        await chat.until(lambda: [item.place for item in box.items] == ["queued"] * 3)
         await chat.press("up")
-        await chat.until(lambda: chat.app.prompt.text == "second\n\nthird")
-        assert len(chat.engine.asked(Unqueue)) == 1
+        await chat.until(lambda: chat.app.prompt.text == "third")
+        assert [item.text for item in box.items] == ["second", "!ls"]
+        await chat.press("ctrl+u", "up")
+        await chat.until(lambda: chat.app.prompt.text == "!ls")
+        await chat.press("space", ".", "enter")
+        await chat.until(lambda: [(item.text, item.place) for item in box.items][1:] == [("!ls .", "queued")])
+        assert [item.text for item in box.items] == ["second", "!ls ."]
+        assert [shell.command for shell in chat.engine.asked(RunShell)] == ["ls", "ls ."]
+        await chat.press("up")
+        await chat.until(lambda: chat.app.prompt.text == "!ls .")
+        await chat.press("ctrl+u", "up")
+        await chat.until(lambda: chat.app.prompt.text == "second")
+        assert len(chat.engine.asked(Unqueue)) == 4
         assert not chat.app.query_one("#queue").display
+
+
+async def test_a_message_that_begins_is_not_taken_back(run_chat: ChatRunner) -> None:
+    async with run_chat(FakeEngine(script=endless)) as chat:
+        await chat.ready()
+        await chat.type("first")
+        await chat.until(lambda: chat.app.controller.state.activity == "answering")
+        await chat.type("second")
+        await chat.until(lambda: chat.app.controller.outbox.queued)
+        chat.engine.queue.clear()  # the engine is just beginning with it
+        await chat.press("up")
+        await chat.until(lambda: bool(chat.engine.asked(Unqueue)))
+        await chat.press("x")
+        await chat.until(lambda: chat.app.prompt.text == "x")
+        assert [item.text for item in chat.app.controller.outbox.items] == ["second"]
 
 
 async def test_escape_with_queue_stops_and_sends_the_first(run_chat: ChatRunner) -> None:

@@ -87,14 +87,14 @@ class TestOutbox:
         box.drop(item.message_id)
         assert len(box) == 0
 
-    def test_taken_back_as_one_text(self) -> None:
+    def test_the_newest_is_taken_back_but_not_what_is_being_stored(self) -> None:
         box = Outbox()
-        stored = box.add("being stored")
-        stored.place = "sending"
-        box.add("a")
-        box.add("b")
-        assert box.take_back() == "a\n\nb"
-        assert [item.text for item in box.items] == ["being stored"]
+        assert box.newest is None
+        first = box.add("a")
+        second = box.add("b")
+        assert box.newest is second
+        second.place = "sending"
+        assert box.newest is first
 
     def test_a_lost_engine_makes_all_wait_again(self) -> None:
         box = Outbox()
