@@ -292,8 +292,10 @@ class ChatController(EngineLink):
             self.view.transcript.apply(event)
 
     def notice(self, text: str, level: Level) -> None:
-        """A line for the person."""
+        """A line for the person; its beginning also in the status line while the end of the chat is out of sight."""
         self.view.transcript.notice(text, level)
+        if not self.view.transcript.follow:
+            self.view.hint(text.partition(". ")[0])
 
     def offer_retry(self, what: str) -> None:
         """Say that the last answer can be asked for again, until an answer came."""
