@@ -5,14 +5,14 @@ Pure; `session_picker.py` shows them and binds the keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from textual.content import Content
 from textual.style import Style
 
 from ragforge_tui.models import Conversation
 from ragforge_tui.text import plain_text
-from ragforge_tui.tui.session_shelf import Narrowed
+from ragforge_tui.tui.session_shelf import STATUSES, Narrowed
 
 FILTERS: tuple[tuple[str, str], ...] = (
     ("ctrl+f", "folder"),
@@ -64,6 +64,18 @@ def key_bar(chosen: Conversation | None, *, nothing: str, undo: bool, width: int
         clickable(f"{key_sign(key)} {word}", f"screen.do('{name}')") for key, name, word in _offered(chosen, undo)
     ]
     return _broken([*parts, clickable("esc back", "screen.leave")], " · ", width)
+
+
+def nothing_fits(unfiltered: Mapping[str, int], *, everywhere: bool) -> str:
+    """What is said in the place of a list without rows.
+
+    Args:
+        unfiltered: How many sessions of each status the words fit when no filter is on.
+    """
+    found = ", ".join(f"{unfiltered[status]} {status}" for status in STATUSES if unfiltered.get(status))
+    if found:
+        return f"nothing fits; without the filters {found}"
+    return f"nothing fits in {'any' if everywhere else 'this'} folder"
 
 
 def _offered(chosen: Conversation | None, undo: bool) -> Iterator[tuple[str, str, str]]:

@@ -25,7 +25,7 @@ from ragforge_tui.text import plain_text
 from ragforge_tui.tui.choices import ChoiceList
 from ragforge_tui.tui.edit_line import Apply, EditLine
 from ragforge_tui.tui.picking import session_title
-from ragforge_tui.tui.session_bars import ACTIONS, EDITING, FILTERS, filter_bar, key_bar
+from ragforge_tui.tui.session_bars import ACTIONS, EDITING, FILTERS, filter_bar, key_bar, nothing_fits
 from ragforge_tui.tui.session_desk import SessionDesk, parse_tags
 from ragforge_tui.tui.session_feed import SessionFeed
 from ragforge_tui.tui.session_pane import SessionPane
@@ -187,8 +187,9 @@ class SessionPicker(ModalScreen[str | None]):
         )
 
     def _show_keys(self) -> None:
-        nothing = "nothing fits" if len(self._shelf) else "no conversation in this folder yet"
-        nothing = nothing if self._feed.loaded else "loading …"
+        nothing = "no conversation in this folder yet" if self._feed.loaded else "loading …"
+        if self._feed.loaded and len(self._shelf) and not self._list.rows:
+            nothing = nothing_fits(self._shelf.unfiltered(self._narrowed.query), everywhere=self._feed.everywhere)
         self._put(self._keys, key_bar(self._chosen, nothing=nothing, undo=bool(self._deleted), width=self._width))
 
     @property

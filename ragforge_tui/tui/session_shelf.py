@@ -179,6 +179,11 @@ class SessionShelf:
             total += found
         return total
 
+    def unfiltered(self, query: str) -> Counter[str]:
+        """How many sessions of each status the words fit, whatever else is asked for."""
+        words = query.casefold().split()
+        return Counter(r.status for r in self._records.values() if self._score(words, r) is not None)
+
     # -- the tree of branches
 
     def _tree(self, wanted: list[Conversation], order: Order, looks: Looks) -> list[Choice]:

@@ -223,9 +223,7 @@ async def test_escape_leads_from_the_chat_to_the_prompt(run_chat: ChatRunner) ->
         assert chat.app.prompt.has_focus and chat.app.transcript.cursor_block is None
 
 
-async def test_escape_in_the_chat_ends_the_search_and_n_takes_it_up_again(
-    run_chat: ChatRunner
-) -> None:
+async def test_escape_in_the_chat_ends_the_search_and_n_takes_it_up_again(run_chat: ChatRunner) -> None:
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
         await chat.type("/find okapi")
@@ -238,9 +236,7 @@ async def test_escape_in_the_chat_ends_the_search_and_n_takes_it_up_again(
         assert chat.app.transcript.has_focus
 
 
-async def test_a_notice_below_what_is_seen_is_said_in_the_status_line(
-    run_chat: ChatRunner
-) -> None:
+async def test_a_notice_below_what_is_seen_is_said_in_the_status_line(run_chat: ChatRunner) -> None:
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
         chat.app.prompt.insert("a draft")
