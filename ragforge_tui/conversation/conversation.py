@@ -19,7 +19,7 @@ from ragforge_tui import models
 from ragforge_tui.conversation.answer import Answer, answer_of
 from ragforge_tui.conversation.memory import ConversationMemory
 from ragforge_tui.conversation.own_turns import Doing, Waiting
-from ragforge_tui.conversation.turn import Stopped, error_info, until_stopped
+from ragforge_tui.conversation.turn import Stopped, error_info, reply_that_never_came, until_stopped
 from ragforge_tui.conversation.turn_maker import TurnMaker
 from ragforge_tui.conversation.turn_window import PAGE_TURNS, TurnWindow
 from ragforge_tui.conversation.undoing import ChangedFiles
@@ -378,16 +378,7 @@ class Conversation:
 
     async def _store_unasked(self, turn: Turn, state: MessageState, error: str) -> None:
         """Store that a turn ended before the model was asked, so that a resume shows it and offers a retry."""
-        message = Message(
-            uuid=uuid.uuid4().hex,
-            conversation_id=self.record.uuid,
-            turn_index=turn.turn_index,
-            role="assistant",
-            state=state,
-            error=mask_secrets(error),
-            timestamp=now(),
-            persona=self.record.persona,
-        )
+        message = reply_that_never_came(turn, self.record.uuid, self.record.persona, state, error)
         turn.messages.append(await self._agent.recorder.add_message(message))
 
     def _count(self, message: Message) -> None:

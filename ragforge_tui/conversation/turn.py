@@ -24,6 +24,7 @@ from ragforge_tui.memory.context import BuiltContext, to_stored
 from ragforge_tui.models import Message, MessageState, Turn, Usage, now
 from ragforge_tui.personas import Persona
 from ragforge_tui.requests.work import Mode
+from ragforge_tui.text import mask_secrets
 
 log = logging.getLogger(__name__)
 
@@ -146,16 +147,7 @@ class TurnRunner:
             last.state, last.error = state, sentence
             await self._recorder.finish_message(last)
             return
-        message = Message(
-            uuid=uuid.uuid4().hex,
-            conversation_id=self._conversation_id,
-            turn_index=self.turn.turn_index,
-            role="assistant",
-            state=state,
-            error=sentence,
-            timestamp=now(),
-            persona=self._persona.name,
-        )
+        message = reply_that_never_came(self.turn, self._conversation_id, self._persona.name, state, sentence)
         self.turn.messages.append(await self._recorder.add_message(message))
 
     async def _converse(self) -> None:
@@ -206,6 +198,20 @@ class TurnRunner:
         self._budget.note(message.usage, message.model)
         if message.usage is not None:
             self._usages.append(message.usage)
+
+
+def reply_that_never_came(turn: Turn, conversation_id: str, persona: str, state: MessageState, error: str) -> Message:
+    """Stands for the answer of a turn that ended before one began, so that a resume shows how it ended."""
+    return Message(
+        uuid=uuid.uuid4().hex,
+        conversation_id=conversation_id,
+        turn_index=turn.turn_index,
+        role="assistant",
+        state=state,
+        error=mask_secrets(error),
+        timestamp=now(),
+        persona=persona,
+    )
 
 
 def total_usage(usages: list[Usage]) -> Usage:

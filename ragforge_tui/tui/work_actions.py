@@ -5,6 +5,7 @@ A part of `ChatActions`. Screens are imported when first wanted.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ from ragforge_tui.protocol import MODES, FileDiff, PlanUndo, SessionDiff, UndoPl
 if TYPE_CHECKING:
     from ragforge_tui.tui.app import ChatApp
 
+STAY_SECONDS = 0.8
 SAID = {
     "plan": "planning: nothing is written or run",
     "ask": "asks before each write and command",
@@ -27,7 +29,11 @@ class WorkActions:
     _app: ChatApp
 
     async def mode(self, wanted: str) -> None:
-        """Let the agent go on in another mode, the next one when none is named; from its next tool call on."""
+        """Let the agent go on in another mode, the next one when none is named; from its next tool call on.
+
+        The engine lets a write that waits through in the mode of accepted edits. On the way from mode to mode by key
+        that one is passed, so while a question waits it counts only when one stays at it.
+        """
         controller = self._app.controller
         state = controller.state
         name = {"accept": "edits", "accept edits": "edits"}.get(wanted.strip().lower(), wanted.strip().lower())
@@ -38,6 +44,8 @@ class WorkActions:
         state.mode = mode
         state.mode_unsent = True
         self._app.hint(SAID[mode])
+        if not name and mode == "edits" and state.questions:
+            await asyncio.sleep(STAY_SECONDS)
         if state.connection == "up":
             await controller.send_mode()
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from textual.content import Content
 
 from ragforge_tui.events import TurnCompleted
 from ragforge_tui.protocol import SendMessage, SetMode
+from ragforge_tui.tui import work_actions
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
+from tests.tui.test_chat import endless
+from tests.tui.test_questions import approval
 
 
 def shown(chat: Chat) -> str:
@@ -31,6 +35,23 @@ async def test_shift_tab_goes_round(run_chat: ChatRunner) -> None:
             )
             assert word in shown(chat)
             assert chat.app.prompt.has_focus
+
+
+@pytest.mark.parametrize(("presses", "told"), [(1, ["edits"]), (2, ["plan"]), (3, ["plan", "ask"])])
+async def test_accepted_edits_that_are_only_passed_let_nothing_through(
+    run_chat: ChatRunner, presses: int, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work_actions, "STAY_SECONDS", 0.3)
+    async with run_chat(FakeEngine(script=endless)) as chat:
+        await chat.ready()
+        await chat.type("hello")
+        await chat.until(lambda: chat.app.controller.state.busy)
+        chat.engine.emit(approval("a"))
+        await chat.until(lambda: chat.app.questions.waiting)
+        await chat.press(*["shift+tab"] * presses)
+        await chat.until(lambda: [one.mode for one in chat.engine.asked(SetMode)] == told)
+        await chat.pilot.pause(0.5)
+        assert [one.mode for one in chat.engine.asked(SetMode)] == told
 
 
 async def test_the_mode_is_told_before_the_first_message(run_chat: ChatRunner) -> None:

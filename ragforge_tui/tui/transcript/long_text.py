@@ -6,6 +6,7 @@ line, what is drawn of it is the window's height.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,32 @@ LONG = 50_000
 _JOINS = ("\n", " ", "")
 
 
-class LongText(Sequence[Line]):
+class _MadeLines(Sequence[Line]):
+    """Lines that are made one by one."""
+
+    @overload
+    def __getitem__(self, index: int) -> Line: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Line]: ...
+
+    def __getitem__(self, index: int | slice) -> Line | list[Line]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        index = index + len(self) if index < 0 else index
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self._line(index)
+
+    @abstractmethod
+    def _line(self, index: int) -> Line: ...
+
+    @abstractmethod
+    def texts(self) -> Iterator[str]:
+        """What they say, as far as possible without making them."""
+
+
+class LongText(_MadeLines):
     """A cleaned text in one style, wrapped behind a bar.
 
     Args:
@@ -55,15 +81,7 @@ class LongText(Sequence[Line]):
     def __len__(self) -> int:
         return len(self._starts)
 
-    @overload
-    def __getitem__(self, index: int) -> Line: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Line]: ...
-
-    def __getitem__(self, index: int | slice) -> Line | list[Line]:
-        if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
+    def _line(self, index: int) -> Line:
         join = _JOINS[self._joins[index]]
         return line_of([*self._bar, (self._piece(index), self._style)], self._width, gutter=self._gutter, join=join)
 
@@ -71,11 +89,10 @@ class LongText(Sequence[Line]):
         return self._text[self._starts[index] : self._ends[index]]
 
     def texts(self) -> Iterator[str]:
-        """What its lines say, without making them."""
         return map(self._piece, range(len(self)))
 
 
-class _Stack(Sequence[Line]):
+class _Stack(_MadeLines):
     """Lines of several parts, as one."""
 
     def __init__(self, parts: Sequence[Sequence[Line]]) -> None:
@@ -85,35 +102,23 @@ class _Stack(Sequence[Line]):
     def __len__(self) -> int:
         return self._starts[-1]
 
-    @overload
-    def __getitem__(self, index: int) -> Line: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Line]: ...
-
-    def __getitem__(self, index: int | slice) -> Line | list[Line]:
-        if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
-        index = index + len(self) if index < 0 else index
-        if not 0 <= index < len(self):
-            raise IndexError(index)
+    def _line(self, index: int) -> Line:
         part = bisect_right(self._starts, index) - 1
         return self._parts[part][index - self._starts[part]]
 
     def texts(self) -> Iterator[str]:
-        """What its lines say, as far as possible without making them."""
         return chain.from_iterable(map(texts_of, self._parts))
 
 
 def stack(*parts: Sequence[Line]) -> Sequence[Line]:
     """Lines below each other; a long text among them stays as it is."""
-    if any(isinstance(part, LongText | _Stack) for part in parts):
+    if any(isinstance(part, _MadeLines) for part in parts):
         return _Stack([part for part in parts if len(part)])
     return list(chain.from_iterable(parts))
 
 
 def texts_of(lines: Sequence[Line]) -> Iterator[str]:
     """What some lines say; those of a long text are not made for that."""
-    if isinstance(lines, LongText | _Stack):
+    if isinstance(lines, _MadeLines):
         return lines.texts()
     return (line.strip.text for line in lines)
