@@ -19,6 +19,7 @@ from tests.support.neo4j_server import Neo4jMissingError, Neo4jServer
 from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import DIMENSION, HEAP_MB, LINGER, paths_under
 
+UPDATE = "--update-pictures"
 BACKENDS = ["embedded", "neo4j"]
 FOREIGN_VARIABLES = ("RAGFORGE_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "MISTRAL_", "GROQ_", "OPENROUTER_")
 KEPT_VARIABLES = ("RAGFORGE_TEST_", "RAGFORGE_REQUIRE_")
@@ -27,6 +28,17 @@ KEPT_VARIABLES = ("RAGFORGE_TEST_", "RAGFORGE_REQUIRE_")
 # How long an example takes says something of the machine, not of the program.
 settings.register_profile("ragforge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ragforge")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `--update-pictures` write the pictures of the screen instead of comparing them."""
+    parser.addoption(UPDATE, action="store_true", help="write the pictures of the screen again")
+
+
+@pytest.fixture
+def update_pictures(request: pytest.FixtureRequest) -> bool:
+    """Whether pictures are written instead of compared."""
+    return bool(request.config.getoption(UPDATE))
 
 
 @pytest.fixture(autouse=True)

@@ -6,17 +6,18 @@ The recording is `tests/data/session.jsonl`; `python -m tests.support.record` ma
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
 from ragforge_tui.events import TextDelta, ToolCallFinished, TurnCancelled, TurnFailed
 from tests.support.recording import Recording
 from tests.tui.conftest import Chat, ChatRunner
+from tests.tui.pictures.picture import check
 from tests.tui.pictures.stage import Stage, State
+from tests.tui.pictures.test_pictures import pictures
 
-SESSION = Path(__file__).resolve().parents[1] / "data" / "session.jsonl"
+HERE = Path(__file__).resolve().parent
+SESSION = HERE.parent / "data" / "session.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -53,21 +54,14 @@ async def test_what_came_live_is_what_is_read_back(run_chat: ChatRunner, recordi
         assert rows(chat) == live
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
-def test_its_end(snap_compare: Any, tmp_path: Path, recording: Recording, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize("size", ["80x24", "120x40"])
+async def test_its_end(tmp_path: Path, recording: Recording, size: str, update_pictures: bool) -> None:
     async def replayed(stage: Stage) -> None:
+        await stage.until(lambda: stage.app.controller.state.conversation)
         await recording.play(stage.engine)
         await stage.shows("You are welcome")
 
     options = {"continue_last": False, "resume": recording.conversation.uuid}
     state = State("replay", replayed, engine=recording.engine, tui={"sidebar": True}, options=options)
-    stage = state.stage(tmp_path, "dark")
-
-    async def before(pilot: Pilot[Any]) -> None:
-        stage.pilot = pilot
-        await stage.opened()
-        await stage.until(lambda: stage.app.controller.state.conversation)
-        await state.bring(stage)
-        await stage.rest()
-
-    assert snap_compare(stage.app, terminal_size=size, run_before=before)
+    actual = await pictures(tmp_path, state, size, ["dark"], update=update_pictures, design=False)
+    check(HERE / "pictures" / "replay" / f"{size}.txt", actual, update=update_pictures)

@@ -7,6 +7,7 @@ screen stands still, so that a picture depends neither on the machine nor on how
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,12 +21,13 @@ from ragforge_tui.events import Event
 from ragforge_tui.models import Conversation
 from ragforge_tui.protocol import Engine
 from ragforge_tui.tui.app import ChatApp
+from ragforge_tui.tui.looks import use_theme
 from tests.support.chat_scene import scene_engine
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import make_app
 
 STILL_SECONDS = 0.02
-STILL_TIMES = 5
+STILL_TIMES = 3
 
 
 class Stage:
@@ -113,6 +115,14 @@ class Stage:
         await self.type(text)
         await self.until(lambda: len(self.app.screen_stack) > 1, text)
         await self.rest()
+
+    def wear(self, theme: str) -> None:
+        """Switch to another theme, as the setting names it."""
+        use_theme(self.app, theme)
+
+    def svg(self) -> str:
+        """Return the screen as an SVG, without the name that Rich derives from its content."""
+        return re.sub(r"terminal-\d+", "terminal", self.app.export_screenshot(simplify=True))
 
     def tell(self, *events: Event) -> None:
         """Let the engine say something."""
