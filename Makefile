@@ -7,12 +7,13 @@ BIN := $(VENV)/bin
 WORKERS ?= 3
 ARGS ?=
 
-.PHONY: chat test lint types imports format example install install-test clean
+.PHONY: chat test test-all lint types imports format example install install-test clean
 .DEFAULT_GOAL := help
 .PHONY: help
 
 help:
 	@echo "make chat      start the chat              make test      run the tests"
+	@echo "make test-all  run the tests on the embedded graph and on a real Neo4j (java and mvn needed)"
 	@echo "make lint      ruff, format, import rules  make types     mypy, strict"
 	@echo "make format    format the code             make example   write config.example.yaml again"
 	@echo "make clean     remove .venv and caches     ARGS=…         arguments for chat and test"
@@ -20,7 +21,11 @@ help:
 chat: $(VENV)/.installed
 	@$(BIN)/ragforge-chat $(ARGS)
 
+# The embedded graph runs the same statements as Neo4j but for one dialect; the other half needs Java, Maven and minutes.
 test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not neo4j" $(ARGS)
+
+test-all: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 lint: $(VENV)/.installed-test

@@ -20,7 +20,8 @@ from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import DIMENSION, HEAP_MB, LINGER, paths_under
 
 UPDATE = "--update-pictures"
-BACKENDS = ["embedded", "neo4j"]
+BACKENDS = ["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)]
+EMBEDDED = GraphTarget(embedded=True, chosen_by="default")
 FOREIGN_VARIABLES = ("RAGFORGE_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "MISTRAL_", "GROQ_", "OPENROUTER_")
 KEPT_VARIABLES = ("RAGFORGE_TEST_", "RAGFORGE_REQUIRE_")
 
@@ -65,6 +66,13 @@ def embedded_paths(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Paths]:
         stop_server(paths)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what uses a Neo4j server directly like the Neo4j half of the tests that run on both backends."""
+    for item in items:
+        if "neo4j_server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.neo4j)
+
+
 @pytest.fixture(scope="session")
 def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServer]:
     """A real Neo4j that runs as long as this worker; skipped where there is none, unless it is required."""
@@ -91,7 +99,7 @@ def target_of(request: pytest.FixtureRequest) -> GraphTarget:
     """The target of the backend a fixture is parametrised with."""
     if request.param == "embedded":
         request.getfixturevalue("embedded_paths")
-        return GraphTarget(embedded=True, chosen_by="default")
+        return EMBEDDED
     server: Neo4jServer = request.getfixturevalue("neo4j_server")
     return GraphTarget(uri=server.uri, username=server.username, password=server.password, adopt=True, chosen_by="test")
 

@@ -10,9 +10,19 @@ from subprocess import Popen
 
 import pytest
 
+from ragforge_tui.config import Paths
+from ragforge_tui.graph import GraphTarget
 from tests.cli.conftest import Cli
+from tests.conftest import EMBEDDED
 from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
+
+
+@pytest.fixture
+def graph_target(embedded_paths: Paths) -> GraphTarget:
+    """The embedded graph alone: no dialect can change how a turn is printed."""
+    return EMBEDDED
+
 
 WRITE = Call(name="create_file", arguments={"path": "note.txt", "content": "hello\n"})
 

@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from ragforge_tui.config import Paths
+from ragforge_tui.graph import GraphTarget
 from tests.cli.conftest import Cli
+from tests.conftest import EMBEDDED
+
+
+@pytest.fixture
+def graph_target(embedded_paths: Paths) -> GraphTarget:
+    """The embedded graph alone: personas are files."""
+    return EMBEDDED
+
 
 FILES = Path(__file__).parents[1] / "personas" / "files"
 HOSTILE = "<x name='Ev\x1b[31mil\u202e' description='\x1b[2J[red]a\x07'>a < b\x1b]0;t\x07</y></x>"

@@ -8,13 +8,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ragforge_tui.config import Paths
 from ragforge_tui.config_files import load
 from ragforge_tui.conversation.allowing import AllowedCommands
 from ragforge_tui.conversation.approvals import Approvals
 from ragforge_tui.errors import ConfigError
 from ragforge_tui.events import ApprovalDecision, ApprovalRequested, Event, Notice
+from ragforge_tui.graph import GraphTarget
 from ragforge_tui.models import ToolCall, now
 from ragforge_tui.tools import ApprovalNeed
+from tests.conftest import EMBEDDED
+
+
+@pytest.fixture
+def graph_target(embedded_paths: Paths) -> GraphTarget:
+    """The embedded graph alone: no dialect can change what is allowed."""
+    return EMBEDDED
+
 
 CALL = ToolCall(uuid="c", message_id="m", tool_name="run_command", arguments="{}", timestamp=now())
 

@@ -8,16 +8,25 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.config import Loaded
+from ragforge_tui.config import Loaded, Paths
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.errors import ToolError
 from ragforge_tui.events import ApprovalRequested, ApprovalResolved, ToolCallFinished
+from ragforge_tui.graph import GraphTarget
 from ragforge_tui.models import call_end
 from ragforge_tui.requests.work import Mode
 from ragforge_tui.tools import PreparedCall
 from ragforge_tui.tools.modes import ModeTools
 from ragforge_tui.tools.narrowed import NarrowedTools
+from tests.conftest import EMBEDDED
 from tests.support.openai_server import OpenAIServer
+
+
+@pytest.fixture
+def graph_target(embedded_paths: Paths) -> GraphTarget:
+    """The embedded graph alone: no dialect can change what a mode allows."""
+    return EMBEDDED
+
 
 CREATE = {"name": "create_file", "arguments": {"path": "new.txt", "content": "x\n"}}
 RUN = {"name": "run_command", "arguments": {"command": "touch made"}}

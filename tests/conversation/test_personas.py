@@ -11,13 +11,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragforge_tui.config import GraphSettings, Loaded, ModelSettings
+from ragforge_tui.config import GraphSettings, Loaded, ModelSettings, Paths
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.persona_desk import PersonaDesk
 from ragforge_tui.errors import NotFoundError, RagforgeError
 from ragforge_tui.events import ConversationChanged, Event, MessageStarted, ModelChanged, Notice, TrustRequested
+from ragforge_tui.graph import GraphTarget
 from ragforge_tui.persona_records import PersonaBrief
+from tests.conftest import EMBEDDED
 from tests.support.openai_server import OpenAIServer
+
+
+@pytest.fixture
+def graph_target(embedded_paths: Paths) -> GraphTarget:
+    """The embedded graph alone: no dialect can change who answers."""
+    return EMBEDDED
+
 
 FILES = Path(__file__).parents[1] / "personas" / "files"
 STRANGE = (

@@ -7,9 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from ragforge_tui.config import Paths
 from ragforge_tui.conversation.trust import Trust
 from ragforge_tui.conversation.workspace_instructions import TrustBook, find_instructions
 from ragforge_tui.events import Event, Notice, TrustRequested
+from ragforge_tui.graph import GraphTarget
+from tests.conftest import EMBEDDED
+
+
+@pytest.fixture
+def graph_target(embedded_paths: Paths) -> GraphTarget:
+    """The embedded graph alone: no dialect can change what is trusted."""
+    return EMBEDDED
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any, cast
 
 from textual.pilot import Pilot
@@ -26,6 +27,8 @@ from tests.support.chat_scene import scene_engine
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import make_app
 
+PATIENCE = 60.0
+"""Seconds to wait for what should come at once: the machine may be doing other work."""
 STILL_SECONDS = 0.02
 STILL_TIMES = 3
 
@@ -72,7 +75,8 @@ class Stage:
 
     async def until(self, holds: Callable[[], object], what: str = "") -> None:
         """Wait until something holds."""
-        for _ in range(800):
+        start = monotonic()
+        while monotonic() - start < PATIENCE:
             if holds():
                 return
             await self.pilot.pause(0.01)
@@ -86,7 +90,8 @@ class Stage:
         """Wait until the screen stands still, colours too, and no work ends beside it."""
         before: object = None
         same = 0
-        for _ in range(300):
+        start = monotonic()
+        while monotonic() - start < PATIENCE:
             await self.pilot.pause(STILL_SECONDS)
             working = {id(worker) for worker in self.app.workers if not worker.is_finished}
             drawn = (working, [list(strip) for strip in self.screen._compositor.render_strips()])
