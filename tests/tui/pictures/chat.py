@@ -163,13 +163,15 @@ def zoo() -> FakeEngine:
 
 async def found(stage: Stage) -> None:
     """A text was looked for."""
-    await stage.press("ctrl+f", *"okapi")
+    await stage.press("ctrl+f")
+    stage.fill("okapi")
     await stage.shows(" of 3")
 
 
 async def found_nothing(stage: Stage) -> None:
     """It is nowhere."""
-    await stage.press("ctrl+f", *"whale")
+    await stage.press("ctrl+f")
+    stage.fill("whale")
     await stage.shows("nothing found")
 
 

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.widgets import Input
 
 from ragforge_tui.config import TuiSettings
 from ragforge_tui.events import Event
@@ -114,6 +115,12 @@ class Stage:
         self.app.prompt.insert(text)
         await self.pilot.pause()
         await self.pilot.press(*(["escape"] if text.startswith("/") else []), "enter")
+
+    def fill(self, text: str) -> None:
+        """Put text into the focused field at once: a field that searches while one types sees no part of it."""
+        field = self.screen.focused
+        assert isinstance(field, Input)
+        field.insert_text_at_cursor(text)
 
     async def command(self, text: str) -> None:
         """Give a command that opens a screen, and wait for it."""
