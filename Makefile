@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 3
 ARGS ?=
 
-.PHONY: chat test test-all lint types imports format example install install-test clean
+.PHONY: chat test test-all lint types imports format example docs install install-test clean
 .DEFAULT_GOAL := help
 .PHONY: help
 
@@ -15,6 +15,7 @@ help:
 	@echo "make chat      start the chat              make test      run the tests"
 	@echo "make test-all  run the tests on the embedded graph and on a real Neo4j (java and mvn needed)"
 	@echo "make lint      ruff, format, import rules  make types     mypy, strict"
+	@echo "make docs      build the documentation in .build/site"
 	@echo "make format    format the code             make example   write config.example.yaml again"
 	@echo "make clean     remove .venv and caches     ARGS=…         arguments for chat and test"
 
@@ -43,6 +44,9 @@ format: $(VENV)/.installed-test
 example: $(VENV)/.installed
 	$(BIN)/python -m ragforge_tui.config_files --example > config.example.yaml
 
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --quiet
+
 install: $(VENV)/.installed
 install-test: $(VENV)/.installed-test
 
@@ -59,6 +63,11 @@ $(VENV)/.installed: pyproject.toml
 $(VENV)/.installed-test: pyproject.toml
 	@$(call make_venv)
 	@$(call install,-e '.[test]')
+	@touch $(VENV)/.installed $@
+
+$(VENV)/.installed-docs: pyproject.toml
+	@$(call make_venv)
+	@$(call install,-e '.[docs]')
 	@touch $(VENV)/.installed $@
 
 # PYTHON=… chooses the interpreter; otherwise the newest of the usual names that is new enough.
