@@ -1,4 +1,4 @@
-"""Git in folders that came with a hostile ``.git``: none of their programs run, and none of their words are believed."""
+"""Git in folders that came with a hostile ``.git``: their programs do not run, and their user name is not used."""
 
 from __future__ import annotations
 
