@@ -145,7 +145,9 @@ class PersonaSettings(_Section, frozen=True):
 class UserSettings(_Section, frozen=True):
     """Who you are."""
 
-    name: Annotated[str, Meta(description="How the agent may call you; empty: git's user.name, else the log-in.")] = ""
+    name: Annotated[
+        str, Meta(description="How the agent may call you; empty: git's global user.name, else the log-in.")
+    ] = ""
 
 
 class RecentSettings(_Section, frozen=True):

@@ -20,7 +20,7 @@ import psutil
 import ragforge_tui
 from ragforge_tui.config import Paths
 from ragforge_tui.errors import ErrorInfo, GraphUnavailableError
-from ragforge_tui.graph.embedded import STOP_TIMEOUT, find_running, require_installed, stop
+from ragforge_tui.graph.embedded import STOP_TIMEOUT, Server, find_running, require_installed, stop
 from ragforge_tui.graph.server_files import FileLock, ServerAddress, ServerFiles, open_private_log
 from ragforge_tui.models import now
 
@@ -73,6 +73,12 @@ class ServerHold:
             raise self._not_started(f"did not answer within {ATTACH_TIMEOUT:.0f} s") from None
         except OSError as error:
             raise self._not_started(f"failed: {error}") from error
+
+    async def restart_server(self, address: ServerAddress) -> None:
+        """End a server that refuses the login in the files; its supervisor starts it again with that login."""
+        server = Server(pid=address.pid, started=address.started, version=address.version)
+        log.warning("server %s refused its login and is started again", server.pid)
+        await asyncio.to_thread(stop, server)
 
     def keep_supervised(self) -> None:
         """Start a supervisor when the one that held the server is gone (killed); it adopts the server."""

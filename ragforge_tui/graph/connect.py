@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -30,7 +31,9 @@ from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
 from ragforge_tui.graph.errors import explain, lost, refused, timed_out, too_old
 from ragforge_tui.graph.plain import plain
 from ragforge_tui.graph.retries import Retries
-from ragforge_tui.graph.server_files import DATABASE, USERNAME, ServerAddress
+from ragforge_tui.graph.server_files import DATABASE, ServerAddress
+from ragforge_tui.graph.server_login import ServerLogin
+from ragforge_tui.graph.server_ports import ServerPorts
 from ragforge_tui.graph.target import GraphTarget
 
 log = logging.getLogger(__name__)
@@ -41,6 +44,8 @@ OnPhase = Callable[[GraphPhase, ErrorInfo | None], None]
 
 CONNECT_TIMEOUT = 5.0
 WATCH_SECONDS = 1.0
+ATTACH_SECONDS = 60.0
+"""How long a server that says it is ready may leave connections unanswered before the chat reports it."""
 BACK_SECONDS = 2.5
 """How long a statement waits for a graph that is known to be away: one look at it, with the time that look takes."""
 SCHEMA_TIMEOUT = 300.0
@@ -64,6 +69,8 @@ class Graph:
         self.dialect: Dialect = ArcadeDialect(self.server_sql) if server else Neo4jDialect(self.run_schema)
         self._server = server
         self._address: ServerAddress | None = None
+        self._ports = ServerPorts(0, 0)
+        self._restarted = False
         self._driver: AsyncDriver | None = None
         self._agent = ""
         self._on_phase = on_phase
@@ -156,7 +163,7 @@ class Graph:
             found |= {
                 "uri": f"bolt://127.0.0.1:{self._address.bolt_port}",
                 "http": f"http://127.0.0.1:{self._address.http_port}",
-                "username": USERNAME,
+                "username": self._address.username,
                 "password_file": str(files.password),
                 "database": DATABASE,
                 "version": self._address.version,
@@ -206,20 +213,39 @@ class Graph:
                 await self._try_driver(self.target.uri, auth)
 
     async def _attach(self) -> None:
+        """Connect to the embedded server, which may be starting, ending or new.
+
+        Raises:
+            GraphUnavailableError: It cannot be started, or does not answer for `ATTACH_SECONDS`.
+        """
         assert self._server
+        end = time.monotonic() + ATTACH_SECONDS
         while True:
             address = await self._server.ensure_server(on_wait=lambda: self._set_phase("starting"))
-            self._address = address
+            self._use(address)
             try:
-                uri, auth = f"bolt://127.0.0.1:{address.bolt_port}", (USERNAME, self._server.files.read_password())
-                return await self._try_driver(uri, auth)
+                login = ServerLogin(
+                    self._ports, address.bolt_port, address.username, self._server.files.read_password()
+                )
+                await self._try_driver(f"bolt://127.0.0.1:{address.bolt_port}", login)
+                self._restarted = False
+                return
             except GraphUnavailableError as error:
-                if refused(error.info):
+                if error.info.kind == "graph_auth" and not self._restarted:
+                    self._restarted = True
+                    await self._server.restart_server(address)
+                    continue
+                if refused(error.info) or time.monotonic() > end:
                     raise
                 log.info("embedded server %s does not answer yet: %s", address.pid, error)
                 await asyncio.sleep(0.1)
 
-    async def _try_driver(self, uri: str, auth: tuple[str, str]) -> None:
+    def _use(self, address: ServerAddress) -> None:
+        if (self._ports.pid, self._ports.started) != (address.pid, address.started):
+            self._ports = ServerPorts(address.pid, address.started)
+        self._address = address
+
+    async def _try_driver(self, uri: str, auth: tuple[str, str] | ServerLogin) -> None:
         driver: AsyncDriver | None = None
         try:
             driver = AsyncGraphDatabase.driver(
@@ -321,11 +347,11 @@ class Graph:
         assert self._server
         for attempt in range(3):
             address = await self._server.ensure_server()
-            password = self._server.files.read_password()
+            self._use(address)
+            login = http.Login(self._ports, address.http_port, address.username, self._server.files.read_password())
             payload = {"language": language, "command": command, "limit": limit}
-            ask = (address.http_port, USERNAME, password, f"{kind}/{DATABASE}", payload)
             try:
-                return await asyncio.to_thread(http.request, *ask, timeout=timeout)
+                return await asyncio.to_thread(http.request, login, f"{kind}/{DATABASE}", payload, timeout=timeout)
             except http.HttpError as error:
                 if "NotIdempotent" in error.exception:
                     todo = "Only reading is allowed here."
@@ -344,8 +370,8 @@ class Graph:
             return self._concealed()
         if self._server and explained.info.kind == "graph_auth":
             return GraphUnavailableError(
-                f"The embedded graph does not know the password in {self._server.files.password}.",
-                todo="Remove that file while no chat runs (`ragforge-chat graph stop`); a new password is made then.",
+                f"The embedded graph refuses the password in {self._server.files.password}.",
+                todo="Run `ragforge-chat graph stop`; the next start gives it that password again.",
                 kind="graph_auth",
             )
         return explained

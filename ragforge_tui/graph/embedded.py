@@ -26,12 +26,12 @@ from ragforge_tui.errors import GraphUnavailableError
 from ragforge_tui.graph import http
 from ragforge_tui.graph.server_files import (
     DATABASE,
-    USERNAME,
     ServerFiles,
     open_private_log,
     process_alive,
     write_private,
 )
+from ragforge_tui.graph.server_ports import ServerPorts
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +40,8 @@ START_TIMEOUT = 120.0
 STOP_TIMEOUT = 15.0
 KEPT_BACKUPS = 2
 _LOG_LIMIT = 4 * 1024 * 1024
+_LOOK_SECONDS = 0.25
+_VERSION = "-Dragforge.version="
 
 
 class DataVersion(msgspec.Struct, kw_only=True):
@@ -48,14 +50,18 @@ class DataVersion(msgspec.Struct, kw_only=True):
     arcadedb: str
 
 
+class LoginRefusedError(Exception):
+    """The server runs but knows another login than the one in the files."""
+
+
 class Server(msgspec.Struct, frozen=True, kw_only=True):
-    """A running server process."""
+    """A running server process; its ports are 0 until it listens."""
 
     pid: int
     started: float
-    bolt_port: int
-    http_port: int
     version: str
+    bolt_port: int = 0
+    http_port: int = 0
 
     def alive(self) -> bool:
         """Whether it still runs."""
@@ -106,7 +112,7 @@ def prepare(files: ServerFiles, version: str) -> None:
         )
     if stored and version_key(stored) < version_key(version):
         _back_up(files, stored)
-    _ensure_password(files)
+    _ensure_login(files)
     _rotate(files.server_log)
 
 
@@ -121,19 +127,19 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
-def start(files: ServerFiles, version: str, *, heap_mb: int, ports: tuple[int, int] = (0, 0)) -> Server:
+def start(files: ServerFiles, version: str, *, heap_mb: int) -> Server:
     """Start the process and return at once; it answers a little later (`wait_ready`).
 
     Args:
         files: Where its data is, prepared.
         version: The installed version, written into its command line so that it can be known later.
         heap_mb: Its heap.
-        ports: Bolt and HTTP ports to use again when they are free, so that clients need not look them up.
     """
-    bolt, web = (_usable(port) or _free_port() for port in ports)
+    # Everything but the version is in a file of the user's own: every local user can read a command line.
+    write_private(files.arguments, b"\n".join(_quoted(argument) for argument in _arguments(files, heap_mb)))
     with open_private_log(files.server_log) as output:
         process = subprocess.Popen(
-            _command(files, version, heap_mb, bolt, web),
+            [str(_java()), f"{_VERSION}{version}", f"@{files.arguments}"],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -141,36 +147,49 @@ def start(files: ServerFiles, version: str, *, heap_mb: int, ports: tuple[int, i
             env=_environment(),
             start_new_session=True,
         )
-    log.info("server %s started, pid %s, bolt %s, http %s", version, process.pid, bolt, web)
-    return Server(
-        pid=process.pid,
-        started=psutil.Process(process.pid).create_time(),
-        bolt_port=bolt,
-        http_port=web,
-        version=version,
-    )
+    log.info("server %s started, pid %s", version, process.pid)
+    return Server(pid=process.pid, started=psutil.Process(process.pid).create_time(), version=version)
 
 
-def wait_ready(files: ServerFiles, server: Server, *, stopping: Callable[[], bool] = lambda: False) -> bool:
-    """Wait until the database answers, not just the port. False when the server died, hung or is not wanted."""
+def wait_ready(files: ServerFiles, server: Server, *, stopping: Callable[[], bool] = lambda: False) -> Server | None:
+    """Wait until the database answers and return the server with its ports; None when it died, hung or is not wanted.
+
+    Raises:
+        LoginRefusedError: It answers, but not to the login in the files.
+    """
+    ports = ServerPorts(server.pid, server.started)
     end = time.monotonic() + START_TIMEOUT
+    logged, look_at = -1, 0.0
     while time.monotonic() < end and server.alive() and not stopping():
-        if _answers(files, server):
-            return True
+        # A look takes CPU from the server that starts, its log tells for nothing when there is something to see.
+        size = files.server_log.stat().st_size if files.server_log.exists() else 0
+        if size != logged or time.monotonic() > look_at:
+            if found := _ports_when_ready(files, ports):
+                bolt, web = found
+                return msgspec.structs.replace(server, bolt_port=bolt, http_port=web)
+            logged, look_at = size, time.monotonic() + _LOOK_SECONDS
         time.sleep(0.05)
-    return False
+    return None
+
+
+def forget_users(files: ServerFiles) -> None:
+    """Have the next start make the server's users again, with the login in the files. No server may run."""
+    (files.root / "config" / "server-users.jsonl").unlink(missing_ok=True)
 
 
 def find_running(files: ServerFiles) -> Server | None:
     """The server that runs on this data, recognised by its command line: a killed supervisor leaves one behind."""
-    root = f"-Darcadedb.server.rootPath={files.root}"
+    # Earlier releases started it without a file of arguments; that one is recognised too, so that it can be stopped.
+    marks = {f"@{files.arguments}", f"-Darcadedb.server.rootPath={files.root}"}
     for process in psutil.process_iter():
         try:
             if process.uids().real != os.getuid() or process.status() == psutil.STATUS_ZOMBIE:
                 continue
             line = process.cmdline()
-            if root in line:
-                return _recognise(process, line)
+            if marks & set(line):
+                current = f"@{files.arguments}" in line
+                version = next((part[len(_VERSION) :] for part in line if current and part.startswith(_VERSION)), "")
+                return Server(pid=process.pid, started=process.create_time(), version=version)
         except psutil.Error:
             continue
     return None
@@ -192,28 +211,37 @@ def stop(server: Server) -> None:
         return
 
 
-def _recognise(process: psutil.Process, line: list[str]) -> Server:
-    options = dict(part[2:].split("=", 1) for part in line if part.startswith("-D") and "=" in part)
-    return Server(
-        pid=process.pid,
-        started=process.create_time(),
-        bolt_port=int(options.get("arcadedb.bolt.port", 0)),
-        http_port=int(options.get("arcadedb.server.httpIncomingPort", 0)),
-        version=options.get("ragforge.version", ""),
-    )
+def _ports_when_ready(files: ServerFiles, ports: ServerPorts) -> tuple[int, int] | None:
+    """Return the Bolt and HTTP ports once the database answers on both."""
+    found = ports.listening()
+    if len(found) < 2:
+        return None
+    # It reports ready once databases and users are there. Asked earlier, it would count wrong logins.
+    web = next((port for port in found if http.status(port, "ready") == 204), 0)
+    bolt = next((port for port in found if port != web and _speaks_bolt(port)), 0) if web else 0
+    return (bolt, web) if bolt and _answers(files, ports, web) else None
 
 
-def _answers(files: ServerFiles, server: Server) -> bool:
-    question = {"language": "sql", "command": "SELECT 1 AS one"}
+def _answers(files: ServerFiles, ports: ServerPorts, web: int) -> bool:
+    login = http.Login(ports, web, files.read_username(), files.read_password())
     try:
-        try:
-            http.request(server.http_port, USERNAME, files.read_password(), f"query/{DATABASE}", question, timeout=5)
-        except http.HttpError as error:
-            if error.status not in (401, 403):  # it is there; that the password is wrong is the chat's to say
-                raise
-        with socket.create_connection(("127.0.0.1", server.bolt_port), timeout=2):
-            return True
-    except (OSError, http.HttpError, ValueError):
+        http.request(login, f"query/{DATABASE}", {"language": "sql", "command": "SELECT 1 AS one"}, timeout=5)
+    except http.HttpError as error:
+        if error.status in (401, 403):
+            raise LoginRefusedError from error
+        return False
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _speaks_bolt(port: int) -> bool:
+    """Whether a port answers a Bolt handshake, which offers 5.8 to 5.0 and 4.4 to 4.2 as a driver would."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+            connection.sendall(bytes.fromhex("6060b017 00080805 00020404 00000000 00000000"))
+            return any(connection.recv(4)[2:])
+    except OSError:
         return False
 
 
@@ -226,9 +254,8 @@ def _java() -> Path:
     return _package() / "jre" / "bin" / "java"
 
 
-def _command(files: ServerFiles, version: str, heap_mb: int, bolt: int, web: int) -> list[str]:
+def _arguments(files: ServerFiles, heap_mb: int) -> list[str]:
     return [
-        str(_java()),
         f"-Xmx{heap_mb}m",
         # A server that ran out of memory is half dead; gone, it is started again.
         "-XX:+ExitOnOutOfMemoryError",
@@ -240,19 +267,28 @@ def _command(files: ServerFiles, version: str, heap_mb: int, bolt: int, web: int
         "--enable-native-access=ALL-UNNAMED",
         "-cp",
         f"{_package() / 'jars'}/*",
-        f"-Dragforge.version={version}",
         f"-Darcadedb.server.rootPath={files.root}",
         # Production flushes the write-ahead log with every transaction.
         "-Darcadedb.server.mode=production",
         f"-Darcadedb.server.rootPasswordPath={files.password}",
         "-Darcadedb.server.httpIncomingHost=127.0.0.1",
-        f"-Darcadedb.server.httpIncomingPort={web}",
+        # Port 0: it takes free ports itself, so nobody can take them in between.
+        "-Darcadedb.server.httpIncomingPort=0",
         "-Darcadedb.server.plugins=Bolt:com.arcadedb.bolt.BoltProtocolPlugin",
         "-Darcadedb.bolt.host=127.0.0.1",
-        f"-Darcadedb.bolt.port={bolt}",
-        f"-Darcadedb.server.defaultDatabases={DATABASE}[]",
+        "-Darcadedb.bolt.port=0",
+        # Five wrong passwords lock a user out for 30 s. The chat's own user has a name nobody else can guess, so
+        # other accounts on this machine can lock out root only, which nothing here uses.
+        f"-Darcadedb.server.defaultDatabases={DATABASE}[{files.read_username()}:{files.read_password()}:admin]",
         "com.arcadedb.server.ArcadeDBServer",
     ]
+
+
+def _quoted(argument: str) -> bytes:
+    """An argument as java reads it from a file of arguments."""
+    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+        argument = argument.replace(plain, escaped)
+    return os.fsencode(f'"{argument}"')
 
 
 def _environment() -> dict[str, str]:
@@ -288,30 +324,14 @@ def _back_up(files: ServerFiles, stored: str) -> None:
         shutil.rmtree(old)
 
 
-def _ensure_password(files: ServerFiles) -> None:
-    if files.read_password():
-        return
-    # A server that knows another password would never let us in: its list of users is made anew with this one.
-    (files.root / "config" / "server-users.jsonl").unlink(missing_ok=True)
-    write_private(files.password, secrets.token_urlsafe(32).encode())
+def _ensure_login(files: ServerFiles) -> None:
+    if not files.read_password():
+        forget_users(files)  # they have a password that is lost
+        write_private(files.password, secrets.token_urlsafe(32).encode())
+    if not files.read_username():
+        write_private(files.username, f"chat_{secrets.token_hex(16)}".encode())
 
 
 def _rotate(path: Path) -> None:
     if path.exists() and path.stat().st_size > _LOG_LIMIT:
         path.replace(path.with_name(f"{path.name}.1"))
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _usable(port: int) -> int:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return 0
-    return port

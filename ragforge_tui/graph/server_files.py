@@ -20,7 +20,6 @@ from ragforge_tui.config import Paths
 from ragforge_tui.errors import ErrorInfo
 
 DATABASE = "ragforge"
-USERNAME = "root"
 
 
 class ServerAddress(msgspec.Struct, kw_only=True, frozen=True):
@@ -30,6 +29,7 @@ class ServerAddress(msgspec.Struct, kw_only=True, frozen=True):
         pid: The server's process, 0 while there is none.
         started: Its start time (seconds since the epoch), so that a reused pid is not taken for it.
         supervisor: Pid of the process that wrote this.
+        username: Who logs in there; a server started by an earlier release knows root only.
     """
 
     phase: Literal["starting", "ready", "failed"]
@@ -40,6 +40,7 @@ class ServerAddress(msgspec.Struct, kw_only=True, frozen=True):
     bolt_port: int = 0
     http_port: int = 0
     version: str = ""
+    username: str = "root"
     error: ErrorInfo | None = None
 
     def alive(self) -> bool:
@@ -55,7 +56,9 @@ class ServerFiles:
         self.logs = logs
         self.root = home / "server"
         self.address = home / "server.json"
+        self.username = home / "username"
         self.password = home / "password"
+        self.arguments = home / "server.args"
         self.version = home / "version.json"
         self.backups = home / "backups"
         self.users_lock = home / "users.lock"
@@ -85,12 +88,13 @@ class ServerFiles:
         """Replace the address file in one step."""
         write_private(self.address, msgspec.json.encode(address))
 
+    def read_username(self) -> str:
+        """Return the name the chat logs in with; empty when there is none yet."""
+        return _read(self.username)
+
     def read_password(self) -> str:
-        """The server's password; empty when there is none yet."""
-        try:
-            return self.password.read_text("utf-8").strip()
-        except FileNotFoundError:
-            return ""
+        """Return the server's password; empty when there is none yet."""
+        return _read(self.password)
 
     def size(self) -> int:
         """Bytes of the data on disk."""
@@ -103,6 +107,13 @@ class ServerFiles:
             lock.release()
             return False
         return True
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8").strip()
+    except FileNotFoundError:
+        return ""
 
 
 class FileLock:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ragforge_tui.errors import ErrorInfo, GraphUnavailableError
 from ragforge_tui.graph import embedded
-from ragforge_tui.graph.embedded import Server
+from ragforge_tui.graph.embedded import LoginRefusedError, Server
 from ragforge_tui.graph.server_files import FileLock, ServerAddress, ServerFiles
 from ragforge_tui.models import now
 
@@ -76,7 +76,7 @@ class Supervisor:
             self._reap()
             if not self._server.alive() and not self._stopping:
                 log.warning("server %s died", self._server.pid)
-                self._server = self._start(after=self._server)
+                self._server = self._start()
             if not self._users.try_acquire():
                 last_used = time.monotonic()
                 continue
@@ -97,30 +97,39 @@ class Supervisor:
         found = embedded.find_running(self._files)
         if found is None:
             return None
-        if found.version == version and embedded.wait_ready(self._files, found, stopping=lambda: self._stopping):
-            log.info("server %s adopted", found.pid)
-            self._announce("ready", found)
-            return found
+        ready = self._wait_ready(found) if found.version == version else None
+        if ready:
+            log.info("server %s adopted", ready.pid)
+            self._announce("ready", ready)
+            return ready
         log.info("server %s of version %s was left behind and is stopped", found.pid, found.version)
         embedded.stop(found)
         return None
 
-    def _start(self, after: Server | None = None) -> Server:
+    def _start(self) -> Server:
         version = embedded.require_installed()  # asked each time: the package may have been upgraded meanwhile
         embedded.prepare(self._files, version)
-        ports = (after.bolt_port, after.http_port) if after else (0, 0)
         while True:
-            self._server = server = embedded.start(self._files, version, heap_mb=self._heap_mb, ports=ports)
+            self._server = server = embedded.start(self._files, version, heap_mb=self._heap_mb)
             self._announce("starting", server)
-            if embedded.wait_ready(self._files, server, stopping=lambda: self._stopping):
+            if ready := self._wait_ready(server):
                 embedded.record_version(self._files, version)
-                self._announce("ready", server)
-                return server
+                self._announce("ready", ready)
+                return ready
             embedded.stop(server)
             if self._stopping:
                 return server
             self._count_failure()
-            ports = (0, 0)  # one of them may have been taken meanwhile
+
+    def _wait_ready(self, server: Server) -> Server | None:
+        try:
+            return embedded.wait_ready(self._files, server, stopping=lambda: self._stopping)
+        except LoginRefusedError:
+            # The password file was changed or restored. The files are right by definition: they are the user's.
+            log.warning("server %s refused the login in %s; its users are made again", server.pid, self._files.home)
+            embedded.stop(server)
+            embedded.forget_users(self._files)
+            return None
 
     def _count_failure(self) -> None:
         at = time.monotonic()
@@ -144,6 +153,7 @@ class Supervisor:
                 bolt_port=server.bolt_port,
                 http_port=server.http_port,
                 version=server.version,
+                username=self._files.read_username(),
             )
         )
 

@@ -1,22 +1,15 @@
-"""What the agent may call the person: fills ``{USER_NAME}`` in a persona's text."""
+"""What the agent may call the user: fills ``{USER_NAME}`` in a persona's text."""
 
 from __future__ import annotations
 
 import getpass
-import subprocess
+
+from ragforge_tui import git
 
 
 def user_name(configured: str) -> str:
-    """How the agent may call the person: the setting, else git's user.name, else the log-in name."""
-    if configured:
-        return configured
-    try:
-        git = subprocess.run(
-            ["git", "config", "--get", "user.name"], capture_output=True, text=True, timeout=2, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return _log_in_name()
-    return git.stdout.strip() or _log_in_name()
+    """Return how the agent may call the user: the setting, else git's global user.name, else the log-in name."""
+    return configured or git.global_user_name() or _log_in_name()
 
 
 def _log_in_name() -> str:

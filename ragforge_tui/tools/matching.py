@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import subprocess
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ragforge_tui import git
 from ragforge_tui.tools.ignore import IgnoreRules
 from ragforge_tui.tools.path_index import PathIndex
 
@@ -147,35 +147,10 @@ def _with_folders(files: PathIndex, folders: PathIndex, query: str, most: int) -
 def list_files(workspace: Path, ignore: Sequence[str]) -> list[str]:
     """All files below a folder that are not left out; names that are no valid text are left out too."""
     rules = IgnoreRules(workspace, ignore)
-    listed = _from_git(workspace)
+    listed = git.list_files(workspace, most=_MOST_FILES, timeout=_GIT_TIMEOUT)
     if listed is None:
         walked = rules.walk(most=_MOST_FILES)
         listed = [entry.path for entry in walked if not entry.is_folder]
     elif ignore:
         listed = [path for path in listed if not rules.ignored_by_person(path, is_folder=False)]
     return [path for path in listed if path.isprintable()]
-
-
-def _from_git(workspace: Path) -> list[str] | None:
-    """What git lists, None when this is no repository or git fails.
-
-    A repository's own settings may name programs for git to run; the one this command would run is switched off.
-    """
-    command = ["git", "-c", "core.fsmonitor=false", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            command,
-            cwd=workspace,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_GIT_TIMEOUT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    if done.returncode != 0:
-        return None
-    names = done.stdout.decode("utf-8", "replace").split("\0")
-    return list(dict.fromkeys(name for name in names if name and not name.endswith("/")))[:_MOST_FILES]

@@ -18,7 +18,6 @@ import pytest
 from neo4j import AsyncManagedTransaction
 
 from ragforge_tui.config import Paths
-from ragforge_tui.errors import GraphUnavailableError
 from ragforge_tui.graph import Graph, GraphTarget, server_status, stop_server
 from ragforge_tui.graph.attach import ServerHold
 from ragforge_tui.graph.server_files import ServerAddress, ServerFiles
@@ -106,11 +105,9 @@ async def test_a_chat_that_comes_while_it_lingers_keeps_it(paths: Paths) -> None
     assert not address.alive()
 
 
-async def test_the_password_is_in_no_command_line_and_files_are_private(paths: Paths) -> None:
+async def test_the_server_listens_on_loopback_and_its_files_are_private(paths: Paths) -> None:
     hold = hold_on(paths)
     address = await hold.ensure_server()
-    files = ServerFiles.of(paths)
-    assert files.read_password() not in " ".join(psutil.Process(address.pid).cmdline())
     listening = {c.laddr.ip for c in psutil.Process(address.pid).net_connections("tcp") if c.status == "LISTEN"}
     assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
     assert readable_by_others(Path(paths.data)) == []
@@ -168,21 +165,6 @@ async def test_everything_killed_at_once(paths: Paths) -> None:
     assert again.pid != address.pid
     hold.release()
     await gone(paths, again)
-
-
-async def test_a_password_file_of_another_server_is_said(paths: Paths) -> None:
-    files = ServerFiles.of(paths)
-    files.password.write_text("not the server's")
-    with pytest.raises(GraphUnavailableError) as caught:
-        await Graph.open(GraphTarget(embedded=True), paths, heap_mb=256, linger_seconds=0)
-    assert caught.value.info.kind == "graph_auth"
-    assert str(files.password) in caught.value.info.what
-    stop_server(paths)
-    files.password.unlink()  # as it says; a new one is made
-    hold = hold_on(paths)
-    address = await hold.ensure_server()
-    hold.release()
-    await gone(paths, address)
 
 
 @pytest.mark.slow
