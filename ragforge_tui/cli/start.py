@@ -130,7 +130,8 @@ def failures(given: Shared) -> Iterator[None]:
 
 def complain(text: str) -> None:
     """One line for the person on stderr."""
-    from ragforge_tui.text import mask_secrets, plain_text
+    from ragforge_tui.redaction import mask_secrets
+    from ragforge_tui.text import plain_text
 
     with contextlib.suppress(OSError):
         sys.stderr.write(f"ragforge-chat: {plain_text(mask_secrets(text))}\n")

@@ -31,7 +31,8 @@ from ragforge_tui.memory.context import StoredContext
 from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.models import Message, MessageState, now
 from ragforge_tui.personas import Persona
-from ragforge_tui.text import mask_secrets, storable
+from ragforge_tui.redaction import mask_secrets
+from ragforge_tui.text import storable
 
 CHECKPOINT_SECONDS = 0.8
 """Pause between checkpoints; with the write itself below the second that a crash may cost."""

@@ -25,8 +25,9 @@ from ragforge_tui.events import Event, FilesAccessed, Notice, TodosUpdated, Tool
 from ragforge_tui.llm import ToolRequest
 from ragforge_tui.memory.history import ChatMessage, valid_arguments
 from ragforge_tui.models import REFUSED, REFUSED_BECAUSE, STOPPED, Message, Todo, ToolCall, ToolResult, now
+from ragforge_tui.redaction import mask_secrets
 from ragforge_tui.requests.work import Mode
-from ragforge_tui.text import mask_secrets, storable, storable_value
+from ragforge_tui.text import storable, storable_value
 from ragforge_tui.tools import Access, PreparedCall, ToolOutcome
 from ragforge_tui.tools.base import CallStopped
 from ragforge_tui.tools.modes import PLANNING

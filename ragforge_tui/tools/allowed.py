@@ -15,7 +15,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-from ragforge_tui.text import mask_secrets
+from ragforge_tui.redaction import mask_secrets
 
 _REFUSED = re.compile(r"[$`\x00-\x08\x0a-\x1f\x7f-\x9f]")
 _PUNCTUATION = ";&|<>()"
