@@ -266,10 +266,10 @@ RULES = (
         "PEM private key and PGP block",
         ("-----BEGIN ",),
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:(?:[^-]|-(?!----)){0,20000}+-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?:[^\"-]|-(?!----)|\"(?![,:}\]])){0,20000}+-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         # Without its end, as in the head of a file: the lines of base64 and the headers that follow.
-        r"|(?:(?:\\[nrt]|[\s+>|,\"']|\d{1,6}\t){0,24}+"
-        r"(?:[A-Za-z0-9+/=]{16,}+|[A-Z][A-Za-z-]{2,20}: [^\n\\]{0,80})){1,400}+"
+        r"|(?:(?:\\[nrt]|[\s+>|]|\d{1,6}\t){0,24}+"
+        r"(?:[A-Za-z0-9+/=]{16,}+|[A-Z][A-Za-z-]{2,20}: [^\n\\\"]{0,80})){1,400}+"
         r"(?:(?:\\[nrt]|[\s+>|]|\d{1,6}\t){1,24}+[A-Za-z0-9+/]{0,63}={1,2})?)",
         "-----BEGIN RSA PRIVATE KEY-----\n<64b>\n<64b>\n<20b>==\n-----END RSA PRIVATE KEY-----",
         short=True,
@@ -327,7 +327,10 @@ _JOINED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 
 def mask_secrets(text: str) -> str:
-    """Replace what has the shape of a secret by its first characters and `MASK`; masking twice is masking once."""
+    """Replace what has the shape of a secret by its first characters and `MASK`; masking twice is masking once.
+
+    In JSON no mask reaches over the end of a string, so that what was JSON stays JSON.
+    """
     spans = sorted(_spans(text))
     if not spans:
         return text

@@ -196,7 +196,7 @@ class Reply:
     async def _finish(self, state: MessageState, error: str = "") -> None:
         self.message.state = state
         self.message.content = mask_secrets("".join(self._text))
-        self.message.reasoning = mask_secrets("".join(self._reasoning)) or _given_reasons(self.requests)
+        self.message.reasoning = mask_secrets("".join(self._reasoning) or _given_reasons(self.requests))
         self.message.char_count = len(self.message.content)
         self.message.error = mask_secrets(storable(error))
         self.message.lease_until = None

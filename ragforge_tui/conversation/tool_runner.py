@@ -126,6 +126,8 @@ class ToolRunner:
         except asyncio.CancelledError:
             await self._finish(reply, call, ToolOutcome(text=STOPPED_TEXT, success=False, error=STOPPED), started)
             raise
+        # What goes to the model is what is stored: a key of a file must not leave the machine in between.
+        outcome.text = mask_secrets(outcome.text)
         await self._finish(reply, call, outcome, started)
         return outcome.text
 
@@ -206,7 +208,7 @@ def _record(reply: Message, request: ToolRequest, iteration: int, ordinal: int) 
         message_id=reply.uuid,
         tool_name=request.name,
         arguments=mask_secrets(request.arguments),
-        reasoning=given_reason(request.arguments) or reply.content,
+        reasoning=mask_secrets(given_reason(request.arguments)) or reply.content,
         iteration=iteration,
         ordinal=ordinal,
         timestamp=now(),

@@ -110,7 +110,7 @@ async def test_a_write_that_is_stopped_too_late_says_what_it_wrote(
     begun, go_on = threading.Event(), threading.Event()
     keep = box.undo.keep
 
-    def slowly(content: bytes) -> str:
+    def slowly(content: bytes, **options: bool) -> str:
         begun.set()
         go_on.wait(30)
         return keep(content)
