@@ -5,9 +5,7 @@ Shapes are templates (see `Rule.example`), filled in here, so that no file of th
 
 from __future__ import annotations
 
-import random
 import re
-import string
 
 import msgspec
 import pytest
@@ -15,15 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.redaction import MASK, RULES, Rule, adds_mask, mask_secrets, mask_value
-
-_KINDS = {
-    "": string.ascii_letters + string.digits,
-    "d": string.digits,
-    "h": "0123456789abcdef",
-    "U": string.ascii_uppercase + string.digits,
-    "l": string.ascii_lowercase + string.digits,
-    "b": string.ascii_letters + string.digits + "+/",
-}
+from tests.support.shapes import filled
 
 SHAPES = {
     "OpenAI, earlier": "sk-<48>",
@@ -72,16 +62,6 @@ SHAPES = {
     "lower-case name": "api_key: <32>",
     "quoted": 'clientSecret = "<40>"',
 }
-
-
-def filled(template: str, seed: int = 1) -> str:
-    """A text of a shape; the same for the same seed."""
-    drawn = random.Random(seed)
-
-    def piece(match: re.Match[str]) -> str:
-        return "".join(drawn.choices(_KINDS[match[2]], k=int(match[1])))
-
-    return re.sub(r"<(\d+)([a-zA-Z]?)>", piece, template)
 
 
 def secret_parts(template: str, text: str) -> list[str]:

@@ -83,13 +83,14 @@ class History:
         self.leave()
         if not entry.text.strip() or entry.size > MAX_ENTRY_CHARS:
             return
+        entry = msgspec.json.decode(_encoded(entry), type=Entry)
         if self._entries and self._entries[-1] == entry:
             return
         self._entries.append(entry)
         try:
             with self._locked():
                 with self._path.open("ab") as file:
-                    file.write(_encoded(entry) + b"\n")
+                    file.write(msgspec.json.encode(entry) + b"\n")
                 self._trim()
         except OSError as error:
             log.warning("prompt history not written: %s", error)
