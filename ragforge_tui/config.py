@@ -90,7 +90,7 @@ class ToolSettings(_Section, frozen=True):
         list[str],
         Meta(
             description="Commands that run without asking, such as 'git status' or 'pytest *' (any further words). "
-            "Each command of a chain has to match; what holds $, a redirection or a group is asked about."
+            "Each command of a chain has to match; what holds $, a wildcard, a redirection or a group is asked about."
         ),
     ] = []
     max_output_chars: Annotated[

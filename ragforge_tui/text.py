@@ -1,7 +1,7 @@
-"""What text must go through before it is stored, shown or logged.
+"""What text must go through before it is stored or shown.
 
-Three doors: `storable` where foreign text enters (graph and pipe refuse what it removes), `plain_text` before a
-terminal sees it, `mask_secrets` before it is kept. Shared by every room; leans on nothing.
+Two doors: `storable` where foreign text enters (graph and pipe refuse what it removes), `plain_text` before a
+terminal sees it. Secrets are `redaction`'s matter. Shared by every room; leans on nothing.
 """
 
 from __future__ import annotations
@@ -21,27 +21,6 @@ _ESCAPES = re.compile(
 )
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _NEEDS_CLEANING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-
-_KEY_START = r"(?:\b|(?<=\\[bfnrt]))"
-"""Where a word begins, in JSON also right after an escaped line end, whose letter would make the key part of a word."""
-
-# Shapes published by the providers themselves; each with a cheap literal that must be there before the
-# pattern is tried, or even compiled, which keeps a 20 MB message and the start fast.
-_SECRETS = (
-    ("sk-", r"\bsk-(?:ant-|proj-|or-v1-|svcacct-)?[A-Za-z0-9_-]{20,}"),
-    ("gh", r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{40,})"),
-    ("glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
-    ("AKIA", r"\bAKIA[0-9A-Z]{16}\b"),
-    ("ASIA", r"\bASIA[0-9A-Z]{16}\b"),
-    ("AIza", r"\bAIza[0-9A-Za-z_-]{35}"),
-    ("xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    ("hf_", r"\bhf_[A-Za-z0-9]{30,}"),
-    ("gsk_", r"\bgsk_[A-Za-z0-9]{30,}"),
-    ("xai-", r"\bxai-[A-Za-z0-9]{30,}"),
-    ("npm_", r"\bnpm_[A-Za-z0-9]{36}\b"),
-    ("eyJ", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
-    ("PRIVATE KEY-----", r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]{0,20000}?-----END [A-Z ]*PRIVATE KEY-----"),
-)
 
 
 def storable(text: str) -> str:
@@ -94,16 +73,6 @@ def plain_text(text: str) -> str:
     text = _ESCAPES.sub("", text)
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
     return _CONTROLS.sub("", text)
-
-
-def mask_secrets(text: str) -> str:
-    """Replace what has the known shape of a key by its first characters and a mark."""
-    for literal, pattern in _SECRETS:
-        if literal in text:
-            if pattern.startswith(r"\b"):
-                pattern = _KEY_START + pattern[2:]
-            text = re.sub(pattern, lambda match: f"{match[0][:6]}…[masked]", text)
-    return text
 
 
 def dollars(amount: float) -> str:

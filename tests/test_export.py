@@ -12,6 +12,7 @@ from ragforge_tui.errors import RagforgeError
 from ragforge_tui.export import file_name, from_json, main_argument, safe_json, to_json, to_markdown
 from ragforge_tui.export_records import ConversationExport
 from ragforge_tui.models import Conversation, Message, ToolCall, ToolResult, Turn
+from tests.support.shapes import GITHUB_KEY, filled
 
 MOMENT = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 
@@ -107,3 +108,21 @@ def test_json_for_terminals() -> None:
 
 def test_width_counts_columns() -> None:
     assert (width("abc"), width("日本"), width("e\u0301")) == (3, 4, 1)
+
+
+def test_what_an_earlier_version_stored_unmasked_is_masked_out_and_in() -> None:
+    pem = filled("-----BEGIN RSA PRIVATE KEY-----\n<64b>\n")  # its end is in another message
+    turn = Turn(
+        turn_index=1,
+        messages=[
+            message("m1", 0, "user", f"{pem} {GITHUB_KEY}"),
+            message("m2", 1, "user", "-----END RSA PRIVATE KEY-----"),
+        ],
+    )
+    export = ConversationExport(conversation=Conversation(uuid="c", created_at=MOMENT, updated_at=MOMENT), turns=[turn])
+    assert GITHUB_KEY not in to_markdown(export)
+    assert GITHUB_KEY not in to_json(export).decode()
+    read = from_json(msgspec.json.encode(export))
+    assert GITHUB_KEY not in str(read)
+    assert from_json(to_json(export)) == read
+    assert [one.uuid for one in read.turns[0].messages] == ["m1", "m2"]

@@ -1,4 +1,4 @@
-"""Foreign text at the three doors: storable, plain, masked."""
+"""Foreign text at the two doors: storable and plain."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.text import cut_middle, mask_secrets, plain_text, plain_value, storable, storable_value
+from ragforge_tui.text import cut_middle, plain_text, plain_value, storable, storable_value
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
@@ -58,36 +58,6 @@ def test_plain_text_holds_no_controls(text: str) -> None:
 )
 def test_plain_text_removes_escapes(foreign: str, shown: str) -> None:
     assert plain_text(foreign) == shown
-
-
-@pytest.mark.parametrize(
-    "secret",
-    [
-        "sk-ant-api03-" + "a1B2" * 10,
-        "sk-" + "x" * 40,
-        "ghp_" + "A" * 36,
-        "AKIA" + "ABCDEFGH12345678",
-        "AIza" + "b" * 35,
-        "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----",
-    ],
-)
-def test_keys_are_masked_and_the_rest_is_kept(secret: str) -> None:
-    masked = mask_secrets(f"before {secret} after")
-    assert secret not in masked
-    assert masked.startswith("before ")
-    assert masked.endswith(" after")
-
-
-def test_keys_are_masked_in_json_too() -> None:
-    key = "sk-" + "a1B2" * 8
-    text = msgspec.json.encode({"text": f"line\n{key}\n", "tab": f"\t{key}"}).decode()
-    assert key not in mask_secrets(text)
-    assert msgspec.json.decode(mask_secrets(text))["text"].startswith("line\nsk-a1B…[masked]")
-
-
-def test_ordinary_words_are_not_masked() -> None:
-    text = "task-list sk-short ghost AKIA eyJ high"
-    assert mask_secrets(text) == text
 
 
 def test_cut_middle_keeps_both_ends() -> None:

@@ -88,6 +88,7 @@ def load_settings(
     """Load the settings with the flags given, before or after the command; the log begins here."""
     from ragforge_tui.config_files import load
     from ragforge_tui.engine.logs import log_to_file
+    from ragforge_tui.engine.private_memory import close_to_others
 
     flags = {
         "graph.uri": graph if graph is not None else given.graph,
@@ -97,6 +98,7 @@ def load_settings(
     }
     loaded = load(config_file=config or given.config, workspace=workspace or given.workspace, flags=flags)
     given.log_file = log_to_file(loaded.paths)
+    close_to_others()
     return loaded
 
 
@@ -130,7 +132,8 @@ def failures(given: Shared) -> Iterator[None]:
 
 def complain(text: str) -> None:
     """One line for the person on stderr."""
-    from ragforge_tui.text import mask_secrets, plain_text
+    from ragforge_tui.redaction import mask_secrets
+    from ragforge_tui.text import plain_text
 
     with contextlib.suppress(OSError):
         sys.stderr.write(f"ragforge-chat: {plain_text(mask_secrets(text))}\n")

@@ -39,8 +39,9 @@ from ragforge_tui.graph import writer_id
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.memory.history_source import speaking
 from ragforge_tui.models import Message, MessageState, ToolCall, Turn, now
+from ragforge_tui.redaction import mask_secrets
 from ragforge_tui.requests.work import FileDiff, Mode, UndoPlan
-from ragforge_tui.text import mask_secrets, storable
+from ragforge_tui.text import storable
 
 if TYPE_CHECKING:
     from ragforge_tui.conversation.agent import ConversationAgent

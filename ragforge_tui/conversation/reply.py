@@ -31,7 +31,8 @@ from ragforge_tui.memory.context import StoredContext
 from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.models import Message, MessageState, now
 from ragforge_tui.personas import Persona
-from ragforge_tui.text import mask_secrets, storable
+from ragforge_tui.redaction import mask_secrets
+from ragforge_tui.text import storable
 
 CHECKPOINT_SECONDS = 0.8
 """Pause between checkpoints; with the write itself below the second that a crash may cost."""
@@ -195,7 +196,7 @@ class Reply:
     async def _finish(self, state: MessageState, error: str = "") -> None:
         self.message.state = state
         self.message.content = mask_secrets("".join(self._text))
-        self.message.reasoning = mask_secrets("".join(self._reasoning)) or _given_reasons(self.requests)
+        self.message.reasoning = mask_secrets("".join(self._reasoning) or _given_reasons(self.requests))
         self.message.char_count = len(self.message.content)
         self.message.error = mask_secrets(storable(error))
         self.message.lease_until = None

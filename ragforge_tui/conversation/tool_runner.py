@@ -25,8 +25,9 @@ from ragforge_tui.events import Event, FilesAccessed, Notice, TodosUpdated, Tool
 from ragforge_tui.llm import ToolRequest
 from ragforge_tui.memory.history import ChatMessage, valid_arguments
 from ragforge_tui.models import REFUSED, REFUSED_BECAUSE, STOPPED, Message, Todo, ToolCall, ToolResult, now
+from ragforge_tui.redaction import mask_secrets
 from ragforge_tui.requests.work import Mode
-from ragforge_tui.text import mask_secrets, storable, storable_value
+from ragforge_tui.text import storable, storable_value
 from ragforge_tui.tools import Access, PreparedCall, ToolOutcome
 from ragforge_tui.tools.base import CallStopped
 from ragforge_tui.tools.modes import PLANNING
@@ -125,6 +126,8 @@ class ToolRunner:
         except asyncio.CancelledError:
             await self._finish(reply, call, ToolOutcome(text=STOPPED_TEXT, success=False, error=STOPPED), started)
             raise
+        # What goes to the model is what is stored: a key of a file must not leave the machine in between.
+        outcome.text = mask_secrets(outcome.text)
         await self._finish(reply, call, outcome, started)
         return outcome.text
 
@@ -205,7 +208,7 @@ def _record(reply: Message, request: ToolRequest, iteration: int, ordinal: int) 
         message_id=reply.uuid,
         tool_name=request.name,
         arguments=mask_secrets(request.arguments),
-        reasoning=given_reason(request.arguments) or reply.content,
+        reasoning=mask_secrets(given_reason(request.arguments)) or reply.content,
         iteration=iteration,
         ordinal=ordinal,
         timestamp=now(),

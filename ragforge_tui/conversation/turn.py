@@ -23,8 +23,8 @@ from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.context import BuiltContext, to_stored
 from ragforge_tui.models import Message, MessageState, Turn, Usage, now
 from ragforge_tui.personas import Persona
+from ragforge_tui.redaction import mask_secrets
 from ragforge_tui.requests.work import Mode
-from ragforge_tui.text import mask_secrets
 
 log = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from ragforge_tui.redaction import mask_secrets
 from ragforge_tui.text import storable
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
@@ -35,7 +36,7 @@ def find_instructions(workspace: Path) -> WorkspaceInstructions | None:
     for folder in folders:
         found = next((folder / name for name in NAMES if (folder / name).is_file()), None)
         if found is not None and found.resolve().is_relative_to(root):
-            text = storable(found.read_bytes()[:MAX_BYTES].decode("utf-8", "replace"))
+            text = mask_secrets(storable(found.read_bytes()[:MAX_BYTES].decode("utf-8", "replace")))
             files.append((found.relative_to(root).as_posix(), text))
     if not files:
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.export_records import ConversationExport, MemoryExport
 from ragforge_tui.models import Conversation
+from ragforge_tui.redaction import mask_secrets
 
 EXPORT_VERSION = 2
 """The newest form this program reads, and the one it writes."""
@@ -44,6 +46,8 @@ def from_json(data: bytes) -> ConversationExport:
     Raises:
         RagforgeError: It is not an export, or one of a newer program.
     """
+    with suppress(UnicodeDecodeError):  # is reported by the decoder
+        data = mask_secrets(data.decode()).encode()
     try:
         export = msgspec.json.decode(data, type=ConversationExport)
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -95,4 +99,4 @@ def tail(memory: MemoryExport) -> bytes:
 
 
 def _indented(record: Any) -> bytes:
-    return safe_json(msgspec.json.format(msgspec.json.encode(record)))
+    return safe_json(mask_secrets(msgspec.json.format(msgspec.json.encode(record)).decode()).encode())

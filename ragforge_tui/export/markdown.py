@@ -13,6 +13,7 @@ from ragforge_tui.export.calls import CALL_MARKS, main_argument, result_text
 from ragforge_tui.export.contained import contained, fenced, inline
 from ragforge_tui.export_records import ConversationExport, MemoryExport
 from ragforge_tui.models import AccessedFile, Conversation, Message, Summary, ToolCall, Turn, call_end
+from ragforge_tui.redaction import mask_secrets
 from ragforge_tui.text import cut_middle, plain_text
 from ragforge_tui.touched import joined, most_telling, touched_by
 
@@ -43,7 +44,7 @@ def head_text(conversation: Conversation) -> str:
     lines = [f"- Id: `{conversation.uuid}`", *(f"- {name}: {value}" for name, value in facts.items() if value)]
     title = inline(conversation.title) or "Untitled conversation"
     summary = contained(conversation.summary)
-    return "\n\n".join(part for part in (f"# {title}", "\n".join(lines), summary) if part)
+    return mask_secrets("\n\n".join(part for part in (f"# {title}", "\n".join(lines), summary) if part))
 
 
 def memory_text(memory: MemoryExport) -> str:
@@ -54,7 +55,7 @@ def memory_text(memory: MemoryExport) -> str:
     if memory.topics:
         lines = (f"- {inline(t.name)}" + (f": {inline(t.description)}" if t.description else "") for t in memory.topics)
         parts.append("\n\n## Topics\n\n" + "\n".join(lines))
-    return "".join(parts)
+    return mask_secrets("".join(parts))
 
 
 def files_text(files: Iterable[AccessedFile]) -> str:
@@ -70,7 +71,7 @@ def files_text(files: Iterable[AccessedFile]) -> str:
 
 def turn_text(turn: Turn) -> str:
     """One turn; empty when nothing of it is to be shown."""
-    return "".join(f"\n\n{block}" for block in _turn(turn) if block)
+    return mask_secrets("".join(f"\n\n{block}" for block in _turn(turn) if block))
 
 
 def _tree(summaries: list[Summary]) -> Iterator[str]:

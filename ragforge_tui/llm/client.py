@@ -23,6 +23,7 @@ from ragforge_tui.llm.failures import cut_off, stalled, to_model_error
 from ragforge_tui.llm.library import load_litellm, loaded_litellm
 from ragforge_tui.llm.parts import Finished, ModelPart, Retrying, TextPart
 from ragforge_tui.models import Usage
+from ragforge_tui.redaction import mask_value
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +86,7 @@ class LiteLLMModel:
         self, messages: Messages, tools: list[dict[str, Any]] | None, cache_prefix: int, max_tokens: int | None
     ) -> AsyncGenerator[ModelPart, None]:
         litellm = loaded_litellm() or await asyncio.to_thread(load_litellm)
+        messages = await asyncio.to_thread(_without_secrets, messages)
         arguments = self._arguments(litellm, messages, tools, cache_prefix, max_tokens)
         for attempt in range(1, self._settings.retries + 2):
             shown = False
@@ -253,6 +255,14 @@ def _litellm_name(litellm: Any, name: str, *, custom: bool) -> str:
     if custom and (not slash or provider not in {str(getattr(p, "value", p)) for p in litellm.provider_list}):
         return f"openai/{name}"
     return name
+
+
+def _without_secrets(messages: Messages) -> Messages:
+    """Mask secrets in all that is sent; only the system message stays, in which the persona is byte for byte.
+
+    What is stored is masked, but an earlier version knew fewer shapes of keys.
+    """
+    return [message if message.get("role") == "system" else mask_value(message) for message in messages]
 
 
 def _marked_for_cache(messages: Messages, prefix: int) -> Messages:

@@ -18,6 +18,7 @@ from msgspec import Meta
 from ragforge_tui.config import ToolSettings
 from ragforge_tui.errors import ToolError
 from ragforge_tui.models import FileAccess
+from ragforge_tui.redaction import MASK, adds_mask
 from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.diff import counts, unified_diff
 from ragforge_tui.tools.replacement import replace_once
@@ -172,7 +173,7 @@ class _WriteTool(_FileTool):
             )
         before = digest_of(change.before)
         if change.before is not None:
-            self.desk.undo.keep(change.before)
+            self.desk.undo.keep(change.before, secret=place.secret)
         write_bytes(place, change.after, must_be_new=change.before is None)
         after = digest_of(change.after)
         self.desk.seen[place.relative] = after
@@ -221,6 +222,7 @@ class WriteFile(_WriteTool):
                 after = encoding.encode(content)
             except UnicodeEncodeError:
                 after, note = UTF8.encode(content), f"It was {encoding.codec} before and is UTF-8 now."
+        _refuse_masks(old or "", arguments.content, place)
         diff = unified_diff(old if before is not None else None, _text(after), place.shown)
         return _Change(place=place, before=before, after=after, diff=diff, note=note)
 
@@ -242,6 +244,7 @@ class CreateFile(_WriteTool):
             raise ToolError(
                 f"{place.shown} already exists.", todo="Use edit_file or write_file to change it.", kind="exists"
             )
+        _refuse_masks("", arguments.content, place)
         diff = unified_diff(None, arguments.content, place.shown)
         return _Change(place=place, before=None, after=UTF8.encode(arguments.content), diff=diff)
 
@@ -272,6 +275,13 @@ class EditFile(_WriteTool):
         if decoded is None:
             raise ToolError(f"{place.shown} is binary and cannot be edited as text.", kind="binary")
         text, encoding = decoded
+        if MASK in arguments.old_string and arguments.old_string not in text:
+            raise ToolError(
+                f"old_string holds {MASK!r}, which stands for a secret of {place.shown} that is hidden from you.",
+                todo="Give only lines without the secret; what you do not name stays as it is.",
+                kind="masked",
+            )
+        _refuse_masks(arguments.old_string, arguments.new_string, place)
         edited = replace_once(text, arguments.old_string, arguments.new_string, place.shown)
         try:
             after = encoding.encode(edited)
@@ -283,6 +293,21 @@ class EditFile(_WriteTool):
             ) from error
         diff = unified_diff(text, edited, place.shown)
         return _Change(place=place, before=before, after=after, diff=diff)
+
+
+def _refuse_masks(before: str, after: str, place: Place) -> None:
+    """Refuse a text that would write the mask of a secret in place of the secret.
+
+    Raises:
+        ToolError: The text holds more masks than what it replaces.
+    """
+    if adds_mask(before, after):
+        raise ToolError(
+            f"The new text for {place.shown} holds {MASK!r}, which stands for a secret that is hidden from you; "
+            "writing it would destroy the secret. Nothing was written.",
+            todo="Use edit_file on the lines around the secret, or ask the user to enter it.",
+            kind="masked",
+        )
 
 
 def secret_need(workspace: Workspace, place: Place) -> ApprovalNeed:

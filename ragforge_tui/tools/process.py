@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -24,12 +25,21 @@ from urllib.parse import urlsplit
 import msgspec
 import psutil
 
+from ragforge_tui.redaction import mask_secrets
+
 _log = logging.getLogger(__name__)
 
 MARK = "RAGFORGE_COMMAND"
 """Environment variable that marks every process of a command."""
 
-_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")
+_SECRET_NAMES = re.compile(
+    # Anywhere in a name; then, where only a whole word or its end tells PAT from PATH and PASS from PASSENGER.
+    r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|WEBHOOK|CONNECTION_?STRING|CONN_STR"
+    r"|(?:PASS|PWD|PW)$|(?:^|_)(?:PASS|PWD|PAT|AUTH|DSN|COOKIE|JWT)(?:_|$)"
+)
+_NO_SECRETS = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK", "GIT_ASKPASS", "SSH_ASKPASS", "SUDO_ASKPASS"})
+"""Named like a secret, but a folder, a socket or a program."""
+_NAMED_SECRET = re.compile(r"(?i)(?:^|[;?&\s])(?:password|passwd|pwd|secret|token|accountkey|sharedaccesskey)=[^;&\s]")
 _LAST_OUTPUT = 1.0
 _GRACE = 2.0
 """Seconds between asking a group to end and ending it."""
@@ -51,16 +61,19 @@ class CommandRecord(msgspec.Struct, kw_only=True):
 
 
 def scrubbed_environment(environment: Mapping[str, str], mark: str) -> dict[str, str]:
-    """An environment without anything named like a secret, and without URLs that carry a password."""
-    kept = {
-        name: value
-        for name, value in environment.items()
-        if not any(word in name.upper() for word in _SECRET_WORDS) and not _carries_password(value)
-    }
+    """Return an environment without anything that is named like a secret or looks like one."""
+    kept = {name: value for name, value in environment.items() if not _is_secret(name, value)}
     # Nobody answers a prompt or turns a pager's pages.
     kept.update(TERM="dumb", PAGER="cat", GIT_PAGER="cat", GIT_TERMINAL_PROMPT="0")
     kept[MARK] = mark
     return kept
+
+
+def _is_secret(name: str, value: str) -> bool:
+    if name in _NO_SECRETS:
+        return False
+    named = _SECRET_NAMES.search(name.upper()) or _NAMED_SECRET.search(value)
+    return bool(named) or _carries_password(value) or mask_secrets(value) != value
 
 
 def _carries_password(value: str) -> bool:

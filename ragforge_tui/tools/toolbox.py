@@ -16,6 +16,7 @@ import msgspec
 
 from ragforge_tui.config import ToolSettings
 from ragforge_tui.errors import ToolError
+from ragforge_tui.redaction import MASK
 from ragforge_tui.text import cut_middle, storable
 from ragforge_tui.tools.arguments import parse, schema_of
 from ragforge_tui.tools.base import Access, ApprovalNeed, Plan, Tool, ToolOutcome, failed
@@ -154,7 +155,14 @@ class Toolbox:
         tool = self._tools.get(name)
         if tool is None:
             raise ToolError(f"There is no tool {storable(name)!r}.", todo=self._suggestion(name), kind="unknown_tool")
-        return await self._prepared(tool, arguments)
+        prepared = await self._prepared(tool, arguments)
+        if tool.access == "command" and MASK in str(prepared.arguments):
+            raise ToolError(
+                f"The command holds {MASK!r}, which stands for a secret that is hidden from you.",
+                todo="Let the program read the secret where it is kept, or ask the user.",
+                kind="masked",
+            )
+        return prepared
 
     async def prepare_for_person(self, name: str, arguments: str) -> PreparedCall:
         """A call the person makes, who need not be asked: a command of theirs, an undo.

@@ -3,6 +3,9 @@
 Used by the file tools, which keep a content before they replace it, and by whatever offers undo. Content-addressed:
 the same content is kept once, and a damaged copy is noticed instead of restored. What was not kept again for
 `KEPT_DAYS` is dropped, and beyond `KEPT_BYTES` the oldest; never anything of the last day or of this process.
+
+A copy is the true bytes of the file, keys included, since an undo that puts a mask in place of a key would destroy it.
+So copies are readable by their owner alone, and those that hold a secret are kept apart for `SECRET_DAYS` only.
 """
 
 from __future__ import annotations
@@ -16,13 +19,18 @@ import time
 from pathlib import Path
 
 from ragforge_tui.errors import ToolError
+from ragforge_tui.redaction import mask_secrets
 from ragforge_tui.tools.workspace import Workspace, read_bytes, remove_file, write_bytes
 
 log = logging.getLogger(__name__)
 
 KEPT_DAYS = 30
+SECRET_DAYS = 7
+"""As long as a deleted conversation can be restored."""
 KEPT_BYTES = 512 * 1024 * 1024
 _DAY = 86_400.0
+
+_SECRETS = "secrets"
 
 ABSENT = ""
 """Digest of a file that is not there."""
@@ -40,11 +48,15 @@ class UndoStore:
         self._folder = folder
         self._own: set[str] = set()
 
-    def keep(self, content: bytes) -> str:
-        """Keep a content durably and give its digest."""
+    def keep(self, content: bytes, *, secret: bool = False) -> str:
+        """Keep a content durably and give its digest.
+
+        Args:
+            secret: It holds secrets, whatever is found in it.
+        """
         digest = digest_of(content)
         self._own.add(digest)
-        target = self._path(digest)
+        target = self._path(digest, secret=secret or _holds_secrets(content))
         with contextlib.suppress(FileNotFoundError):
             os.utime(target)  # as young as what it is kept for
             return digest
@@ -70,10 +82,13 @@ class UndoStore:
         """
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
             raise ToolError(f"{digest!r} is not a digest of a kept content.", kind="not_kept")
+        path = next((path for secret in (False, True) if (path := self._path(digest, secret=secret)).exists()), None)
         try:
-            content = self._path(digest).read_bytes()
-        except FileNotFoundError as error:
-            raise ToolError(f"No content {digest[:12]} is kept.", kind="not_kept") from error
+            content = path.read_bytes() if path is not None else None
+        except FileNotFoundError:  # another process prunes too
+            content = None
+        if content is None:
+            raise ToolError(f"No content {digest[:12]} is kept.", kind="not_kept")
         if digest_of(content) != digest:
             raise ToolError(f"The kept content {digest[:12]} is damaged.", kind="not_kept")
         return content
@@ -92,7 +107,7 @@ class UndoStore:
             raise ToolError(f"{place.shown} changed since that write, so it was left as it is.", kind="changed")
         earlier = None if before == ABSENT else self.load(before)
         if current is not None:
-            self.keep(current)
+            self.keep(current, secret=place.secret)
         if earlier is not None:
             write_bytes(place, earlier)
         elif current is not None:
@@ -102,17 +117,21 @@ class UndoStore:
         """Drop what is too old, then the oldest of what is too much; how many files went."""
         now = time.time()
         files: list[tuple[float, int, Path]] = []
-        for path in self._folder.glob("??/*"):
+        dropped = 0
+        for path in (*self._folder.glob("??/*"), *self._folder.glob(f"{_SECRETS}/??/*")):
             with contextlib.suppress(FileNotFoundError):  # another process prunes too
                 stat = path.stat()
+                if path.parts[-3] == _SECRETS and now - stat.st_mtime > SECRET_DAYS * _DAY and not self._is_own(path):
+                    path.unlink()
+                    dropped += 1
+                    continue
                 files.append((stat.st_mtime, stat.st_size, path))
         total = sum(weight for _, weight, _ in files)
-        dropped = 0
         for changed, weight, path in sorted(files):
             age = now - changed
             if age <= _DAY or (age <= days * _DAY and total <= size):
                 break
-            if path.parent.name + path.name in self._own:
+            if self._is_own(path):
                 continue
             path.unlink(missing_ok=True)
             total -= weight
@@ -121,5 +140,13 @@ class UndoStore:
             log.info("dropped %d kept contents of files", dropped)
         return dropped
 
-    def _path(self, digest: str) -> Path:
-        return self._folder / digest[:2] / digest[2:]
+    def _is_own(self, path: Path) -> bool:
+        return path.parent.name + path.name in self._own
+
+    def _path(self, digest: str, *, secret: bool = False) -> Path:
+        return (self._folder / _SECRETS if secret else self._folder) / digest[:2] / digest[2:]
+
+
+def _holds_secrets(content: bytes) -> bool:
+    text = content.decode("utf-8", "replace")
+    return mask_secrets(text) != text

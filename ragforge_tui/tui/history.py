@@ -16,6 +16,8 @@ from pathlib import Path
 
 import msgspec
 
+from ragforge_tui.redaction import mask_secrets
+
 log = logging.getLogger(__name__)
 
 MAX_ENTRIES = 500
@@ -81,6 +83,7 @@ class History:
         self.leave()
         if not entry.text.strip() or entry.size > MAX_ENTRY_CHARS:
             return
+        entry = msgspec.json.decode(_encoded(entry), type=Entry)
         if self._entries and self._entries[-1] == entry:
             return
         self._entries.append(entry)
@@ -145,7 +148,7 @@ class Draft:
                 self._path.unlink(missing_ok=True)
                 return
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _write_whole(self._path, msgspec.json.encode(entry))
+            _write_whole(self._path, _encoded(entry))
         except OSError as error:
             log.warning("draft not written: %s", error)
 
@@ -166,6 +169,11 @@ class Draft:
             except (OSError, msgspec.MsgspecError) as error:
                 log.warning("draft %s not restored: %s", path.name, error)
         return None
+
+
+def _encoded(entry: Entry) -> bytes:
+    """Return an entry as it is written: with keys masked, as they are when it is sent."""
+    return mask_secrets(msgspec.json.encode(entry).decode()).encode()
 
 
 def _alive(pid: int) -> bool:

@@ -27,6 +27,7 @@ from ragforge_tui.llm import (
 from tests.llm.conftest import MakeModel, collect, retries
 from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
+from tests.support.shapes import GITHUB_KEY
 
 ROOT = Path(__file__).parents[2]
 TOOL = {
@@ -375,3 +376,24 @@ def test_importing_the_room_imports_no_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+async def test_what_was_stored_unmasked_is_masked_when_it_is_sent(server: OpenAIServer, make: MakeModel) -> None:
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "read_file", "arguments": f'{{"path": "{GITHUB_KEY}"}}'},
+    }
+    messages = [
+        {"role": "system", "content": f"persona {GITHUB_KEY}"},
+        {"role": "user", "content": f"mine is {GITHUB_KEY}"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": f"KEY={GITHUB_KEY}"},
+    ]
+    server.script([Step(text="ok")])
+    async for _ in make().stream(messages, tools=[TOOL]):
+        pass
+    system, *rest = server.chats()[0]["messages"]
+    assert system["content"] == f"persona {GITHUB_KEY}"  # byte for byte
+    assert GITHUB_KEY not in str(rest)
+    assert [message["role"] for message in rest] == ["user", "assistant", "tool"]

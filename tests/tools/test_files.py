@@ -11,8 +11,10 @@ import pytest
 
 from ragforge_tui.config import ToolSettings
 from ragforge_tui.errors import ToolError
+from ragforge_tui.redaction import MASK, mask_secrets
 from ragforge_tui.tools import Toolbox
 from ragforge_tui.tools.base import CallStopped
+from tests.support.shapes import GITHUB_KEY
 from tests.tools.conftest import Call
 
 
@@ -110,7 +112,7 @@ async def test_a_write_that_is_stopped_too_late_says_what_it_wrote(
     begun, go_on = threading.Event(), threading.Event()
     keep = box.undo.keep
 
-    def slowly(content: bytes) -> str:
+    def slowly(content: bytes, **options: bool) -> str:
         begun.set()
         go_on.wait(30)
         return keep(content)
@@ -241,3 +243,39 @@ async def test_secrets_and_git_are_never_covered_by_a_session_grant(folder: Path
         assert prepared.approval.session_scope == ""
     outcome = await call("write_file", path=".env", content="A=new")
     assert "old-secret" not in outcome.text + str(outcome.data)
+
+
+SECRET_FILE = f"# settings\nKEY={GITHUB_KEY}\nSIZE=1\n"
+
+
+async def test_a_mask_is_never_written_in_place_of_a_secret(folder: Path, call: Call) -> None:
+    (folder / "settings.txt").write_text(SECRET_FILE)
+    await call("read_file", path="settings.txt")
+    seen = mask_secrets(SECRET_FILE)
+    for name, arguments in (
+        ("write_file", {"content": seen.replace("SIZE=1", "SIZE=2")}),
+        ("edit_file", {"old_string": seen, "new_string": "KEY="}),
+        ("edit_file", {"old_string": "SIZE=1", "new_string": f"SIZE=2\nOTHER=ab{MASK}"}),
+    ):
+        with pytest.raises(ToolError, match="hidden from you"):
+            await call(name, path="settings.txt", **arguments)
+    with pytest.raises(ToolError, match="hidden from you"):
+        await call("create_file", path="new.txt", content=seen)
+    assert (folder / "settings.txt").read_text() == SECRET_FILE
+    await call("edit_file", path="settings.txt", old_string="SIZE=1", new_string="SIZE=2")
+    assert (folder / "settings.txt").read_text() == SECRET_FILE.replace("SIZE=1", "SIZE=2")
+
+
+async def test_a_file_that_holds_a_mask_itself_can_be_changed(folder: Path, call: Call) -> None:
+    (folder / "log.txt").write_text(f"KEY=ab{MASK}\nend\n")
+    await call("read_file", path="log.txt")
+    await call("edit_file", path="log.txt", old_string=f"KEY=ab{MASK}", new_string=f"TOKEN=ab{MASK}")
+    await call("write_file", path="log.txt", content=f"KEY=cd{MASK}\n")
+    assert (folder / "log.txt").read_text() == f"KEY=cd{MASK}\n"
+
+
+async def test_a_command_with_a_mask_is_refused(box: Toolbox) -> None:
+    command = json.dumps({"command": f"echo 'KEY=ab{MASK}' > .env"})
+    with pytest.raises(ToolError, match="hidden from you"):
+        await box.prepare("run_command", command)
+    assert await box.prepare_for_person("run_command", command)

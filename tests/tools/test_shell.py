@@ -84,6 +84,36 @@ async def test_environment_is_scrubbed(call: Call, monkeypatch: pytest.MonkeyPat
     assert "HARMLESS=kept" in text
 
 
+SECRET_VARIABLES = {
+    **dict.fromkeys(("DB_PASS", "MYSQL_PWD", "GH_PAT", "GITHUB_PAT_RO", "LDAP_BINDPW", "SSHPASS", "NEO4J_AUTH"), "a b"),
+    **dict.fromkeys(("DOCKER_AUTH_CONFIG", "AZURE_STORAGE_CONNECTION_STRING", "SENTRY_DSN", "SLACK_WEBHOOK_URL"), "x"),
+    "JDBC_URL": "jdbc:postgresql://db/app?user=me&password=hunter2",
+    "ODBC": "Server=db;Uid=me;Pwd=hunter2;",
+    "MY_THING": "sk-" + "ant-" + "a1B2c3D4" * 6,
+    "CACHE": "redis://:hunter2@cache:6379/0",
+}
+HARMLESS_VARIABLES = {
+    "PATH": "/usr/bin:/bin",
+    "PWD": "/work",
+    "OLDPWD": "/",
+    "SSH_AUTH_SOCK": "/tmp/ssh-a1B2c3/agent.77",
+    "SSH_ASKPASS": "/usr/bin/askpass",
+    "XAUTHORITY": "/home/me/.Xauthority",
+    "AUTHOR": "me",
+    "PASSENGERS": "2",
+    "COMPASS_DIR": "/opt/compass",
+    "LS_COLORS": "rs=0:di=01;34:*.tar=01;31:*.key=00;36",
+    "LANG": "en_US.UTF-8",
+    "VIRTUAL_ENV": "/work/.venv",
+}
+
+
+def test_secrets_leave_the_environment_by_name_and_by_value_and_nothing_else_does() -> None:
+    kept = scrubbed_environment({**SECRET_VARIABLES, **HARMLESS_VARIABLES}, "mark")
+    assert not SECRET_VARIABLES.keys() & kept.keys()
+    assert kept.items() >= HARMLESS_VARIABLES.items()
+
+
 def test_scrubbing_keeps_urls_without_passwords() -> None:
     kept = scrubbed_environment({"URL": "https://host/a@b", "ODD": "http://[x@", "PATH": "/bin"}, "mark")
     assert kept["URL"] == "https://host/a@b"

@@ -10,6 +10,7 @@ import pytest
 
 from ragforge_tui.errors import ToolError
 from ragforge_tui.tools import UndoStore
+from tests.support.shapes import GITHUB_KEY
 
 DAY = 86_400
 
@@ -59,3 +60,22 @@ def test_what_is_kept_again_is_young_again(tmp_path: Path) -> None:
 
 def test_nothing_was_ever_kept(tmp_path: Path) -> None:
     assert UndoStore(tmp_path / "missing").prune() == 0
+
+
+@pytest.mark.parametrize(("content", "secret"), [(f"KEY={GITHUB_KEY}".encode(), False), (b"by its name", True)])
+def test_a_copy_with_a_secret_is_true_private_and_dropped_sooner(tmp_path: Path, content: bytes, secret: bool) -> None:
+    digest = UndoStore(tmp_path).keep(content, secret=secret)
+    plain = UndoStore(tmp_path).keep(b"no secret")
+    store = UndoStore(tmp_path)
+    assert store.load(digest) == content
+    (copy,) = (tmp_path / "secrets").glob("??/*")
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert copy.parent.stat().st_mode & 0o077 == 0
+    for path, days in ((copy, 6), (store._path(plain), 8)):
+        os.utime(path, (time.time() - days * DAY,) * 2)
+    assert store.prune() == 0
+    os.utime(copy, (time.time() - 8 * DAY,) * 2)
+    assert store.prune() == 1
+    assert store.load(plain) == b"no secret"
+    with pytest.raises(ToolError):
+        store.load(digest)

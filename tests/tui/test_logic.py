@@ -29,6 +29,7 @@ from ragforge_tui.tui.picking import date_group, model_rows
 from ragforge_tui.tui.state import ChatState
 from ragforge_tui.tui.theme import choose
 from tests.support.fake_engine import CLOCK, conversation, message
+from tests.support.shapes import GITHUB_KEY
 
 
 class TestFuzzy:
@@ -298,3 +299,14 @@ class TestFollow:
         done = follow.ending(self.owner.uuid, self._turn("Hello", "complete", []))
         assert isinstance(done, TurnCompleted) and done.text == "Hello"
         assert isinstance(follow.ending(self.owner.uuid, self._turn("H", "interrupted", [])), TurnCancelled)
+
+
+def test_keys_in_prompts_are_masked_on_disk(tmp_path: Path) -> None:
+    history, draft = History(tmp_path, "/w"), Draft(tmp_path, "/w")
+    entry = Entry(f"use {GITHUB_KEY}", {"[pasted]": GITHUB_KEY})
+    history.add(entry)
+    draft.save(entry)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) >= 2
+    assert not any(GITHUB_KEY.encode() in path.read_bytes() for path in files)
+    assert history.older(Entry("")) == Entry("use github…[masked]", {"[pasted]": "github…[masked]"})

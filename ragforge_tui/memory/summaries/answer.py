@@ -17,7 +17,8 @@ from ragforge_tui.graph.summary_tree import finding_from
 from ragforge_tui.graph.topic_links import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.summaries.draft import Draft, limited
 from ragforge_tui.models import Finding
-from ragforge_tui.text import mask_secrets, plain_text, storable
+from ragforge_tui.redaction import mask_secrets
+from ragforge_tui.text import plain_text, storable
 
 MAX_ANSWER_CHARS = 2_000_000
 MIN_TOPICS = 2

@@ -1,0 +1,50 @@
+"""Secrets of files, commands and messages: neither sent to the model nor kept, in the turn they turn up in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ragforge_tui.config import Loaded
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.export import to_json, to_markdown
+from ragforge_tui.redaction import MASK
+from tests.conversation.test_journaling import without_graph
+from tests.support.openai_server import OpenAIServer
+from tests.support.shapes import GITHUB_KEY, filled
+
+PASSWORD = filled("postgres://app:<24>@db/x")
+
+
+def calls(workspace: Path) -> list[dict[str, object]]:
+    """A reply that reads a file and runs a command that both show secrets, and says one itself."""
+    (workspace / "notes.txt").write_text(f"token\n{GITHUB_KEY}\n")
+    command = {"command": f"cat notes.txt; echo {PASSWORD}", "reason": f"to see {GITHUB_KEY}"}
+    read = {"name": "read_file", "arguments": {"path": "notes.txt"}}
+    return [
+        {"text": f"I look for {GITHUB_KEY}.", "tool_calls": [read, {"name": "run_command", "arguments": command}]},
+        {"text": "Done."},
+    ]
+
+
+async def test_no_secret_reaches_the_model_the_graph_or_an_export(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script(calls(Path(loaded.workspace)))
+    async with ConversationAgent(loaded, approve_all=True) as agent:
+        conversation = await agent.create_conversation()
+        await conversation.send_message(f"mine is {GITHUB_KEY}")
+        export = await (await agent.store()).export(conversation.record.uuid)
+    for kept in (str(export), to_json(export).decode(), to_markdown(export), str(server.chats())):
+        assert MASK in kept
+        assert GITHUB_KEY not in kept
+        assert PASSWORD not in kept
+
+
+async def test_no_secret_reaches_the_journal(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script(calls(Path(loaded.workspace)))
+    async with ConversationAgent(without_graph(loaded), approve_all=True) as agent:
+        conversation = await agent.create_conversation()
+        await conversation.send_message(f"mine is {GITHUB_KEY}")
+    (journal,) = (Path(loaded.paths.state) / "journal").glob("*.jsonl")
+    text = journal.read_text()
+    assert MASK in text
+    assert GITHUB_KEY not in text
+    assert PASSWORD not in text
