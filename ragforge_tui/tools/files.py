@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from ragforge_tui.config import ToolSettings
 from ragforge_tui.errors import ToolError
+from ragforge_tui.left_out import marks_in
 from ragforge_tui.models import FileAccess
 from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.diff import counts, unified_diff
@@ -212,6 +213,7 @@ class WriteFile(_WriteTool):
         before = self._earlier(place)
         decoded = decode(before) if before is not None else ("", UTF8)
         note = ""
+        _refuse_marks(arguments.content, decoded[0] if decoded else "", place.shown)
         if decoded is None:
             old, after, note = None, arguments.content.encode(), "The earlier content was binary."
         else:
@@ -242,6 +244,7 @@ class CreateFile(_WriteTool):
             raise ToolError(
                 f"{place.shown} already exists.", todo="Use edit_file or write_file to change it.", kind="exists"
             )
+        _refuse_marks(arguments.content, "", place.shown)
         diff = unified_diff(None, arguments.content, place.shown)
         return _Change(place=place, before=None, after=UTF8.encode(arguments.content), diff=diff)
 
@@ -272,6 +275,7 @@ class EditFile(_WriteTool):
         if decoded is None:
             raise ToolError(f"{place.shown} is binary and cannot be edited as text.", kind="binary")
         text, encoding = decoded
+        _refuse_marks(arguments.new_string, text, place.shown)
         edited = replace_once(text, arguments.old_string, arguments.new_string, place.shown)
         try:
             after = encoding.encode(edited)
@@ -283,6 +287,23 @@ class EditFile(_WriteTool):
             ) from error
         diff = unified_diff(text, edited, place.shown)
         return _Change(place=place, before=before, after=after, diff=diff)
+
+
+def _refuse_marks(new: str, old: str, path: str) -> None:
+    """Refuse a text with a mark of a shortened text, which a model copied from its own past; one the file has may stay.
+
+    Raises:
+        ToolError: The new text holds a mark that the old one does not.
+    """
+    invented = sorted(marks_in(new) - marks_in(old))
+    if invented:
+        raise ToolError(
+            f"Nothing was written: the text for {path} holds {invented[0]!r}, which only marks where this conversation "
+            "was shortened.",
+            todo="Read the file and give the new text in full. If the file is meant to hold these very words, "
+            "write them with run_command.",
+            kind="left_out",
+        )
 
 
 def secret_need(workspace: Workspace, place: Place) -> ApprovalNeed:
