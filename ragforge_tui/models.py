@@ -327,8 +327,9 @@ class ContextItem(msgspec.Struct, kw_only=True, omit_defaults=True):
         turn_index: The turn it stands for, 0 when it is none; of a summary the first one it covers.
         last_turn: Of a summary: the last turn it covers.
         role: As which it was sent.
-        form: Of a `message` item, a turn sent as real messages: ``whole``, ``short`` (calls by their main arguments
-            and outcomes), ``trimmed:N`` (short, and at most N characters of each text) or ``text:N`` (without calls).
+        form: Of a `message` item, a turn sent as real messages: ``whole``, ``results:N`` (results of calls
+            cut to about N characters), ``short`` (results and long arguments by head and tail), ``trimmed:N`` (short,
+            and at most N characters of each text) or ``text:N`` (without calls).
         positions: Of a `message` item: which messages of the turn were sent.
         spans: Which characters of the source's text were sent, as (start, end); empty: all of them.
         cut: Characters of the source's text that were left out.

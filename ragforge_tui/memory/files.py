@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from pathspec import GitIgnoreSpec
 
 from ragforge_tui.errors import ToolError
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.models import AccessedFile, Turn
 from ragforge_tui.text import plain_text
+from ragforge_tui.tools.gitignore import Patterns
 from ragforge_tui.tools.ignore import IgnoreRules
 from ragforge_tui.tools.workspace import Workspace
 from ragforge_tui.touched import Group, joined, most_telling, touched_by
@@ -40,7 +40,7 @@ tmp/ temp/ .tmp/ *.tmp *.temp *.swp *.swo *~ .#* *.bak *.orig *.rej .DS_Store Th
 conv-????????-????-????-????-????????????.json conv-????????-????-????-????-????????????.md
 *.lock *.lockfile package-lock.json npm-shrinkwrap.json pnpm-lock.yaml bun.lockb go.sum
 """
-_NOISE = GitIgnoreSpec.from_lines(_TEMPORARY_OR_GENERATED.split())
+_NOISE = Patterns(_TEMPORARY_OR_GENERATED.split())
 
 
 class PackedFiles(msgspec.Struct, kw_only=True, frozen=True):
@@ -116,10 +116,10 @@ class RecentFiles:
         What .gitignore names is mostly generated, but a file of it the agent was asked to change is none of that.
         """
         rules = IgnoreRules(self._workspace, self._ignore) if self._workspace else None
-        own = GitIgnoreSpec.from_lines(self._ignore) if self._ignore else None
+        own = Patterns(self._ignore)
 
         def kept(file: AccessedFile) -> bool:
-            if not file.path or _NOISE.match_file(file.path) or (own is not None and own.match_file(file.path)):
+            if not file.path or _NOISE.covers(file.path) or own.covers(file.path):
                 return False
             return rules is None or file.group == "modified" or not rules.ignored_anywhere(file.path)
 

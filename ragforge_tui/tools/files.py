@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from ragforge_tui.config import ToolSettings
 from ragforge_tui.errors import ToolError
+from ragforge_tui.left_out import marks_in
 from ragforge_tui.models import FileAccess
 from ragforge_tui.redaction import MASK, adds_mask
 from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
@@ -213,6 +214,7 @@ class WriteFile(_WriteTool):
         before = self._earlier(place)
         decoded = decode(before) if before is not None else ("", UTF8)
         note = ""
+        _refuse_marks(arguments.content, decoded[0] if decoded else "", place.shown)
         if decoded is None:
             old, after, note = None, arguments.content.encode(), "The earlier content was binary."
         else:
@@ -245,6 +247,7 @@ class CreateFile(_WriteTool):
                 f"{place.shown} already exists.", todo="Use edit_file or write_file to change it.", kind="exists"
             )
         _refuse_masks("", arguments.content, place)
+        _refuse_marks(arguments.content, "", place.shown)
         diff = unified_diff(None, arguments.content, place.shown)
         return _Change(place=place, before=None, after=UTF8.encode(arguments.content), diff=diff)
 
@@ -282,6 +285,7 @@ class EditFile(_WriteTool):
                 kind="masked",
             )
         _refuse_masks(arguments.old_string, arguments.new_string, place)
+        _refuse_marks(arguments.new_string, text, place.shown)
         edited = replace_once(text, arguments.old_string, arguments.new_string, place.shown)
         try:
             after = encoding.encode(edited)
@@ -307,6 +311,23 @@ def _refuse_masks(before: str, after: str, place: Place) -> None:
             "writing it would destroy the secret. Nothing was written.",
             todo="Use edit_file on the lines around the secret, or ask the user to enter it.",
             kind="masked",
+        )
+
+
+def _refuse_marks(new: str, old: str, path: str) -> None:
+    """Refuse a text with a mark of a shortened text, which a model copied from its own past; one the file has may stay.
+
+    Raises:
+        ToolError: The new text holds a mark that the old one does not.
+    """
+    invented = sorted(marks_in(new) - marks_in(old))
+    if invented:
+        raise ToolError(
+            f"Nothing was written: the text for {path} holds {invented[0]!r}, which only marks where this conversation "
+            "was shortened.",
+            todo="Read the file and give the new text in full. If the file is meant to hold these very words, "
+            "write them with run_command.",
+            kind="left_out",
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import itertools
 import re
 import shutil
 import subprocess
@@ -23,7 +24,7 @@ import msgspec
 from msgspec import Meta
 
 from ragforge_tui.tools.base import Plan, ToolArguments, ToolOutcome
-from ragforge_tui.tools.ignore import IgnoreRules
+from ragforge_tui.tools.ignore import WALK_SECONDS, IgnoreRules
 from ragforge_tui.tools.listing import FolderTool, accesses, glob_matcher, shown
 from ragforge_tui.tools.textfile import visible
 from ragforge_tui.tools.workspace import Place, is_secret
@@ -101,7 +102,7 @@ class GrepFiles(FolderTool):
             root=str(self.workspace.root),
             start="" if place.relative == "." else place.relative,
             pattern=arguments.pattern,
-            literal=not _is_expression(arguments.pattern),
+            literal=not await asyncio.to_thread(_is_expression, arguments.pattern),
             ignore_case=arguments.ignore_case,
             is_file=await asyncio.to_thread(place.absolute.is_file),
         )
@@ -157,6 +158,8 @@ class _Search:
                     break
         if self._expired:
             findings.stopped = f"Stopped after {_SECONDS:g} s; narrow the search."
+        elif self._rules.walk_expired:
+            findings.stopped = f"Not all folders were searched within {WALK_SECONDS:g} s; search a sub-folder."
         findings.lines.sort()
         return findings
 
@@ -167,7 +170,7 @@ class _Search:
                 self._wanted[path] = True
             else:
                 below = path[len(start) + 1 :] if start else path
-                named = self._matcher is None or self._matcher.match_file(below)
+                named = self._matcher is None or self._matcher.covers(below)
                 self._wanted[path] = named and not self._rules.ignored_anywhere(path, below=start)
         return self._wanted[path]
 
@@ -199,7 +202,8 @@ class _Search:
         if query.is_file:
             paths = [query.start]
         else:
-            paths = [entry.path for entry in self._rules.walk(query.start) if entry.is_regular]
+            walked = itertools.takewhile(lambda _: not self._stopped, self._rules.walk(query.start))
+            paths = [entry.path for entry in walked if entry.is_regular]
         paths = [path for path in paths if path.isprintable() and self._is_wanted(path)]
         package = str(Path(__file__).resolve().parents[2])
         code = f"import sys; sys.path.insert(0, {package!r}); from ragforge_tui.tools.grep_worker import main; main()"

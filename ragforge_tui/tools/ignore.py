@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pathspec import GitIgnoreSpec
+from ragforge_tui.tools.gitignore import Patterns
 
+WALK_SECONDS = 60.0
+"""A walk ends after this long. Matching is linear, but a hostile file of rules can hold thousands of slow ones."""
 _MAX_IGNORE_FILE = 1024 * 1024
 
 
@@ -27,13 +30,18 @@ class Entry(NamedTuple):
 
 
 class IgnoreRules:
-    """Decides on paths relative to a root. Files of rules are read once, when first needed."""
+    """Decides on paths relative to a root. Files of rules are read once, when first needed.
+
+    Attributes:
+        walk_expired: Whether a walk ended because its time was over.
+    """
 
     def __init__(self, root: Path, patterns: Sequence[str]) -> None:
         self._root = root
-        self._own = GitIgnoreSpec.from_lines(patterns) if patterns else None
-        self._chains: dict[str, list[tuple[GitIgnoreSpec, int]]] = {}
+        self._own = Patterns(patterns)
+        self._chains: dict[str, list[tuple[Patterns, int]]] = {}
         self._above = self._outer_specs()
+        self.walk_expired = False
 
     def ignored(self, path: str, *, is_folder: bool) -> bool:
         """Whether a path is left out by itself (a folder above it may be left out as well)."""
@@ -42,19 +50,18 @@ class IgnoreRules:
             return True
         if self.ignored_by_person(path, is_folder=is_folder):
             return True
-        subject = path + "/" if is_folder else path
         # The nearest file of rules that says anything decides.
         for spec, length in self._chain(path.rpartition("/")[0]):
-            if (verdict := spec.check_file(subject[length:]).include) is not None:
+            if (verdict := spec.verdict(path[length:], is_folder=is_folder)) is not None:
                 return verdict
         for spec, prefix in self._above:
-            if (verdict := spec.check_file(prefix + subject).include) is not None:
+            if (verdict := spec.verdict(prefix + path, is_folder=is_folder)) is not None:
                 return verdict
         return False
 
     def ignored_by_person(self, path: str, *, is_folder: bool) -> bool:
-        """Whether the person's own patterns leave a path out."""
-        return self._own is not None and bool(self._own.check_file(path + "/" if is_folder else path).include)
+        """Whether the user's own patterns exclude a path or a folder above it."""
+        return self._own.covers(path, is_folder=is_folder)
 
     def ignored_anywhere(self, path: str, *, is_folder: bool = False, below: str = "") -> bool:
         """Whether a path, or any folder above it up to the folder `below`, is left out."""
@@ -71,7 +78,11 @@ class IgnoreRules:
         return lambda path, is_folder: self.ignored(path, is_folder=is_folder)
 
     def walk(self, start: str = "", *, most: int | None = None) -> Iterator[Entry]:
-        """Everything below a folder that is not left out, by folder in order of names; links are not followed."""
+        """Yield everything below a folder that is not excluded, by folder in order of names; links are not followed.
+
+        Ends early after `most` entries or `WALK_SECONDS`.
+        """
+        deadline = time.monotonic() + WALK_SECONDS
         verdict = self.judge(start)
         pending = [start]
         count = 0
@@ -79,6 +90,9 @@ class IgnoreRules:
             folder = pending.pop()
             below: list[str] = []
             for entry in self.entries(folder):
+                if time.monotonic() > deadline:
+                    self.walk_expired = True
+                    return
                 if verdict(entry.path, entry.is_folder):
                     continue
                 yield entry
@@ -97,7 +111,7 @@ class IgnoreRules:
         except OSError:
             return []
 
-    def _chain(self, folder: str) -> list[tuple[GitIgnoreSpec, int]]:
+    def _chain(self, folder: str) -> list[tuple[Patterns, int]]:
         """Rules that hold in a folder, nearest first, each with the length of the path its own patterns start after."""
         chain = self._chains.get(folder)
         if chain is None:
@@ -108,9 +122,9 @@ class IgnoreRules:
             self._chains[folder] = chain
         return chain
 
-    def _outer_specs(self) -> list[tuple[GitIgnoreSpec, str]]:
+    def _outer_specs(self) -> list[tuple[Patterns, str]]:
         """Rules of the repository above the root, nearest first, with the root's path below each."""
-        found: list[tuple[GitIgnoreSpec, str]] = []
+        found: list[tuple[Patterns, str]] = []
         for folder in (self._root, *self._root.parents):
             prefix = self._root.relative_to(folder).as_posix()
             prefix = "" if prefix == "." else prefix + "/"
@@ -135,7 +149,7 @@ def _entry(folder: str, item: os.DirEntry[str]) -> Entry:
     return Entry(path, is_folder, is_link, is_regular)
 
 
-def _read_spec(path: Path) -> GitIgnoreSpec | None:
+def _read_spec(path: Path) -> Patterns | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -143,18 +157,5 @@ def _read_spec(path: Path) -> GitIgnoreSpec | None:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return None
-        text = file.read(_MAX_IGNORE_FILE).decode("utf-8", "replace")
-    lines = [line for line in text.splitlines() if line.strip()]
-    try:
-        return GitIgnoreSpec.from_lines(lines) if lines else None
-    except ValueError:
-        # One bad pattern must not switch off the others.
-        return GitIgnoreSpec.from_lines(line for line in lines if _is_pattern(line))
-
-
-def _is_pattern(line: str) -> bool:
-    try:
-        GitIgnoreSpec.from_lines([line])
-    except ValueError:
-        return False
-    return True
+        text = file.read(_MAX_IGNORE_FILE).decode("utf-8", "surrogateescape")
+    return Patterns(text.removeprefix("\ufeff").split("\n")) or None

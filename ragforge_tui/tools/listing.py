@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from msgspec import Meta
-from pathspec import GitIgnoreSpec
 
 from ragforge_tui.config import ToolSettings
 from ragforge_tui.errors import ToolError
 from ragforge_tui.models import FileAccess
 from ragforge_tui.text import storable
 from ragforge_tui.tools.base import Access, Plan, ToolArguments, ToolOutcome
-from ragforge_tui.tools.ignore import Entry, IgnoreRules
+from ragforge_tui.tools.gitignore import LONGEST_PATH, Patterns
+from ragforge_tui.tools.ignore import WALK_SECONDS, Entry, IgnoreRules
 from ragforge_tui.tools.matching import best_matches
 from ragforge_tui.tools.textfile import visible
 from ragforge_tui.tools.workspace import Place, Workspace
@@ -27,7 +27,7 @@ _MOST_LISTED = 1_000
 _MOST_FOUND = 500
 _MOST_ACCESSES = 50
 _MOST_WALKED = 1_000_000
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_BRACES = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
 
 
 class ListDirectoryArguments(ToolArguments):
@@ -142,13 +142,13 @@ class GlobFiles(FolderTool):
 
         return Plan(run=run)
 
-    def _run(self, arguments: GlobFilesArguments, place: Place, matcher: GitIgnoreSpec) -> ToolOutcome:
+    def _run(self, arguments: GlobFilesArguments, place: Place, matcher: Patterns) -> ToolOutcome:
         place = self.workspace.locate_again(place, arguments.path)
         start = "" if place.relative == "." else place.relative
         skip = len(start) + 1 if start else 0
-        walked = self.rules().walk(start, most=_MOST_WALKED)
-        found = [e.path for e in walked if not e.is_folder and matcher.match_file(e.path[skip:])]
-        return found_files(found, f"No file matches {visible(arguments.pattern)}.")
+        rules = self.rules()
+        found = [path for path in _files(rules, start) if matcher.covers(path[skip:])]
+        return found_files(found, f"No file matches {visible(arguments.pattern)}.", cut=rules.walk_expired)
 
 
 class SearchFiles(FolderTool):
@@ -169,25 +169,27 @@ class SearchFiles(FolderTool):
     def _run(self, arguments: SearchFilesArguments, place: Place) -> ToolOutcome:
         place = self.workspace.locate_again(place, arguments.path)
         start = "" if place.relative == "." else place.relative
-        paths = [entry.path for entry in self.rules().walk(start, most=_MOST_WALKED) if not entry.is_folder]
-        found = best_matches(paths, arguments.query, arguments.limit)
-        return found_files(found, f"No file has a name like {visible(arguments.query)}.")
+        rules = self.rules()
+        found = best_matches(_files(rules, start), arguments.query, arguments.limit)
+        return found_files(found, f"No file has a name like {visible(arguments.query)}.", cut=rules.walk_expired)
 
 
-def glob_matcher(pattern: str) -> GitIgnoreSpec:
+def glob_matcher(pattern: str) -> Patterns:
     """A matcher of relative paths for a glob pattern with braces.
 
     Raises:
         ToolError: When it is no pattern.
     """
     pattern = pattern.strip().removeprefix("./")
-    if not pattern or "\0" in pattern:
-        raise ToolError("The pattern is empty or contains a NUL character.", todo="Give one such as **/*.py.")
-    escaped = ["\\" + one if one[0] in "!#" else one for one in expand_braces(pattern)]
-    try:
-        return GitIgnoreSpec.from_lines(escaped)
-    except ValueError as error:
-        raise ToolError(f"{pattern!r} is not a glob pattern: {error}.", todo="Give one such as **/*.py.") from error
+    if not pattern or "\0" in pattern or len(pattern) > LONGEST_PATH:
+        raise ToolError(
+            f"The pattern is empty, contains a NUL character or is longer than {LONGEST_PATH} characters.",
+            todo="Give one such as **/*.py.",
+        )
+    matcher = Patterns(("\\" + one if one[0] in "!#" else one for one in expand_braces(pattern)), bytewise=False)
+    if not matcher:
+        raise ToolError(f"{pattern!r} is not a glob pattern.", todo="Give one such as **/*.py.")
+    return matcher
 
 
 def expand_braces(pattern: str, most: int = 64) -> list[str]:
@@ -204,14 +206,18 @@ def expand_braces(pattern: str, most: int = 64) -> list[str]:
     return [one for one in [*done, *pending] if one]
 
 
-def found_files(paths: list[str], nothing: str) -> ToolOutcome:
-    """An outcome that lists files."""
-    if not paths:
-        return ToolOutcome(text=nothing)
+def _files(rules: IgnoreRules, start: str) -> Iterator[str]:
+    return (entry.path for entry in rules.walk(start, most=_MOST_WALKED) if not entry.is_folder)
+
+
+def found_files(paths: list[str], nothing: str, *, cut: bool) -> ToolOutcome:
+    """Return an outcome that lists files; `cut` when the search ran out of time."""
     lines = [shown(path) for path in paths[:_MOST_FOUND]]
-    text = "\n".join(lines)
+    text = "\n".join(lines) or nothing
     if len(paths) > _MOST_FOUND:
         text += f"\n[{len(paths)} files in all, the first {_MOST_FOUND} are shown; narrow the search.]"
+    if cut:
+        text += f"\n[Stopped after {WALK_SECONDS:g} s; search a sub-folder.]"
     return ToolOutcome(text=text, files=accesses(lines))
 
 

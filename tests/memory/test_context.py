@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ragforge_tui.config import MemorySettings, RecallSettings, RecentSettings
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.context import BuiltContext, ContextBuilder, ContextInputs, SystemPart, without_memory
 from ragforge_tui.memory.context.cuts import GAP, cut_to, locate, take
-from ragforge_tui.memory.context.forms import SHORT, render_turn
+from ragforge_tui.memory.context.forms import SHORT, WHOLE, render_turn, short_results, trimmed
 from ragforge_tui.memory.context.past import tokens_of
 from ragforge_tui.memory.recall import Recalled, RecalledTurn, render_turns
 from ragforge_tui.models import Message, Summary, ToolCall, ToolResult, Turn
@@ -203,6 +203,7 @@ def test_no_turn_stands_twice() -> None:
     levels=st.integers(0, 3),
     strategy=st.sampled_from(["hybrid", "recent", "relevant"]),
 )
+@example(sizes=[(0, 23, 2581), (1169, 2581, -1)], tokens=301, max_turns=10, levels=3, strategy="relevant")
 def test_the_budget_holds_and_order_is_time(
     sizes: list[tuple[int, int, int]], tokens: int, max_turns: int, levels: int, strategy: Any
 ) -> None:
@@ -246,7 +247,9 @@ def _assert_valid(messages: list[dict[str, Any]]) -> None:
             assert message["tool_call_id"] == waiting.pop(0)
             continue
         assert not waiting
-        waiting = [call["id"] for call in message.get("tool_calls") or []]
+        calls = message.get("tool_calls") or []
+        assert all(isinstance(msgspec.json.decode(call["function"]["arguments"]), dict) for call in calls)
+        waiting = [call["id"] for call in calls]
     assert not waiting
 
 
@@ -261,15 +264,102 @@ def test_the_window_of_newest_turns_moves_in_steps_so_that_prompt_caches_hit() -
     assert len(set(starts)) <= len(starts) / 2
 
 
-def test_past_turns_carry_their_calls_in_short() -> None:
-    long = "line\n" * 2_000
-    one = turn(1, "Write it", "Written", result=long)
-    one.messages[1].tool_calls = [called(1, long, f'{{"path": "a.py", "content": "{"x" * 900}"}}', "Because  of\nthat")]
-    _, asked, result, _ = render_turn(one, SHORT)
-    arguments = msgspec.json.decode(asked["tool_calls"][0]["function"]["arguments"])
-    assert arguments == {"path": "a.py", "content": "[900 characters left out]", "reason": "Because of that"}
-    assert len(result["content"]) < 600
-    assert "characters left out" in result["content"]
+def calling(name: str, arguments: Any, result: str = "done", reasoning: str = "") -> Turn:
+    """A turn with one call, its arguments as the model wrote them."""
+    written = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+    one = turn(1, "Do it", "Done", result=result)
+    call = msgspec.structs.replace(called(1, result, written, reasoning), tool_name=name)
+    one.messages[1].tool_calls = [call]
+    return one
+
+
+def sent_arguments(one: Turn, form: str = SHORT) -> Any:
+    return msgspec.json.decode(render_turn(one, form)[1]["tool_calls"][0]["function"]["arguments"])
+
+
+def test_a_past_edit_keeps_head_and_tail_lines_of_both_texts() -> None:
+    old = "".join(f"old line {n}\n" for n in range(200))
+    new = "".join(f"new line {n}\n" for n in range(200))
+    arguments = sent_arguments(calling("edit_file", {"path": "a.py", "old_string": old, "new_string": new}))
+    assert list(arguments) == ["path", "old_string", "new_string"]
+    assert arguments["path"] == "a.py"
+    for name, whole in (("old_string", old), ("new_string", new)):
+        head, mark, tail = arguments[name].partition("[… ")
+        lines, _, tail = tail.partition(" lines left out …]\n")
+        assert mark
+        assert whole.startswith(head)
+        assert head.endswith("\n")
+        assert whole.endswith(tail)
+        assert int(lines) == 200 - head.count("\n") - tail.count("\n")
+        assert len(arguments[name]) < 700
+
+
+def test_a_past_call_has_a_reason_only_where_the_model_gave_one() -> None:
+    for form in (WHOLE, SHORT, trimmed(250), short_results(1_000)):
+        assert sent_arguments(calling("read_file", {"path": "a.py"}, reasoning="I'll look."), form) == {"path": "a.py"}
+    given_one = {"path": "a.py", "reason": "To see the loop."}
+    assert sent_arguments(calling("read_file", given_one, reasoning="To see the loop.")) == given_one
+
+
+def test_a_past_plan_keeps_its_list_or_goes_with_its_result() -> None:
+    todos = [{"content": f"Step {n}: {WORDS[:60]}", "status": "pending"} for n in range(15)]
+    assert sent_arguments(calling("update_todos", {"todos": todos})) == {"todos": todos}
+    sent = render_turn(calling("update_todos", {"todos": todos * 10}), SHORT)
+    assert [message["role"] for message in sent] == ["user", "assistant"]
+    assert sent[1]["content"] == "Done"
+
+
+def test_a_short_result_is_never_made_longer() -> None:
+    for size in (10, 410, 1_000, 1_100, 1_400):
+        assert render_turn(calling("list_directory", {"path": ""}, "x" * size), SHORT)[2]["content"] == "x" * size
+    cut = render_turn(calling("run_command", {"command": "seq 900"}, "".join(f"{n}\n" for n in range(900))), SHORT)[2]
+    assert len(cut["content"]) < 1_050
+    assert " lines left out …]\n" in cut["content"]
+
+
+def test_a_result_the_user_asked_for_is_cut_too() -> None:
+    one = turn(1, "", "", result="x\n" * 5_000)
+    one.messages[1].role = "system"
+    sent = render_turn(one, SHORT)
+    assert sent[0]["role"] == "user"
+    assert "lines left out" in sent[0]["content"]
+
+
+def test_one_long_result_leaves_the_older_short_ones_as_they_are() -> None:
+    turns = [turn(n, f"q{n}", f"a{n}", result=f"line {n}\n" * 300) for n in range(1, 9)]
+    turns[2] = turn(3, "q3", "a3", result="a line of the log\n" * 1_700)
+    turns[5] = turn(6, "q6", "a6", result="another line\n" * 2_400)
+    context = built(inputs(turns), settings(20_000))
+    forms = {item.turn_index: item.form for item in section(context, "past").items}
+    assert list(forms) == list(range(1, 9))
+    # Turn 6 has the largest result, but is one of the last three.
+    assert [index for index, form in forms.items() if form != WHOLE] == [3]
+    assert "left out" in context.past[10]["content"]
+    assert not context.record.whole
+    assert context.record.tokens <= context.record.budget
+
+
+def test_results_are_cut_no_further_than_needed_and_oldest_first() -> None:
+    turns = [turn(n, f"q{n}", f"a{n}", result=f"{n:05} some text\n" * 600) for n in range(1, 13)]
+    forms = [item.form for item in section(built(inputs(turns), settings(25_000)), "past").items]
+    first_whole = forms.index(WHOLE) if WHOLE in forms else len(forms)
+    assert 0 < first_whole <= 9
+    assert set(forms[first_whole:]) == {WHOLE}
+    assert forms[:first_whole] == sorted(forms[:first_whole], key=lambda form: int(form.partition(":")[2]))
+
+
+def test_cuts_stay_from_turn_to_turn_so_that_prompt_caches_hit() -> None:
+    turns = [turn(n, f"q{n}", f"a{n}", result=f"{n:05} some text\n" * 200) for n in range(1, 41)]
+    builder = ContextBuilder(settings(25_000))
+    kept = cuts = 0
+    before: list[Any] = []
+    for count in range(1, 41):
+        past = asyncio.run(builder.build(inputs(turns[:count]))).past
+        kept += past[: len(before)] == before
+        cuts += any("left out" in message["content"] for message in past)
+        before = past
+    assert cuts > 10
+    assert kept > 30
 
 
 def test_malformed_arguments_stay_malformed_but_valid_json() -> None:

@@ -279,3 +279,36 @@ async def test_a_command_with_a_mask_is_refused(box: Toolbox) -> None:
     with pytest.raises(ToolError, match="hidden from you"):
         await box.prepare("run_command", command)
     assert await box.prepare_for_person("run_command", command)
+
+
+MARK = "[… 12 lines left out …]"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("write_file", {"path": "a.py", "content": f"def f():\n{MARK}\n"}),
+        ("write_file", {"path": "new.py", "content": "x = [323 characters left out]\n"}),
+        ("create_file", {"path": "new.py", "content": f"{MARK}\n"}),
+        ("edit_file", {"path": "a.py", "old_string": "one", "new_string": f"1\n{MARK}\n"}),
+        ("edit_file", {"path": "a.py", "old_string": "one", "new_string": "… [8 characters left out] …"}),
+    ],
+)
+async def test_a_text_with_a_mark_of_a_shortened_one_is_refused(
+    folder: Path, call: Call, name: str, arguments: dict[str, str]
+) -> None:
+    (folder / "a.py").write_text("one\ntwo\n")
+    await call("read_file", path="a.py")
+    with pytest.raises(ToolError, match="Read the file and give the new text in full"):
+        await call(name, **arguments)
+    assert (folder / "a.py").read_text() == "one\ntwo\n"
+    assert not (folder / "new.py").exists()
+
+
+async def test_a_file_that_holds_such_a_mark_can_still_be_edited(folder: Path, call: Call) -> None:
+    (folder / "test_cuts.py").write_text(f"assert cut == '{MARK}'\n")
+    await call("read_file", path="test_cuts.py")
+    assert (await call("edit_file", path="test_cuts.py", old_string="cut ==", new_string=f"# {MARK}\ncut ==")).success
+    assert (await call("write_file", path="test_cuts.py", content=f"assert short == '{MARK}'\n")).success
+    source = "note = '[{cut} characters left out]'\n"
+    assert (await call("create_file", path="text.py", content=source)).success

@@ -1,8 +1,9 @@
 """Builds what a request holds before the turn's own messages, section by section, within one budget.
 
-While the conversation fits, all its turns are sent and the memory block holds what comes from elsewhere. When it no
-longer fits, the newest turns are sent and everything older comes through the block: how it began, the frontier of
-the summaries, what is recalled, recent files, topics, earlier queries. No text stands twice. Used by conversation/.
+While the conversation fits, if need be with the largest and oldest results cut, all its turns are sent and the memory
+block holds what comes from elsewhere. When it no longer fits, the newest turns are sent and everything older comes
+through the block: how it began, the frontier of the summaries, what is recalled, recent files, topics, earlier
+queries. No text is sent twice. Used by conversation/.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ragforge_tui.config import MemorySettings
 from ragforge_tui.memory.context.block import PAST_SECTION, TITLES, block_text, request_messages
 from ragforge_tui.memory.context.budget import CHARS_PER_TOKEN, Budget, past_budget
 from ragforge_tui.memory.context.cuts import tokens_in
-from ragforge_tui.memory.context.past import Limits, Past, PastTurns, tokens_of
+from ragforge_tui.memory.context.past import REPRESENTED_TOKENS, Limits, Past, PastTurns, tokens_of
 from ragforge_tui.memory.context.sections import (
     files_section,
     frontier_section,
@@ -160,7 +161,7 @@ class ContextBuilder:
                 inputs.text,
                 exclude=draft.sent,
                 max_tokens=draft.recall_room,
-                own=not draft.past.whole,
+                own=not draft.past.complete,
                 summaries={item.source for item in draft.frontier.items} if draft.frontier else (),
             )
         return await asyncio.to_thread(self._assemble, inputs, draft, found)
@@ -173,7 +174,7 @@ class ContextBuilder:
         draft = _Draft(budget=budget, past=past, sent={sent.turn.turn_index for sent in past.turns})
         if not self._settings.enabled:
             return draft
-        if not past.whole:
+        if not past.complete:
             first = min(draft.sent, default=inputs.turn_index)
             frontier = [s for s in inputs.summaries if not s.parent and s.start_turn_index < first]
             draft.frontier = frontier_section(frontier, budget.share("frontier"))
@@ -188,14 +189,15 @@ class ContextBuilder:
 
     def _choose_past(self, inputs: ContextInputs, budget: Budget) -> Past:
         limit = self._settings.max_context_messages
-        whole = self._past.whole(inputs.turns, budget.total, limit)
-        if whole is not None:
-            return whole
+        complete = self._past.all_turns(inputs.turns, budget.total, limit)
+        if complete is not None:
+            return complete
         if not self._settings.enabled:
             return self._past.newest(inputs.turns, Limits(budget.total, len(inputs.turns), limit))
         recall, recent = self._settings.recall, self._settings.recent
         room = budget.rest - FRAME_TOKENS
-        room -= 0 if recall.strategy == "recent" else min(recall.max_tokens, room // 2)
+        if recall.strategy != "recent":
+            room = max(room - min(recall.max_tokens, room // 2), min(room, REPRESENTED_TOKENS))
         turns = REPRESENTED_TURNS if recall.strategy == "relevant" else max(recent.max_turns, REPRESENTED_TURNS)
         return self._past.newest(inputs.turns, Limits(min(room, recent.max_chars // CHARS_PER_TOKEN), turns, limit))
 
@@ -205,7 +207,7 @@ class ContextBuilder:
             turns = recalled_section(found)
             left = draft.budget.total - draft.used - turns.tokens
             sections += [recalled_summaries_section(found.summaries, left), turns]
-        if self._settings.enabled and not draft.past.whole:
+        if self._settings.enabled and not draft.past.complete:
             sections += self._first_and_asked(inputs, draft, found)
         sections += [section for section in (draft.files, draft.topics) if section]
         block = sorted((s for s in sections if s.items), key=lambda section: ORDER.index(section.name))

@@ -1,8 +1,9 @@
-"""A past turn as real messages, in one of four forms: whole, short, trimmed, text.
+"""A past turn as real messages: whole, or with long parts of it shortened.
 
 Used by the builder and, to show again what a request held, by the lookup: the same turn in the same form gives the
-same messages. Real calls and results are kept in every form, since providers want valid sequences and a model shown
-calls as prose begins to write them as prose.
+same messages. A model takes its own past calls for an example of how calls are written. So they stay calls, which
+providers want too, and their arguments stay what the model wrote, of the same types: a long text keeps its head and
+tail, a call that cannot be shortened so is sent whole or left out with its result. Nothing is added to them.
 """
 
 from __future__ import annotations
@@ -12,16 +13,25 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.memory.history import ChatMessage, turn_messages
-from ragforge_tui.models import Message, ToolCall, Turn
+from ragforge_tui.left_out import cut_lines
+from ragforge_tui.memory.history import ChatMessage, result_text, turn_messages
+from ragforge_tui.models import Message, ToolCall, ToolResult, Turn
 from ragforge_tui.text import cut_middle
 
 WHOLE = "whole"
 SHORT = "short"
-LONG_ARGUMENT_CHARS = 200
-"""Longer arguments (contents of files, old and new text) are left out of the short form; paths and patterns are not."""
-REASON_CHARS = 160
-OUTCOME_CHARS = 400
+RESULT_CHARS = 1_000
+"""Results are not cut below this: what is left of a file or an output of a command would say nothing."""
+ARGUMENT_CHARS = 600
+"""Longer texts in arguments (contents of files, old and new text) are shortened; paths and patterns never are."""
+FEWEST_ARGUMENT_CHARS = 200
+LONGEST_OTHER_CHARS = 2_000
+"""A list or object in the arguments is sent whole up to this many characters, such as a plan of 20 steps."""
+
+
+def short_results(limit: int) -> str:
+    """The form that only cuts results, each to about `limit` characters."""
+    return f"results:{limit}"
 
 
 def trimmed(limit: int) -> str:
@@ -53,7 +63,7 @@ def render_turn(turn: Turn, form: str = WHOLE, positions: list[int] | None = Non
         return turn_messages(turn)
     name, _, number = form.partition(":")
     limit = int(number or 0)
-    shorten = _text if name == "text" else _short
+    shorten = {"text": _text, "results": _with_short_results}.get(name, _short)
     return turn_messages(Turn(turn_index=turn.turn_index, messages=[shorten(m, limit) for m in turn.messages]))
 
 
@@ -62,9 +72,18 @@ def _seen(message: Message) -> Any:
     return "complete" if message.state == "superseded" else message.state
 
 
+def _with_short_results(message: Message, limit: int) -> Message:
+    calls = [msgspec.structs.replace(call, result=_short_result(call, limit)) for call in message.tool_calls]
+    return msgspec.structs.replace(message, tool_calls=calls)
+
+
 def _short(message: Message, limit: int) -> Message:
+    """Return the message with short calls; `limit` is 0 where its text stays whole."""
     content = cut_middle(message.content, limit) if limit else message.content
-    calls = [_short_call(call) for call in message.tool_calls]
+    if message.role == "system":
+        # The user's own call: its result alone is sent.
+        return _with_short_results(msgspec.structs.replace(message, content=content), limit or RESULT_CHARS)
+    calls = [short for call in message.tool_calls if (short := _short_call(call, limit or RESULT_CHARS)) is not None]
     return msgspec.structs.replace(message, content=content, tool_calls=calls)
 
 
@@ -72,36 +91,38 @@ def _text(message: Message, limit: int) -> Message:
     return msgspec.structs.replace(message, content=cut_middle(message.content, limit, " … "), tool_calls=[])
 
 
-def _short_call(call: ToolCall) -> ToolCall:
-    result = call.result
-    if result is not None:
-        result = msgspec.structs.replace(result, result=_short_result(result.result))
-    return msgspec.structs.replace(call, arguments=short_arguments(call), result=result)
+def _short_call(call: ToolCall, limit: int) -> ToolCall | None:
+    arguments = short_arguments(call.arguments, min(max(limit, FEWEST_ARGUMENT_CHARS), ARGUMENT_CHARS))
+    if arguments is None:
+        return None
+    return msgspec.structs.replace(call, arguments=arguments, result=_short_result(call, min(limit, RESULT_CHARS)))
 
 
-def short_arguments(call: ToolCall) -> str:
-    """The call's arguments as JSON: short ones as they are, long ones by their size, and why the call was made."""
+def short_arguments(written: str, limit: int) -> str | None:
+    """Return a call's arguments with head and tail of long texts; None when they cannot be shortened honestly."""
+    if len(written) <= limit:
+        return written
     try:
-        arguments = json.loads(call.arguments or "{}")
-    except ValueError:
-        arguments = None
+        arguments = json.loads(written)
+    except (ValueError, RecursionError):
+        return None
     if not isinstance(arguments, dict):
-        return json.dumps({"malformed_arguments": cut_middle(call.arguments, LONG_ARGUMENT_CHARS)}, ensure_ascii=False)
-    short = {name: _short_value(value) for name, value in arguments.items()}
-    if call.reasoning:
-        short["reason"] = cut_middle(" ".join(call.reasoning.split()), REASON_CHARS, " … ")
-    return json.dumps(short, ensure_ascii=False)
+        return None
+    for name, value in arguments.items():
+        if isinstance(value, str):
+            arguments[name] = cut_lines(value, limit)
+        elif len(json.dumps(value, ensure_ascii=False)) > LONGEST_OTHER_CHARS:
+            return None
+    return json.dumps(arguments, ensure_ascii=False)
 
 
-def _short_value(value: Any) -> Any:
-    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return value if len(written) <= LONG_ARGUMENT_CHARS else f"[{len(written)} characters left out]"
+def longest_result(turn: Turn) -> int:
+    """Return the characters of the turn's longest result, as stored."""
+    results = (call.result for message in turn.messages for call in message.tool_calls)
+    return max((len(result.result) for result in results if result is not None), default=0)
 
 
-def _short_result(result: str) -> str:
-    try:
-        stored = json.loads(result)
-    except ValueError:
-        return cut_middle(result, OUTCOME_CHARS)
-    text = stored.get("text", "") if isinstance(stored, dict) else str(stored)
-    return json.dumps({"text": cut_middle(text, OUTCOME_CHARS)}, ensure_ascii=False)
+def _short_result(call: ToolCall, limit: int) -> ToolResult | None:
+    if call.result is None:
+        return None
+    return msgspec.structs.replace(call.result, result=json.dumps({"text": cut_lines(result_text(call), limit)}))
