@@ -6,6 +6,7 @@ terminal sees it, `mask_secrets` before it is kept. Shared by every room; leans 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -104,6 +105,12 @@ def mask_secrets(text: str) -> str:
                 pattern = _KEY_START + pattern[2:]
             text = re.sub(pattern, lambda match: f"{match[0][:6]}…[masked]", text)
     return text
+
+
+def fenced(name: str, text: str) -> str:
+    """Put a text, byte for byte, between two marker lines with its digest, so that it cannot hold its own end."""
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+    return f"<<<{name} {digest}\n{text}\n{name} {digest}>>>"
 
 
 def dollars(amount: float) -> str:
