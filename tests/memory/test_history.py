@@ -109,6 +109,6 @@ def test_without_the_graph_ten_messages_go_whole_and_more_are_cut_in_the_middle(
     sent = without_graph(turns(8))
     assert len(sent) == 11
     assert sent[0]["content"] == "q1"
-    assert sent[1]["role"] == "system"
+    assert sent[1]["role"] == "user"
     assert "6 messages" in sent[1]["content"]
     assert sent[-1]["role"] == "assistant"

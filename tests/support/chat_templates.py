@@ -20,7 +20,7 @@ ALTERNATE_BUT_CALLS = (
     "After the optional system message, conversation roles must alternate user and assistant roles except for tool "
     "calls and results."
 )
-EMPTY_REPLY = "Assistant message must have a string or a list of chunks in content or a list of chunks or tool calls."
+EMPTY_REPLY = "Assistant message must have a string or a list of chunks in content or a list of tool calls."
 CALL_ID = "Tool call IDs should be alphanumeric strings with length 9!"
 FIRST_USER = "Cannot put tools in the first user message when there's no first user message!"
 UNANSWERED = (
@@ -30,9 +30,9 @@ UNCALLED = "Messages with role 'tool' must be a response to a preceding message 
 
 
 def refusal(body: dict[str, Any]) -> str:
-    """Return the error of the first template that refuses this request, empty when all take it."""
+    """Return the first error of a server or a template for this request, empty when all take it."""
     messages: Messages = body.get("messages", [])
-    errors = (_qwen(messages), _mistral(messages), _gemma(messages), _llama(messages, body), _openai(messages))
+    errors = (_openai(messages), _qwen(messages), _mistral(messages), _gemma(messages), _llama(messages, body))
     return next((error for error in errors if error), "")
 
 
