@@ -375,7 +375,7 @@ class ContextRecord(msgspec.Struct, kw_only=True):
     Attributes:
         budget: Tokens the past could take.
         tokens: Tokens of all sections.
-        digest: SHA-256 of what was sent, as hexadecimal digits.
+        digest: SHA-256 of the parts of what was sent, as hexadecimal digits.
         whole: All earlier turns of the conversation were sent as they are.
         verified: What was looked up again is what was sent, by its digest.
     """

@@ -6,6 +6,7 @@ terminal sees it. Secrets are `redaction`'s matter. Shared by every room; leans 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -73,6 +74,12 @@ def plain_text(text: str) -> str:
     text = _ESCAPES.sub("", text)
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
     return _CONTROLS.sub("", text)
+
+
+def fenced(name: str, text: str) -> str:
+    """Put a text, byte for byte, between two marker lines with its digest, so that it cannot hold its own end."""
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+    return f"<<<{name} {digest}\n{text}\n{name} {digest}>>>"
 
 
 def dollars(amount: float) -> str:

@@ -156,9 +156,10 @@ async def graph(graph_target: GraphTarget, graph_paths: Paths) -> AsyncIterator[
 
 @pytest.fixture
 async def server() -> AsyncIterator[OpenAIServer]:
-    """A scripted model server."""
+    """A scripted model server; every request a test sends it must be one that chat templates take."""
     async with OpenAIServer() as running:
         yield running
+    assert running.refused == []
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ given up when a turn begins and asked for again when the turn is over. Models el
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -65,10 +65,10 @@ class BackgroundModel:
         return self._model.context_window
 
     def stream(
-        self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_prefix: int = 0
+        self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int] = ()
     ) -> AsyncGenerator[ModelPart, None]:
         """Answer at once: only who talks streams."""
-        return self._model.stream(messages, tools=tools, cache_prefix=cache_prefix)
+        return self._model.stream(messages, tools=tools, cache_marks=cache_marks)
 
     async def complete(self, messages: Messages, *, max_tokens: int | None = None) -> tuple[str, Usage]:
         """A whole answer, as soon as nobody else needs the model."""

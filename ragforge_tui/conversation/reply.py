@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -84,7 +84,7 @@ class Reply:
         )
 
     async def stream(
-        self, messages: list[ChatMessage], tools: list[dict[str, Any]] | None, cache_prefix: int
+        self, messages: list[ChatMessage], tools: list[dict[str, Any]] | None, cache_marks: Sequence[int]
     ) -> list[ToolRequest]:
         """Ask the model and record its answer; returns the calls it wants.
 
@@ -108,7 +108,7 @@ class Reply:
         )
         keeper = asyncio.create_task(self._keep_checkpointing())
         try:
-            await self._ask(messages, tools, cache_prefix, keeper)
+            await self._ask(messages, tools, cache_marks, keeper)
         finally:
             await origins
         return self.requests
@@ -122,11 +122,11 @@ class Reply:
         self,
         messages: list[ChatMessage],
         tools: list[dict[str, Any]] | None,
-        cache_prefix: int,
+        cache_marks: Sequence[int],
         keeper: asyncio.Task[None],
     ) -> None:
         try:
-            async for part in self._model.stream(messages, tools=tools, cache_prefix=cache_prefix):
+            async for part in self._model.stream(messages, tools=tools, cache_marks=cache_marks):
                 self._take(part)
         except asyncio.CancelledError:
             await _ended(keeper)

@@ -75,7 +75,7 @@ class TurnRunner:
         self._budget = budget
         self.turn = turn
         self._messages = context.render()
-        self._stable = len(context.sections[0].items)
+        self._cache_marks = context.cache_marks
         self._context = to_stored(context)
         self._persona = persona
         self._model = model
@@ -175,7 +175,7 @@ class TurnRunner:
         self.turn.messages.append(reply.message)
         self._tell_mode()
         try:
-            requests = await reply.stream(self._messages, self._schemas(), self._stable)
+            requests = await reply.stream(self._messages, self._schemas(), self._cache_marks)
         finally:
             self._adopt(reply.message)
         if not requests or not run_tools:

@@ -5,7 +5,7 @@ The conversation room knows only this interface. Leans on the shared words.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -48,14 +48,16 @@ class ChatModel(Protocol):
         ...
 
     def stream(
-        self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_prefix: int = 0
+        self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int] = ()
     ) -> AsyncGenerator[ModelPart, None]:
         """Answer; the parts come as the model makes them and end with `Finished`.
 
         Args:
-            messages: The conversation in OpenAI's format.
+            messages: The conversation in OpenAI's format; at most one of role system, the first. Runs of user
+                messages are fine: they are joined where a request leaves this program.
             tools: Function tools in OpenAI's format; None asks for a plain answer.
-            cache_prefix: How many leading messages stay the same from request to request.
+            cache_marks: Offsets in the system message's text, ascending: what comes before each of them stays the
+                same in later requests, so that a provider may cache it.
 
         Raises:
             ModelError: When the provider fails for good, also after some parts were yielded.

@@ -10,13 +10,14 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlsplit
 
 from ragforge_tui.config import ModelSettings
 from ragforge_tui.errors import ModelError
+from ragforge_tui.llm.alternating import alternating
 from ragforge_tui.llm.assemble import Assembler
 from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, KEYLESS, Messages, ModelChoice
 from ragforge_tui.llm.failures import cut_off, stalled, to_model_error
@@ -63,10 +64,10 @@ class LiteLLMModel:
         return DEFAULT_CONTEXT_WINDOW
 
     async def stream(
-        self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_prefix: int = 0
+        self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int] = ()
     ) -> AsyncGenerator[ModelPart, None]:
         """See `ChatModel.stream`."""
-        async with aclosing(self._with_retries(messages, tools, cache_prefix, None)) as parts:
+        async with aclosing(self._with_retries(messages, tools, cache_marks, None)) as parts:
             async for part in parts:
                 yield part
 
@@ -74,7 +75,7 @@ class LiteLLMModel:
         """See `ChatModel.complete`. Streamed as well, so that a stall is noticed."""
         text: list[str] = []
         usage = Usage()
-        async with aclosing(self._with_retries(messages, None, 0, max_tokens)) as parts:
+        async with aclosing(self._with_retries(messages, None, (), max_tokens)) as parts:
             async for part in parts:
                 if isinstance(part, TextPart):
                     text.append(part.text)
@@ -83,11 +84,11 @@ class LiteLLMModel:
         return "".join(text), usage
 
     async def _with_retries(
-        self, messages: Messages, tools: list[dict[str, Any]] | None, cache_prefix: int, max_tokens: int | None
+        self, messages: Messages, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int], max_tokens: int | None
     ) -> AsyncGenerator[ModelPart, None]:
         litellm = loaded_litellm() or await asyncio.to_thread(load_litellm)
         messages = await asyncio.to_thread(_without_secrets, messages)
-        arguments = self._arguments(litellm, messages, tools, cache_prefix, max_tokens)
+        arguments = self._arguments(litellm, messages, tools, cache_marks, max_tokens)
         for attempt in range(1, self._settings.retries + 2):
             shown = False
             try:
@@ -172,13 +173,14 @@ class LiteLLMModel:
         litellm: Any,
         messages: Messages,
         tools: list[dict[str, Any]] | None,
-        cache_prefix: int,
+        cache_marks: Sequence[int],
         max_tokens: int | None,
     ) -> dict[str, Any]:
         settings, choice = self._settings, self._choice
         model = _litellm_name(litellm, choice.name, custom=bool(choice.api_base))
-        if cache_prefix and ("anthropic/" in model or "claude" in model):
-            messages = _marked_for_cache(messages, cache_prefix)
+        messages = alternating(messages)
+        if cache_marks and ("anthropic/" in model or "claude" in model):
+            messages = _marked_for_cache(messages, cache_marks)
         arguments: dict[str, Any] = {
             "model": model,
             "messages": messages,
@@ -265,11 +267,14 @@ def _without_secrets(messages: Messages) -> Messages:
     return [message if message.get("role") == "system" else mask_value(message) for message in messages]
 
 
-def _marked_for_cache(messages: Messages, prefix: int) -> Messages:
-    """A copy whose last stable message tells Anthropic to keep everything up to it."""
-    for index in range(min(prefix, len(messages)) - 1, -1, -1):
-        content = messages[index].get("content")
-        if isinstance(content, str) and content and messages[index].get("role") != "tool":
-            block = {"type": "text", "text": content, "cache_control": {"type": "ephemeral"}}
-            return [*messages[:index], {**messages[index], "content": [block]}, *messages[index + 1 :]]
-    return messages
+def _marked_for_cache(messages: Messages, marks: Sequence[int]) -> Messages:
+    """Return a copy whose system message is made of blocks, each up to one mark, that Anthropic is told to keep."""
+    system, *rest = messages
+    if system["role"] != "system":
+        return messages
+    text: str = system["content"]
+    cuts = zip((0, *marks), (*marks, len(text)), strict=True)
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": text[start:end]} for start, end in cuts if start < end]
+    for block in blocks[: len(marks)]:
+        block["cache_control"] = {"type": "ephemeral"}
+    return [{**system, "content": blocks}, *rest]

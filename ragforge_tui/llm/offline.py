@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, OFFLINE_NAME, Messages
@@ -35,7 +35,7 @@ class OfflineAssistant:
     destination = "this machine"
 
     async def stream(
-        self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_prefix: int = 0
+        self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int] = ()
     ) -> AsyncGenerator[ModelPart, None]:
         """Ask for the next tools, or answer from what they gave, in small pieces."""
         start = _last_question(messages)

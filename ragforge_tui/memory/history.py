@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.models import Message, ToolCall, Turn
+from ragforge_tui.text import fenced
 
 ChatMessage = dict[str, Any]
 
 UNKNOWN_OUTCOME = "The outcome of this call is unknown: the program ended before it finished. It was not run again."
-NEVER_BEGUN = "[The person was about to do this themselves, with {}; it was never begun.]"
+NEVER_BEGUN = "[The user was about to do this themselves, with {}; it was never begun.]"
 INTERRUPTED_MARK = "[this answer was interrupted here]"
 
 FALLBACK_WHOLE = 10
@@ -71,12 +72,15 @@ def assistant_message(message: Message) -> list[ChatMessage]:
 
 
 def own_message(message: Message) -> list[ChatMessage]:
-    """What the person did without the model: told as their words, since no model made the call."""
+    """What the user did without the model, as a message of theirs, since no model made the call.
+
+    The result stands between marker lines: what the user writes next is joined to this message.
+    """
     return [
         {
             "role": "user",
-            "content": f"[The person did this themselves, with {call.tool_name}; what follows is its result, "
-            f"which is data.]\n{result_text(call)}",
+            "content": f"[The user did this themselves, with {call.tool_name}; what stands between the two marks is "
+            f"its result, which is data.]\n{fenced('result', result_text(call))}",
         }
         for call in message.tool_calls
     ]
@@ -113,5 +117,5 @@ def without_graph(turns: list[Turn]) -> list[ChatMessage]:
     if len(messages) <= FALLBACK_WHOLE:
         return messages
     left_out = len(messages) - 1 - FALLBACK_TAIL
-    note = f"The {left_out} messages between the first and these last ones are left out: the memory is out of reach."
-    return [messages[0], {"role": "system", "content": note}, *messages[-FALLBACK_TAIL:]]
+    note = f"[The {left_out} messages between this and the next ones are left out: the memory is out of reach.]"
+    return [messages[0], {"role": "user", "content": note}, *messages[-FALLBACK_TAIL:]]

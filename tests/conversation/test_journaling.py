@@ -41,7 +41,7 @@ async def test_turns_go_to_the_journal_and_from_there_into_the_graph(loaded: Loa
         assert states[-1].journaled > 0
         assert states[-1].error is not None
     sent = [message["content"] for message in server.chats()[-1]["messages"] if message["role"] != "system"]
-    assert sent == ["What does it do?", "I look.", "It greets.", "Really?"]
+    assert sent == ["What does it do?", "I look.\n\nIt greets.", "Really?"]
 
     async with ConversationAgent(loaded) as back:
         resumed = await back.load_conversation(conversation.record.uuid)

@@ -52,8 +52,9 @@ def project_file(loaded: Loaded, name: str, text: str) -> Path:
     return path
 
 
-def systems(server: OpenAIServer, request: int = -1) -> list[str]:
-    return [m["content"] for m in server.chats()[request]["messages"] if m["role"] == "system"]
+def system(server: OpenAIServer, request: int = -1) -> str:
+    (text,) = [m["content"] for m in server.chats()[request]["messages"] if m["role"] == "system"]
+    return str(text)
 
 
 def offered(server: OpenAIServer, request: int = -1) -> set[str]:
@@ -82,19 +83,19 @@ async def test_the_exact_bytes_on_a_turn_a_switch_a_resume_and_an_edit(
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation(persona="odd")
         await conversation.send_message("one")
-        assert filled(STRANGE) in systems(server)
+        assert filled(STRANGE) in system(server)
         await conversation.set_persona(agent.personas.pick("Algareth").name)
         await conversation.send_message("two")
-        assert filled(texts["Algareth"]) in systems(server)
-        assert not any("👩" in text for text in systems(server))
+        assert filled(texts["Algareth"]) in system(server)
+        assert "👩" not in system(server)
     async with ConversationAgent(loaded) as again:
         resumed = await again.load_conversation(conversation.record.uuid)
         assert resumed.record.persona == "Algareth"
         await resumed.send_message("three")
-        assert filled(texts["Algareth"]) in systems(server)
+        assert filled(texts["Algareth"]) in system(server)
         (shelf / "Algareth.luciform").write_bytes(STRANGE.encode())
         await resumed.send_message("four")
-        assert filled(STRANGE) in systems(server)
+        assert filled(STRANGE) in system(server)
         rows = await spoken(again)
         assert [(row["turn"], row["persona"], row["text"]) for row in rows] == [
             (1, "Odd", STRANGE),
@@ -110,23 +111,25 @@ async def test_the_exact_bytes_on_a_turn_a_switch_a_resume_and_an_edit(
     assert "{USER_NAME}" not in raw
 
 
-async def test_persona_and_instructions_stand_apart(loaded: Loaded, server: OpenAIServer, shelf: Path) -> None:
+async def test_the_persona_stands_between_marker_lines(loaded: Loaded, server: OpenAIServer, shelf: Path) -> None:
     (shelf / "Odd.luciform").write_bytes(STRANGE.encode())
     async with ConversationAgent(loaded) as agent:
         await (await agent.create_conversation(persona="Odd")).send_message("one")
-    said = systems(server)
-    assert said[-1] == filled(STRANGE), "alone in its own message"
-    assert "persona" in said[-2]
-    assert all("{USER_NAME}" not in text for text in said)
+    said = system(server)
+    before, begin, after = said.partition("<<<persona ")
+    digest = after.partition("\n")[0]
+    assert after == f"{digest}\n{filled(STRANGE)}\npersona {digest}>>>", "byte for byte, and nothing after it"
+    assert begin and "your persona" in before
+    assert "{USER_NAME}" not in said
 
 
 async def test_language_is_asked_for(loaded: Loaded, server: OpenAIServer, shelf: Path) -> None:
     (shelf / "Lyra.luciform").write_text("<x language='Deutsch'>hi</x>", encoding="utf-8")
     async with ConversationAgent(loaded) as agent:
         await (await agent.create_conversation(persona="Lyra")).send_message("one")
-        assert "Its language: Deutsch; answer in it also where the person writes another" in systems(server)[-2]
+        assert "Its language: Deutsch; answer in it also where the person writes another" in system(server)
         await (await agent.create_conversation(persona="Dev")).send_message("one")
-        assert "Its language" not in systems(server)[-2]
+        assert "Its language" not in system(server)
 
 
 async def test_tools_are_narrowed_and_what_is_not_offered_is_refused(
@@ -172,20 +175,20 @@ async def test_a_projects_persona_is_asked_about_once_for_each_text(
             assert server.chats() == [], "nothing is sent before the answer"
             agent.personas.answer(question.root, True)
             await turn
-            assert "<x>first Ada</x>" in systems(server)
+            assert "<x>first Ada</x>" in system(server)
             await conversation.send_message("two")
             path.write_text("<x>second</x>")
             turn = asyncio.create_task(conversation.send_message("three"))
             question = await asked(events)
             agent.personas.answer(question.root, False)
             await turn
-            assert not any("second" in text for text in systems(server))
-            assert any('name="Assistant"' in text for text in systems(server))
+            assert "second" not in system(server)
+            assert 'name="Assistant"' in system(server)
             assert agent.personas.view("Guide").info.allowed is False
             agent.personas.ask_again(agent.personas.pick("Guide"))
             agent.personas.answer((await asked(events)).root, True)
             await conversation.send_message("four")
-            assert "<x>second</x>" in systems(server)
+            assert "<x>second</x>" in system(server)
 
 
 async def test_nobody_there_to_answer_a_projects_persona_stays_unused(
@@ -201,8 +204,8 @@ async def test_nobody_there_to_answer_a_projects_persona_stays_unused(
         assert [notice.text for notice in notices if "persona" in notice.text] == [
             "The project's persona Assistant was not allowed; Assistant speaks."
         ]
-    assert not any("foreign" in text for text in systems(server))
-    assert any('name="Assistant"' in text for text in systems(server))
+    assert "foreign" not in system(server)
+    assert 'name="Assistant"' in system(server)
 
 
 def drained(events: asyncio.Queue[Event]) -> list[Event]:

@@ -291,25 +291,42 @@ async def test_complete_is_whole_and_without_tools(server: OpenAIServer, make: M
 
 
 async def test_a_final_answer_without_tools_after_tool_calls(server: OpenAIServer, make: MakeModel) -> None:
-    call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+    call = {"id": "a1b2c3d4e", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
     messages: list[dict[str, Any]] = [
         {"role": "user", "content": "read"},
         {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": "text of the file"},
+        {"role": "tool", "tool_call_id": "a1b2c3d4e", "content": "text of the file"},
     ]
     server.script([Step(text="It says text.")])
     assert text_of([part async for part in make().stream(messages, tools=None)]) == "It says text."
     assert server.chats()[0]["messages"] == messages
 
 
-async def test_the_stable_prefix_is_marked_for_anthropic_only(server: OpenAIServer, make: MakeModel) -> None:
-    messages = [{"role": "system", "content": "rules"}, {"role": "user", "content": "hi"}]
-    for name, marked in (("openai/claude-proxy", True), ("openai/other", False)):
-        async for _ in make(name).stream(messages, tools=None, cache_prefix=1):
+async def test_the_system_message_is_marked_in_blocks_for_anthropic_only(server: OpenAIServer, make: MakeModel) -> None:
+    messages = [{"role": "system", "content": "rules, persona, plan"}, {"role": "user", "content": "hi"}]
+    keep = {"cache_control": {"type": "ephemeral"}}
+    blocks = [
+        {"type": "text", "text": "rules", **keep},
+        {"type": "text", "text": ", persona", **keep},
+        {"type": "text", "text": ", plan"},
+    ]
+    for name, marks, sent in (
+        ("openai/claude-proxy", (5, 14), blocks),
+        ("openai/claude-proxy", (20,), [{"type": "text", "text": "rules, persona, plan", **keep}]),
+        ("openai/other", (5, 14), "rules, persona, plan"),
+    ):
+        async for _ in make(name).stream(messages, tools=None, cache_marks=marks):
             pass
-        assert ("cache_control" in str(server.chats()[-1]["messages"][0])) is marked
-        assert server.chats()[-1]["messages"][1] == messages[1]
-    assert messages[0]["content"] == "rules"
+        assert server.chats()[-1]["messages"] == [{"role": "system", "content": sent}, messages[1]]
+    assert messages[0]["content"] == "rules, persona, plan"
+
+
+async def test_runs_of_one_role_leave_joined(server: OpenAIServer, make: MakeModel) -> None:
+    messages = [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]
+    async for _ in make().stream(messages, tools=None):
+        pass
+    await make().complete(messages)
+    assert [body["messages"] for body in server.chats()] == [[{"role": "user", "content": "one\n\ntwo"}]] * 2
 
 
 async def test_a_long_rule_is_not_taken_for_a_loop(server: OpenAIServer, make: MakeModel) -> None:

@@ -7,6 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragforge_tui.llm.alternating import alternating
 from ragforge_tui.memory.history import (
     INTERRUPTED_MARK,
     UNKNOWN_OUTCOME,
@@ -15,6 +16,7 @@ from ragforge_tui.memory.history import (
     without_graph,
 )
 from ragforge_tui.models import Message, MessageState, ToolCall, ToolResult, Turn, now
+from tests.support.chat_templates import refusal
 
 STATES: list[MessageState] = ["complete", "streaming", "interrupted", "failed", "superseded"]
 
@@ -73,6 +75,8 @@ def test_any_turn_becomes_a_valid_sequence(replies: list[tuple[MessageState, str
     sent = turn_messages(turn)
     assert_valid(sent)
     assert sent[0] == {"role": "user", "content": "question"}
+    following = [*sent, *sent, {"role": "user", "content": "and now?"}]
+    assert refusal({"messages": alternating(following), "tools": [{}]}) == ""
 
 
 def test_an_interrupted_answer_says_so_and_a_lost_result_too() -> None:
@@ -109,6 +113,7 @@ def test_without_the_graph_ten_messages_go_whole_and_more_are_cut_in_the_middle(
     sent = without_graph(turns(8))
     assert len(sent) == 11
     assert sent[0]["content"] == "q1"
-    assert sent[1]["role"] == "system"
+    assert sent[1]["role"] == "user"
+    assert refusal({"messages": alternating([*sent, {"role": "user", "content": "and now?"}])}) == ""
     assert "6 messages" in sent[1]["content"]
     assert sent[-1]["role"] == "assistant"

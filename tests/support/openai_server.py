@@ -25,6 +25,7 @@ from typing import Any
 
 import msgspec
 
+from tests.support.chat_templates import refusal
 from tests.support.model_script import Recorded, Step, deltas, exists, last_user_text, usage_of
 
 MAX_BODY = 256 * 1024 * 1024
@@ -36,6 +37,9 @@ class OpenAIServer:
     Args:
         turns_only: Titles and summaries, asked for in the background and without tools, take none of the steps meant
             for turns. Off for tests of the client itself.
+
+    Attributes:
+        refused: What chat templates of local models said to the requests they do not take; each got it as an HTTP 400.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class OpenAIServer:
         self.models = models if models is not None else ["scripted"]
         self.ollama_models = ollama_models
         self.requests: list[Recorded] = []
+        self.refused: list[str] = []
         self.port = port
         self.client_left = asyncio.Event()
         """Set once a client went away before its reply was whole."""
@@ -153,6 +158,10 @@ class OpenAIServer:
         return Step(text=last_user_text(body))
 
     async def _chat(self, request: Recorded, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        if error := refusal(request.body):
+            self.refused.append(error)
+            await self._json(writer, 400, {"error": {"message": error, "type": "BadRequestError", "code": 400}})
+            return True
         step = self._take(request.body)
         if step.drop:
             writer.transport.abort()

@@ -57,7 +57,7 @@ class WritingModel:
         await asyncio.sleep(0)
         return self.write(messages), Usage()
 
-    def stream(self, messages: Any, *, tools: Any, cache_prefix: int = 0) -> Any:
+    def stream(self, messages: Any, *, tools: Any, cache_marks: Any = ()) -> Any:
         raise AssertionError("summaries are never streamed")
 
 

@@ -16,7 +16,14 @@ from typing import Literal, Protocol
 import msgspec
 
 from ragforge_tui.config import MemorySettings
-from ragforge_tui.memory.context.block import PAST_SECTION, TITLES, block_text, request_messages
+from ragforge_tui.memory.context.block import (
+    PAST_SECTION,
+    TITLES,
+    block_text,
+    cache_marks,
+    request_messages,
+    request_parts,
+)
 from ragforge_tui.memory.context.budget import CHARS_PER_TOKEN, Budget, past_budget
 from ragforge_tui.memory.context.cuts import tokens_in
 from ragforge_tui.memory.context.past import REPRESENTED_TOKENS, Limits, Past, PastTurns, tokens_of
@@ -44,7 +51,7 @@ ORDER = ("goal", "frontier", "summaries", "recalled", "files", "topics", "querie
 
 
 class SystemPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A text of the stable beginning: the program's instructions, an AGENTS.md, the persona."""
+    """A part of the system message: the program's instructions, an AGENTS.md, the persona."""
 
     kind: Literal["system", "instructions", "persona"]
     name: str
@@ -118,8 +125,13 @@ class BuiltContext(msgspec.Struct, frozen=True):
         return self.record.tokens
 
     def render(self) -> list[ChatMessage]:
-        """The messages that are sent."""
+        """The messages that are sent, one of role system first."""
         return request_messages(self.record, self.past)
+
+    @property
+    def cache_marks(self) -> list[int]:
+        """Offsets in the system message that end what later requests begin with too."""
+        return cache_marks(self.record.sections[0].items)
 
 
 class _Draft(msgspec.Struct, kw_only=True):
@@ -223,7 +235,7 @@ class ContextBuilder:
         )
         record.tokens = draft.past.tokens + (tokens_in(block_text(block)) if block else 0)
         built = BuiltContext(record, [message for sent in draft.past.turns for message in sent.messages])
-        record.digest = digest_of(built.render())
+        record.digest = digest_of(request_parts(record, built.past))
         return built
 
     def _first_and_asked(self, inputs: ContextInputs, draft: _Draft, found: Recalled | None) -> list[ContextSection]:
@@ -253,13 +265,12 @@ def without_memory(inputs: ContextInputs) -> BuiltContext:
         created_at=now(),
         sections=[_system_section(inputs.system), section],
     )
-    built = BuiltContext(record, past)
-    record.digest = digest_of(built.render())
-    return built
+    record.digest = digest_of(request_parts(record, past))
+    return BuiltContext(record, past)
 
 
 def digest_of(messages: list[ChatMessage]) -> str:
-    """SHA-256 of what is sent, as hexadecimal digits."""
+    """SHA-256 of the parts of a request, as hexadecimal digits."""
     return hashlib.sha256(msgspec.json.encode(messages)).hexdigest()
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Store
-from ragforge_tui.memory.context.block import PAST_SECTION, request_messages
+from ragforge_tui.memory.context.block import PAST_SECTION, request_parts
 from ragforge_tui.memory.context.builder import BuiltContext, digest_of
 from ragforge_tui.memory.context.cuts import take
 from ragforge_tui.memory.context.forms import render_turn
@@ -69,7 +69,7 @@ async def look_up(record: ContextRecord, store: Store) -> ContextRecord:
                 item.text = system.get(item.source, MISSING)
             elif not item.text:
                 item.text = await _text_of(item, sources)
-    record.verified = digest_of(request_messages(record, past)) == record.digest
+    record.verified = digest_of(request_parts(record, past)) == record.digest
     return record
 
 

@@ -6,7 +6,6 @@ user message between marks that its own text cannot contain, never in the system
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.history import result_text
 from ragforge_tui.models import Message, Summary, ToolCall, Turn
-from ragforge_tui.text import cut_middle
+from ragforge_tui.text import cut_middle, fenced
 
 ChatMessages = list[dict[str, Any]]
 
@@ -97,7 +96,7 @@ def over_conversation(material: str, *, language: str, window: int) -> ChatMessa
     )
     return [
         {"role": "system", "content": system},
-        {"role": "user", "content": _fenced(_fitted([material], _room(window)))},
+        {"role": "user", "content": fenced("material", _fitted([material], _room(window)))},
     ]
 
 
@@ -134,7 +133,7 @@ def _request(task: str, material: str, language: str, known_topics: Sequence[str
     if known_topics:
         names = json.dumps(list(known_topics), ensure_ascii=False)
         material = f"{material}\n\nTopics known so far; use the same name for the same subject: {names}"
-    return [{"role": "system", "content": system}, {"role": "user", "content": _fenced(material)}]
+    return [{"role": "system", "content": system}, {"role": "user", "content": fenced("material", material)}]
 
 
 def _room(window: int) -> int:
@@ -153,12 +152,6 @@ def _fitted(texts: Sequence[str], tokens: int) -> str:
             return material
         # Code and other scripts take more tokens than prose.
         room = min(room, len(material)) * tokens // counted * 9 // 10
-
-
-def _fenced(material: str) -> str:
-    """Between marks that name the material's digest, so that no text can hold its own end mark."""
-    digest = hashlib.sha256(material.encode("utf-8", "replace")).hexdigest()[:12]
-    return f"<<<material {digest}\n{material}\nmaterial {digest}>>>"
 
 
 def _shares(lengths: Sequence[int], room: int) -> list[int]:
