@@ -18,6 +18,7 @@ class _Section(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
 
 PositiveInt = Annotated[int, Meta(ge=1)]
 Dollars = Annotated[float, Meta(gt=0)]
+Seconds = Annotated[float, Meta(gt=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
@@ -54,12 +55,24 @@ class ModelSettings(_Section, frozen=True):
         Dollars | None,
         Meta(description="US dollars all answers of one run may cost before a turn stops and asks; null: no limit."),
     ] = None
+    first_token_timeout: Annotated[
+        Seconds | None,
+        Meta(
+            description="Seconds until an answer has to begin; null: by the server. One on this machine, which may "
+            "have to load the model first, has no limit, any other 600 s.",
+        ),
+    ] = None
     token_timeout: Annotated[
-        float, Meta(gt=0, description="Seconds without a token before a request counts as stalled.")
-    ] = 60.0
+        float,
+        Meta(gt=0, description="Seconds without a token, once an answer has begun, before it counts as stalled."),
+    ] = 120.0
     retries: Annotated[
         int, Meta(ge=0, description="How often a request that failed in a passing way is sent again.")
     ] = 4
+
+
+LIVE_MODEL_SETTINGS = ("first_token_timeout", "token_timeout", "retries", "max_output_tokens")
+"""Settings of the model that a running chat takes up, from the next request on."""
 
 
 class GraphSettings(_Section, frozen=True):

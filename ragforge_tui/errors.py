@@ -103,6 +103,7 @@ ModelErrorKind = Literal[
     "context_too_long",
     "no_network",
     "stall",
+    "unfinished",
     "provider",
     "bad_request",
     "not_configured",

@@ -135,6 +135,25 @@ class ModelRetry(_TurnEvent):
     reason: str
 
 
+class ModelWaiting(_TurnEvent):
+    """The provider has been silent for a while; nothing is wrong yet, and a stop ends the wait.
+
+    Attributes:
+        server: Who is waited for, as `ChatModel.server` names it.
+        seconds: Length of the silence so far.
+        begun: The answer had begun before.
+    """
+
+    server: str
+    seconds: int
+    begun: bool = False
+
+    def sentence(self) -> str:
+        """Return what is shown, without its full stop."""
+        silent = "sent nothing more" if self.begun else "not answered"
+        return f"{self.server} has {silent} for {self.seconds} s"
+
+
 class TurnCompleted(_TurnEvent):
     """`text` is the last reply of the turn; `usage` sums the turn's requests."""
 
@@ -283,6 +302,7 @@ TurnEvent = (
     | TodosUpdated
     | FilesAccessed
     | ModelRetry
+    | ModelWaiting
     | TurnCompleted
     | TurnCancelled
     | TurnFailed

@@ -254,6 +254,12 @@ class SetModel(Request[ModelChanged]):
     name: str
 
 
+class ChangeModelSettings(Request[Empty]):
+    """Take up settings of the model, by name, from its next request on; see `LIVE_MODEL_SETTINGS`."""
+
+    changes: dict[str, int | float | None]
+
+
 class ListModels(Request[list[str]]):
     """Names of models that could answer with what is configured or found."""
 
@@ -293,6 +299,7 @@ AnyRequest = (
     | ExportConversation
     | ImportConversation
     | SetModel
+    | ChangeModelSettings
     | ListModels
     | ListFiles
     | PersonaRequest

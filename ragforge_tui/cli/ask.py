@@ -33,8 +33,10 @@ from ragforge_tui.events import (
     ApprovalRequested,
     Event,
     GraphChanged,
+    MessageFinished,
     ModelChanged,
     ModelRetry,
+    ModelWaiting,
     Notice,
     ToolCallFinished,
     TurnCancelled,
@@ -178,6 +180,10 @@ def _notice(event: Event) -> str:
             return f"{error.sentence()} The turn is kept in the journal until the graph is back."
         case ModelRetry():
             return f"{event.reason} Asking again in {event.wait_seconds:.0f} s ({event.attempt}/{event.attempts})."
+        case ModelWaiting():
+            return f"{event.sentence()}; ctrl+c stops."
+        case MessageFinished(message=message) if message.state == "interrupted" and message.error:
+            return message.error
         case ApprovalRequested():
             return f"Refused without --yes: {event.question}"
         case ToolCallFinished(call=call):

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ragforge_tui import models
-from ragforge_tui.config import Loaded
+from ragforge_tui.config import LIVE_MODEL_SETTINGS, Loaded
 from ragforge_tui.conversation.allowing import AllowedCommands
 from ragforge_tui.conversation.approvals import Approvals
 from ragforge_tui.conversation.budget import SessionBudget
@@ -220,6 +220,10 @@ class ConversationAgent:
     async def set_model(self, name: str) -> ModelChanged:
         """Use another model from the next turn on; empty: the one found by itself."""
         return await self._model.change(name)
+
+    def change_model_settings(self, changes: dict[str, int | float | None]) -> None:
+        """Take up settings of `LIVE_MODEL_SETTINGS`, by name; they hold from the next request on."""
+        self._model.update(**{name: value for name, value in changes.items() if name in LIVE_MODEL_SETTINGS})
 
     async def model_names(self) -> list[str]:
         """Names of models that could answer."""

@@ -58,6 +58,7 @@ class BackgroundModel:
         self.name = model.name
         self.offline = model.offline
         self.destination = model.destination
+        self.server = model.server
 
     @property
     def context_window(self) -> int:

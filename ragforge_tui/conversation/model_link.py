@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -56,7 +57,7 @@ class ModelLink:
         if temperature is None or model.offline or self._made is None or self._settings.temperature is not None:
             return model
         choice, settings = self._made
-        return make_model(choice, msgspec.structs.replace(settings, temperature=temperature))
+        return make_model(choice, msgspec.structs.replace(settings, temperature=temperature), self._now)
 
     async def change(self, name: str) -> ModelChanged:
         """Use another model from the next turn on; empty: the one that is found by itself."""
@@ -80,6 +81,13 @@ class ModelLink:
         await self.model()
         return self.state
 
+    def update(self, **changes: Any) -> None:
+        """Change settings of `LIVE_MODEL_SETTINGS`, by name; they hold from the next request on."""
+        self._settings = msgspec.structs.replace(self._settings, **changes)
+
+    def _now(self) -> ModelSettings:
+        return self._settings
+
     async def names(self) -> list[str]:
         """Names of models that could answer."""
         return await list_models(self._settings, os.environ)
@@ -98,7 +106,7 @@ class ModelLink:
             if not choice.offline:
                 self._say(ModelChanged(phase="loading", name=choice.name, origin=choice.origin))
                 await preload()
-            model = make_model(choice, settings)
+            model = make_model(choice, settings, self._now)
             self._made = choice, settings
         except RagforgeError as error:
             self._say(ModelChanged(phase="failed", name=settings.name, error=error.info))

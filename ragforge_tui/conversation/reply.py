@@ -11,6 +11,7 @@ import json
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -22,11 +23,13 @@ from ragforge_tui.events import (
     MessageFinished,
     MessageStarted,
     ModelRetry,
+    ModelWaiting,
+    Notice,
     ReasoningDelta,
     TextDelta,
 )
 from ragforge_tui.graph import writer_id
-from ragforge_tui.llm import ChatModel, Finished, ReasoningPart, Retrying, TextPart, ToolRequest
+from ragforge_tui.llm import ChatModel, Finished, ModelPart, Progress, ReasoningPart, Retrying, TextPart, ToolRequest
 from ragforge_tui.memory.context import StoredContext
 from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.models import Message, MessageState, now
@@ -37,6 +40,14 @@ from ragforge_tui.text import storable
 CHECKPOINT_SECONDS = 0.8
 """Pause between checkpoints; with the write itself below the second that a crash may cost."""
 LEASE = timedelta(seconds=10)
+SILENCE_SECONDS = 15.0
+"""A silence of the model is reported after this time, then after twice that, and from a minute on every minute."""
+_SILENCE_STEP = 60.0
+_CUT_SHORT = {
+    "length": "The answer was cut off at the limit on its length (model.max_output_tokens, or the context window).",
+    "content_filter": "The provider's content filter cut the answer off.",
+}
+_EMPTY = "The model ended its answer without a word."
 
 
 class Reply:
@@ -68,6 +79,10 @@ class Reply:
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._stored_length = -1
+        self._reason = ""
+        self._heard = monotonic()
+        self._begun = False
+        self._next_word = SILENCE_SECONDS
         self.message = Message(
             uuid=uuid.uuid4().hex,
             conversation_id=conversation_id,
@@ -140,13 +155,45 @@ class Reply:
             await self._finish("failed", str(error))
             raise
         await _ended(keeper)
-        await self._finish("complete")
+        shortfall = self._shortfall()
+        if shortfall and self.requests:
+            # The turn goes on: a call that lost its end is refused, and the model told.
+            self._emit(Notice(text=shortfall, level="warning", conversation_id=self.message.conversation_id))
+            shortfall = ""
+        if shortfall:
+            kept = " What came is kept." if any(self._text) else ""
+            await self._finish("interrupted", f"{shortfall}{kept} /retry asks again.")
+        else:
+            await self._finish("complete")
 
-    def _take(self, part: TextPart | ReasoningPart | ToolRequest | Retrying | Finished) -> None:
+    def _shortfall(self) -> str:
+        """Return why the answer is not what was asked for although it ended in order, empty when it is."""
+        if self._reason in _CUT_SHORT:
+            return _CUT_SHORT[self._reason]
+        return "" if self.requests or "".join(self._text).strip() else _EMPTY
+
+    def _report_silence(self) -> None:
+        if monotonic() - self._heard < self._next_word:
+            return
+        self._emit(
+            ModelWaiting(
+                conversation_id=self.message.conversation_id,
+                turn_index=self.message.turn_index,
+                server=self._model.server,
+                seconds=round(self._next_word),
+                begun=self._begun,
+            )
+        )
+        self._next_word += min(self._next_word, _SILENCE_STEP)
+
+    def _take(self, part: ModelPart) -> None:
         where: dict[str, Any] = {
             "conversation_id": self.message.conversation_id,
             "turn_index": self.message.turn_index,
         }
+        self._heard = monotonic()
+        self._begun = not isinstance(part, Retrying)
+        self._next_word = SILENCE_SECONDS
         match part:
             case TextPart(text=text):
                 text = storable(text)
@@ -160,7 +207,10 @@ class Reply:
                 self.requests.append(
                     msgspec.structs.replace(part, name=storable(part.name), arguments=storable(part.arguments))
                 )
+            case Progress():
+                pass
             case Retrying():
+                self._heard += part.wait_seconds
                 self._emit(
                     ModelRetry(
                         attempt=part.attempt,
@@ -170,13 +220,15 @@ class Reply:
                         **where,
                     )
                 )
-            case Finished(usage=usage):
+            case Finished(usage=usage, reason=reason):
+                self._reason = reason
                 self.message.usage = usage
                 self.message.token_count = usage.output_tokens
 
     async def _keep_checkpointing(self) -> None:
         while True:
             await asyncio.sleep(CHECKPOINT_SECONDS)
+            self._report_silence()
             length = len(self._text) + len(self._reasoning)
             if length != self._stored_length:
                 # One string from here on: joining the same pieces every second would grow with the answer's square.

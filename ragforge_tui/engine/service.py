@@ -83,6 +83,9 @@ class EngineService:
                 return Empty()
             case protocol.SetModel(name=name):
                 return await agent.set_model(name)
+            case protocol.ChangeModelSettings(changes=changes):
+                agent.change_model_settings(changes)
+                return Empty()
             case protocol.ListModels():
                 return await agent.model_names()
             case protocol.ListFiles(query=query, limit=limit, folders=folders):

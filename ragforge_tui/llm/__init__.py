@@ -4,12 +4,12 @@ The only room that imports litellm, and only inside functions: importing this pa
 here because everything about providers (their names, errors, retries, prices) changes together.
 """
 
-from ragforge_tui.llm.base import ChatModel, ModelChoice
+from ragforge_tui.llm.base import THIS_MACHINE, ChatModel, ModelChoice
 from ragforge_tui.llm.client import LiteLLMModel
-from ragforge_tui.llm.discover import THIS_MACHINE, choose_model, list_models, make_model
+from ragforge_tui.llm.discover import choose_model, list_models, make_model
 from ragforge_tui.llm.library import preload
 from ragforge_tui.llm.offline import OfflineAssistant
-from ragforge_tui.llm.parts import Finished, ModelPart, ReasoningPart, Retrying, TextPart, ToolRequest
+from ragforge_tui.llm.parts import Finished, ModelPart, Progress, ReasoningPart, Retrying, TextPart, ToolRequest
 from ragforge_tui.llm.tokens import count_tokens
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "ModelChoice",
     "ModelPart",
     "OfflineAssistant",
+    "Progress",
     "ReasoningPart",
     "Retrying",
     "TextPart",

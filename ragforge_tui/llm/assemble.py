@@ -71,11 +71,6 @@ class Assembler:
                 self.answered = True
                 self._feed_call(piece)
 
-    def ended_without_reason(self) -> None:
-        """The provider never said that it was done: an answer that said nothing either was cut off."""
-        if not self.answered:
-            self.finish_reason = ""
-
     def rest(self) -> Iterator[TextPart | ReasoningPart]:
         """What is left to show when no more chunks come."""
         return self._thoughts.rest()

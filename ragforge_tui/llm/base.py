@@ -20,6 +20,8 @@ DEFAULT_CONTEXT_WINDOW = 32_768
 """Tokens assumed for a model nobody knows anything about."""
 
 OFFLINE_NAME = "offline"
+THIS_MACHINE = "this machine"
+"""The destination of what is asked at a loopback address."""
 KEYLESS = "no-key-needed"
 """Sent to an address that was given without a key."""
 
@@ -45,6 +47,11 @@ class ChatModel(Protocol):
     @property
     def destination(self) -> str:
         """Where what is said goes, in words."""
+        ...
+
+    @property
+    def server(self) -> str:
+        """Host and port of a server on this machine, such as ``127.0.0.1:8080``, else the destination."""
         ...
 
     def stream(

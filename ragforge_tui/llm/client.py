@@ -10,19 +10,21 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlsplit
 
-from ragforge_tui.config import ModelSettings
+import msgspec
+
+from ragforge_tui.config import LIVE_MODEL_SETTINGS, ModelSettings
 from ragforge_tui.errors import ModelError
 from ragforge_tui.llm.alternating import alternating
 from ragforge_tui.llm.assemble import Assembler
-from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, KEYLESS, Messages, ModelChoice
-from ragforge_tui.llm.failures import cut_off, stalled, to_model_error
+from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, KEYLESS, THIS_MACHINE, Messages, ModelChoice
+from ragforge_tui.llm.failures import cut_off, never_began, stalled, to_model_error, unfinished
 from ragforge_tui.llm.library import load_litellm, loaded_litellm
-from ragforge_tui.llm.parts import Finished, ModelPart, Retrying, TextPart
+from ragforge_tui.llm.parts import Finished, ModelPart, Progress, Retrying, TextPart
 from ragforge_tui.models import Usage
 from ragforge_tui.redaction import mask_value
 
@@ -31,6 +33,36 @@ logger = logging.getLogger(__name__)
 LONGEST_WAIT = 120.0
 """Seconds; a provider that asks for a longer wait gets no retry, the person is told instead."""
 _LONGEST_BACKOFF = 30.0
+FIRST_TOKEN_TIMEOUT = 600.0
+"""Seconds a server elsewhere may take until its answer begins; models that hide their reasoning take minutes."""
+_CONNECT_TIMEOUT = 30.0
+_NO_TIMEOUT = 1e7
+"""Seconds; LiteLLM takes None for its own limit of 600 s at most providers."""
+
+
+class _Clock:
+    """How long the next chunk of an answer may take.
+
+    Args:
+        first: Seconds until the answer begins, None for no limit.
+        token: Seconds between tokens after that.
+    """
+
+    def __init__(self, first: float | None, token: float) -> None:
+        self.limit = first
+        self.begun = False
+        self._token = token
+        self._ends = None if first is None else asyncio.get_running_loop().time() + first
+
+    def begin(self) -> None:
+        """The answer has begun: from here on it counts from token to token."""
+        self.begun, self.limit, self._ends = True, self._token, None
+
+    def deadline(self) -> asyncio.Timeout:
+        """Limit the wait for the next chunk."""
+        if self.begun:
+            return asyncio.timeout(self._token)
+        return asyncio.timeout_at(self._ends)
 
 
 class LiteLLMModel:
@@ -39,17 +71,34 @@ class LiteLLMModel:
     Args:
         choice: Which one, and where it is.
         settings: How to ask it.
+        live: Returns the settings as they are now; `LIVE_MODEL_SETTINGS` of them replace those of `settings` at the
+            start of each request, so that a change in a running chat holds from the next one on.
         backoff: Seconds before the first retry; doubled with each further one.
     """
 
     offline = False
 
-    def __init__(self, choice: ModelChoice, settings: ModelSettings, *, backoff: float = 1.0) -> None:
+    def __init__(
+        self,
+        choice: ModelChoice,
+        settings: ModelSettings,
+        *,
+        live: Callable[[], ModelSettings] | None = None,
+        backoff: float = 1.0,
+    ) -> None:
         self.name = choice.name
         self.destination = choice.destination
         self._choice = choice
         self._settings = settings
+        self._live = live
         self._backoff = backoff
+
+    @property
+    def server(self) -> str:
+        """See `ChatModel.server`."""
+        if self.destination != THIS_MACHINE or not self._choice.api_base:
+            return self.destination
+        return urlsplit(self._choice.api_base).netloc.rpartition("@")[2] or self.destination
 
     @property
     def context_window(self) -> int:
@@ -87,25 +136,45 @@ class LiteLLMModel:
         self, messages: Messages, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int], max_tokens: int | None
     ) -> AsyncGenerator[ModelPart, None]:
         litellm = loaded_litellm() or await asyncio.to_thread(load_litellm)
+        self._take_up_settings()
         messages = await asyncio.to_thread(_without_secrets, messages)
         arguments = self._arguments(litellm, messages, tools, cache_marks, max_tokens)
-        for attempt in range(1, self._settings.retries + 2):
+        retries = self._settings.retries
+        for attempt in range(1, retries + 2):
             shown = False
             try:
                 async with aclosing(self._attempt(litellm, arguments)) as parts:
                     async for part in parts:
-                        shown = True
+                        shown = shown or not isinstance(part, Progress)
                         yield part
                 return
             except ModelError as error:
-                # Once something was shown, asking again would say it twice: the person decides.
+                if error.info.kind == "stall":
+                    # It waited long, and what the server did meanwhile, such as reading the prompt, is lost by asking
+                    # again: here it is pointless, elsewhere a lost connection is worth one more request.
+                    retries = 0 if self.destination == THIS_MACHINE else min(retries, 1)
+                # Once something was shown, asking again would show it twice: the user decides.
                 wait = self._wait(error, attempt)
-                if shown or wait is None or attempt > self._settings.retries:
+                if shown or wait is None or attempt > retries:
                     raise
                 logger.info("Asking %s again in %.1f s: %s", self.name, wait, error.info.kind)
                 reason = error.info.what
-            yield Retrying(attempt=attempt, attempts=self._settings.retries, wait_seconds=wait, reason=reason)
+            yield Retrying(attempt=attempt, attempts=retries, wait_seconds=wait, reason=reason)
             await asyncio.sleep(wait)
+
+    def _take_up_settings(self) -> None:
+        if self._live is not None:
+            now = self._live()
+            changed = {name: getattr(now, name) for name in LIVE_MODEL_SETTINGS}
+            self._settings = msgspec.structs.replace(self._settings, **changed)
+
+    def _first_token_timeout(self) -> float | None:
+        """Seconds until an answer has to begin; None for no limit."""
+        settings = self._settings
+        if settings.first_token_timeout is not None:
+            return settings.first_token_timeout
+        # Who allowed more between two tokens than the default for the first one has a slow provider.
+        return None if self.destination == THIS_MACHINE else max(FIRST_TOKEN_TIMEOUT, settings.token_timeout)
 
     def _wait(self, error: ModelError, attempt: int) -> float | None:
         """Seconds until the next attempt, None when there is no point in one."""
@@ -116,14 +185,20 @@ class LiteLLMModel:
 
     async def _attempt(self, litellm: Any, arguments: dict[str, Any]) -> AsyncGenerator[ModelPart, None]:
         assembler = Assembler()
-        async with aclosing(self._chunks(litellm, arguments, assembler)) as chunks:
+        clock = _Clock(self._first_token_timeout(), self._settings.token_timeout)
+        async with aclosing(self._chunks(litellm, arguments, assembler, clock)) as chunks:
             async for chunk in chunks:
-                for part in assembler.feed(chunk):
+                parts: list[ModelPart] = list(assembler.feed(chunk))
+                if not parts and assembler.answered:
+                    parts = [Progress()]
+                if parts:
+                    clock.begin()
+                for part in parts:
                     yield part
         for part in assembler.rest():
             yield part
         if not assembler.finish_reason:
-            raise cut_off(self._where())
+            raise unfinished(self._where()) if assembler.answered else cut_off(self._where())
         requests = assembler.requests()
         for request in requests:
             yield request
@@ -132,19 +207,22 @@ class LiteLLMModel:
             reason = "tool_calls"
         yield Finished(reason=reason, usage=self._usage(litellm, assembler.usage))
 
-    async def _chunks(self, litellm: Any, arguments: dict[str, Any], assembler: Assembler) -> AsyncGenerator[Any, None]:
-        """The provider's chunks; every wait for one has the token time-out, every error becomes a `ModelError`."""
+    async def _chunks(
+        self, litellm: Any, arguments: dict[str, Any], assembler: Assembler, clock: _Clock
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the provider's chunks; the clock limits every wait for one, every error becomes a `ModelError`."""
         response: Any = None
         try:
-            response = await self._soon(litellm.acompletion(**arguments))
+            response = await self._soon(litellm.acompletion(**arguments), clock)
             chunks: AsyncIterator[Any] = aiter(response)
             while True:
                 try:
-                    chunk = await self._soon(anext(chunks))
+                    chunk = await self._soon(anext(chunks), clock)
                 except StopAsyncIteration:
-                    # LiteLLM makes a reason up where the provider gave none.
+                    # LiteLLM makes a "stop" up where the provider gave no reason: a server that died while it
+                    # answered looks the same, unless the transfer was chunked.
                     if getattr(response, "received_finish_reason", "unknown") is None:
-                        assembler.ended_without_reason()
+                        assembler.finish_reason = ""
                     return
                 yield chunk
         except (ModelError, GeneratorExit, asyncio.CancelledError):
@@ -158,15 +236,15 @@ class LiteLLMModel:
             if response is not None:
                 await response.aclose()
 
-    async def _soon(self, awaitable: Any) -> Any:
-        deadline = asyncio.timeout(self._settings.token_timeout)
+    async def _soon(self, awaitable: Any, clock: _Clock) -> Any:
+        deadline = clock.deadline()
         try:
             async with deadline:
                 return await awaitable
         except TimeoutError:
             if not deadline.expired():
                 raise
-            raise stalled(self.destination, self._settings.token_timeout) from None
+            raise (stalled if clock.begun else never_began)(self._where(), clock.limit) from None
 
     def _arguments(
         self,
@@ -188,8 +266,7 @@ class LiteLLMModel:
             "stream_options": {"include_usage": True},
             "num_retries": 0,
             "max_retries": 0,
-            # LiteLLM's own time-out only backs up ours, which counts from token to token.
-            "timeout": settings.token_timeout * 2 + 60,
+            "timeout": self._network_timeout(),
             "temperature": settings.temperature,
             "max_tokens": max_tokens or settings.max_output_tokens,
             "api_base": choice.api_base or None,
@@ -203,6 +280,14 @@ class LiteLLMModel:
             # Ollama cuts requests silently at a small window unless it is told.
             arguments["num_ctx"] = self.context_window
         return {key: value for key, value in arguments.items() if value is not None}
+
+    def _network_timeout(self) -> Any:
+        """Return LiteLLM's own time-out, which only backs up ours: a connection needs no time to load a model."""
+        import httpx
+
+        first = self._first_token_timeout()
+        silence = _NO_TIMEOUT if first is None else max(first, self._settings.token_timeout) + 60
+        return httpx.Timeout(silence, connect=_CONNECT_TIMEOUT)
 
     def _table_entry(self) -> dict[str, Any]:
         litellm = loaded_litellm()
@@ -237,11 +322,11 @@ class LiteLLMModel:
         return float(sum(costs))
 
     def _where(self) -> str:
-        """Who answers, by its address; "this machine" alone would be the person's own, which is not cut off."""
-        address = urlsplit(self._choice.api_base).netloc.rpartition("@")[2] if self._choice.api_base else ""
-        if self.destination != "this machine":
+        """Return who answers, by its address; "this machine" alone would blame the user's own computer."""
+        if self.destination != THIS_MACHINE:
             return self.destination
-        return f"the model's server on this machine ({address})" if address else "the model's server on this machine"
+        address = "" if self.server == THIS_MACHINE else f" ({self.server})"
+        return f"the model's server on this machine{address}"
 
     def _secrets(self) -> list[str]:
         keys = [value for name, value in os.environ.items() if name.endswith(("_API_KEY", "_TOKEN")) and value]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,13 +16,12 @@ import msgspec
 
 from ragforge_tui.config import ModelSettings
 from ragforge_tui.errors import ModelError
-from ragforge_tui.llm.base import OFFLINE_NAME, ChatModel, ModelChoice
+from ragforge_tui.llm.base import OFFLINE_NAME, THIS_MACHINE, ChatModel, ModelChoice
 from ragforge_tui.llm.client import LiteLLMModel
 from ragforge_tui.llm.offline import OfflineAssistant
 
 logger = logging.getLogger(__name__)
 
-THIS_MACHINE = "this machine"
 _LOCAL_TIMEOUT = 0.3
 _NAMED_TIMEOUT = 5.0
 
@@ -123,9 +122,11 @@ async def list_models(
     return list(dict.fromkeys([*(name for name in names if name != OFFLINE_NAME), OFFLINE_NAME]))
 
 
-def make_model(choice: ModelChoice, settings: ModelSettings) -> ChatModel:
-    """The model of a choice, ready to be asked."""
-    return OfflineAssistant() if choice.offline else LiteLLMModel(choice, settings)
+def make_model(
+    choice: ModelChoice, settings: ModelSettings, live: Callable[[], ModelSettings] | None = None
+) -> ChatModel:
+    """Return the model of a choice, ready to be asked; for `live` see `LiteLLMModel`."""
+    return OfflineAssistant() if choice.offline else LiteLLMModel(choice, settings, live=live)
 
 
 def _named(settings: ModelSettings, env: Mapping[str, str]) -> ModelChoice:

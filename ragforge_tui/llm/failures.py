@@ -103,9 +103,19 @@ def stalled(where: str, seconds: float | None = None) -> ModelError:
     """The provider stopped talking."""
     waited = f" for {seconds:g} s" if seconds is not None else ""
     return ModelError(
-        f"{where} sent nothing{waited}, so the request was given up.",
+        f"{_sentence(where)} sent nothing{waited}, so the request was given up.",
         kind="stall",
-        todo="Retry, or raise model.token_timeout for a slow model.",
+        todo="/retry asks again; raise model.token_timeout in /settings for a slow model.",
+        transient=True,
+    )
+
+
+def never_began(where: str, seconds: float | None) -> ModelError:
+    """Return the error for an answer that did not begin in time."""
+    return ModelError(
+        f"{_sentence(where)} did not begin to answer within {seconds or 0:g} s, so the request was given up.",
+        kind="stall",
+        todo="/retry asks again; raise model.first_token_timeout in /settings for a slow model.",
         transient=True,
     )
 
@@ -118,6 +128,21 @@ def cut_off(where: str) -> ModelError:
         todo="/retry asks again.",
         transient=True,
     )
+
+
+def unfinished(where: str) -> ModelError:
+    """Return the error for an answer that ended in order but without the reason that marks its end."""
+    return ModelError(
+        f"{_sentence(where)} stopped in the middle: the answer has no finish reason.",
+        kind="unfinished",
+        todo="/retry asks again.",
+        transient=True,
+    )
+
+
+def _sentence(where: str) -> str:
+    """Return a subject fit to begin a sentence; host names keep their case."""
+    return f"The{where[3:]}" if where.startswith("the ") else where
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
-from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, OFFLINE_NAME, Messages
+from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, OFFLINE_NAME, THIS_MACHINE, Messages
 from ragforge_tui.llm.offline_answers import Done, Evidence, answer
 from ragforge_tui.llm.offline_intents import Intent, key_terms, understand
 from ragforge_tui.llm.offline_plan import Wish, next_calls
@@ -32,7 +32,8 @@ class OfflineAssistant:
     name = OFFLINE_NAME
     context_window = DEFAULT_CONTEXT_WINDOW
     offline = True
-    destination = "this machine"
+    destination = THIS_MACHINE
+    server = THIS_MACHINE
 
     async def stream(
         self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int] = ()

@@ -23,6 +23,10 @@ class ReasoningPart(msgspec.Struct, frozen=True):
     text: str
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """Something came that cannot be shown yet: a piece of a tool call."""
+
+
 class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The model wants a tool called.
 
@@ -51,14 +55,14 @@ class Retrying(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer is whole; always the last part.
+    """The answer ended in order; always the last part.
 
     Attributes:
-        reason: ``stop``, ``tool_calls``, ``length`` or ``content_filter``.
+        reason: ``stop``, ``tool_calls``, ``length`` or ``content_filter``. With the last two the answer is not whole.
     """
 
     reason: str
     usage: Usage = Usage()
 
 
-ModelPart = TextPart | ReasoningPart | ToolRequest | Retrying | Finished
+ModelPart = TextPart | ReasoningPart | Progress | ToolRequest | Retrying | Finished

@@ -114,7 +114,8 @@ class RunCommand:
             approval=ApprovalNeed(
                 kind="command",
                 question="Run this command? Commands are not confined to the workspace: it can do whatever you can.",
-                detail=visible(command).replace("\u240a", "\n"),
+                # Line by line: a literal U+240A, the symbol of a line end, is none.
+                detail="\n".join(visible(line) for line in command.split("\n")),
                 session_scope="exactly this command in this workspace",
                 session_key=f"run_command:{self._workspace.root}:{command}",
                 command=command,

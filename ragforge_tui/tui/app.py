@@ -266,8 +266,8 @@ class ChatApp(TranscriptHandlers):
         self.prompt.focus()
 
     def on_key(self, event: events.Key) -> None:
-        """A letter typed while the chat has the focus is meant for the prompt, unless it is a key of the chat."""
-        if self._covered or self.focused not in (self.transcript, None) or event.key in self.active_bindings:
+        """A letter typed in the chat or a question is meant for the prompt, unless it is a key there."""
+        if not self.letters_move or event.key in self.active_bindings:
             return
         if event.is_printable and event.character:
             event.stop()
@@ -276,8 +276,8 @@ class ChatApp(TranscriptHandlers):
 
     @property
     def letters_move(self) -> bool:
-        """In the chat a letter goes to the prompt, and those typed behind it with it."""
-        return not self._covered and self.focused in (self.transcript, None)
+        """In the chat and in a question a letter goes to the prompt, and those typed behind it with it."""
+        return not self._covered and self.focused in (self.transcript, self.questions, None)
 
     @property
     def enter_moves(self) -> bool:

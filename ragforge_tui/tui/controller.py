@@ -25,6 +25,7 @@ from ragforge_tui.events import (
 from ragforge_tui.models import Turn
 from ragforge_tui.protocol import (
     CancelTurn,
+    ChangeModelSettings,
     ConversationView,
     CreateConversation,
     Engine,
@@ -72,6 +73,7 @@ class ChatController(EngineLink):
         self.state.opening = self._pending_open is not None
         self._first_turn = 1
         self._was_lost = False
+        self._model_changes: dict[str, int | float | None] = {}
         self._say_problems = options.resume is not None or options.continue_last
         """Whether the first conversation that is opened clears away what was said of the settings at the start."""
         self.elsewhere = Elsewhere(self)
@@ -97,6 +99,12 @@ class ChatController(EngineLink):
         self.notice(f"{what} {again}", "error")
         self.view.refresh_chrome()
 
+    async def change_model_setting(self, name: str, value: float | None) -> None:
+        """Let the engine take up a setting of the model, and each engine that is started after a crash."""
+        self._model_changes[name] = value
+        if self.engine is not None:
+            await self.ask(ChangeModelSettings(changes={name: value}))
+
     def _end_turn_shown(self) -> None:
         """Nothing is under way without an engine; a turn that others answer is only not followed any more."""
         state, uuid = self.state, self.state.conversation_id
@@ -113,6 +121,8 @@ class ChatController(EngineLink):
     async def greet(self, engine: Engine) -> None:
         """Learn what the engine is now."""
         said = await engine.request(Hello())
+        if self._model_changes:
+            await engine.request(ChangeModelSettings(changes=self._model_changes))
         self.state.connection = "up"
         self.model_changed(said.model)
         self.graph_changed(said.graph)

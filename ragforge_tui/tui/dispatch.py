@@ -21,6 +21,7 @@ from ragforge_tui.events import (
     MessageStarted,
     ModelChanged,
     ModelRetry,
+    ModelWaiting,
     Notice,
     ReasoningDelta,
     SummaryCreated,
@@ -92,7 +93,7 @@ def dispatch(chat: ChatController, event: Event) -> None:
         case ToolCallFinished():
             state.tools.discard(event.call.uuid)
             chat.show(event)
-        case TodosUpdated() | FilesAccessed() | ModelRetry():
+        case TodosUpdated() | FilesAccessed() | ModelRetry() | ModelWaiting():
             chat.show(event)
         case SummaryStarted():
             if event.conversation_id == state.conversation_id:

@@ -6,7 +6,7 @@ Screens are imported when first wanted: they bring the parser of the settings fi
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.tui import looks
@@ -40,7 +40,15 @@ class LooksActions:
         app = self._app
         # Nobody knows a theme or a persona by heart.
         known = {THEME: [*NAMES, *self._others()], "personas.default": list(app.controller.state.looks)}
-        app.push_screen(SettingsScreen(read, file, lambda key, value: looks.take_up(app, key, value), query))
+
+        def changed(key: str, value: Any) -> list[str]:
+            section, _, name = key.partition(".")
+            if section == "tui":
+                return looks.take_up(app, key, value)
+            app.controller.spawn(app.controller.change_model_setting(name, value), group="settings")
+            return []
+
+        app.push_screen(SettingsScreen(read, file, changed, query))
 
     async def theme(self, name: str) -> None:
         """Use a theme and remember it, or pick one."""

@@ -1,11 +1,14 @@
 """A question of the engine above the prompt: may this tool run, may these instructions be used.
 
-Not part of the transcript: it has the focus, it is answered by one key, and then it is gone.
+Not part of the transcript: it has the focus, it is answered by one key, and then it is gone. A letter that is no answer
+is meant for the prompt and goes there, and so does any letter typed before the question can have been read.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from time import monotonic
 from typing import ClassVar, Literal
 
 import msgspec
@@ -20,10 +23,15 @@ from textual.widgets import Static
 from ragforge_tui.events import ApprovalRequested, CostLimitReached, TrustRequested
 from ragforge_tui.text import cut_middle, dollars, plain_text
 from ragforge_tui.tui.choices import Choice, ChoiceList
+from ragforge_tui.tui.command_text import MIN_ROWS, CommandText, counted, drawn
 
 MAX_DETAIL_CHARS = 100_000
 MAX_TITLE_CHARS = 1_000
-MIN_DETAIL_LINES = 2
+MIN_DETAIL_LINES = MIN_ROWS
+READ_SECONDS = 0.7
+"""No key counts as an answer for this long after a question was shown or got the focus: it was typed before."""
+OWN_CELLS = 2 + 2 + 2
+"""Margin, border and padding at the sides."""
 OWN_LINES = 2 + 2 + 1
 """Border of the panel, margins of the detail, and a line of the chat that stays in view."""
 DetailKind = Literal["diff", "command", "text"]
@@ -41,6 +49,7 @@ class Question(msgspec.Struct):
         key: Names it: the approval's id or the repository.
         answers: Choices by the key that picks them; the last one is what Escape means.
         feedback: The answer that may carry words, empty when none may.
+        saves: The pattern that ``always`` saves; it is shown, and Enter wanted once more.
     """
 
     key: str
@@ -50,6 +59,7 @@ class Question(msgspec.Struct):
     answers: list[Choice]
     answer: Callable[[str, str], None]
     feedback: str = ""
+    saves: str = ""
 
 
 def approval_question(event: ApprovalRequested, answer: Callable[[str, str], None]) -> Question:
@@ -61,8 +71,22 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
         answers.append(Choice("always", f"always `{event.always}`, saved in your settings", mark="a"))
     answers += [Choice("because", "no, and say why", mark="w"), Choice("no", "no", mark="n")]
     return Question(
-        event.approval_id, DETAIL_KINDS[event.kind], event.question, event.detail, answers, answer, feedback="no"
+        event.approval_id,
+        DETAIL_KINDS[event.kind],
+        event.question,
+        event.detail,
+        answers,
+        answer,
+        feedback="no",
+        saves=event.always,
     )
+
+
+def _saving_question(question: Question, answer: Callable[[str, str], None]) -> Question:
+    """Ask whether the pattern is to be saved; only Enter and a click answer."""
+    answers = [Choice("always", "Enter: run it, and save this pattern"), Choice("back", "back to the question")]
+    title = "Save this pattern? Commands that fit it will run without asking, in every folder, from now on."
+    return Question(f"{question.key}:always", "command", title, question.saves, answers, answer)
 
 
 def cost_question(event: CostLimitReached, answer: Callable[[str, str], None]) -> Question:
@@ -114,7 +138,11 @@ class QuestionPanel(Vertical, can_focus=True):
         self._detail = Static(id="question-detail", markup=False)
         self._choices = ChoiceList()
         self._waiting: list[Question] = []
+        self._saving: Question | None = None
         self._shown = ""
+        self._command: tuple[str, CommandText] | None = None
+        self._answers_from = 0.0
+        self.clock: Callable[[], float] = monotonic
         self.display = False
 
     def compose(self) -> ComposeResult:
@@ -127,6 +155,22 @@ class QuestionPanel(Vertical, can_focus=True):
     def waiting(self) -> list[Question]:
         """Questions without an answer, the shown one first."""
         return list(self._waiting)
+
+    @property
+    def _question(self) -> Question:
+        """The question that is shown."""
+        return self._saving or self._waiting[0]
+
+    @property
+    def _may_answer(self) -> bool:
+        return bool(self._waiting) and self.clock() >= self._answers_from
+
+    def _let_read(self) -> None:
+        self._answers_from = self.clock() + READ_SECONDS
+
+    def on_focus(self) -> None:
+        """A key that is on its way was meant for what had the focus before."""
+        self._let_read()
 
     def ask(self, question: Question) -> None:
         """Show it, or keep it until its turn comes; asked twice is asked once."""
@@ -152,26 +196,39 @@ class QuestionPanel(Vertical, can_focus=True):
         self.query("FeedbackInput").remove()
         self.display = bool(self._waiting)
         if not self._waiting:
+            self._saving = None
             self.post_message(self.Emptied())
             return
-        question = self._waiting[0]
+        if self._saving is not None and not self._saving.key.startswith(f"{self._waiting[0].key}:"):
+            self._saving = None
+        question = self._question
         title = plain_text(cut_middle(question.title, MAX_TITLE_CHARS, note=" … "))
+        lines = 0
+        if question.kind == "command":
+            if self._command is None or self._command[0] != question.key:
+                self._command = question.key, CommandText(question.detail)
+            lines = self._command[1].line_count
+        else:
+            self._detail.update(_detail(question))
+        counted = f" · {lines} lines" if lines > 1 else ""
         more = f"   ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
-        self._title.update(Content.assemble((title, "bold"), (more, "dim")))
-        self._detail.update(_detail(question))
+        self._title.update(Content.assemble((title, "bold"), (counted + more, "dim")))
         scroll = self.query_one("#question-scroll", VerticalScroll)
         scroll.display = bool(question.detail.strip())
         self.set_class(not scroll.display, "-bare")
         scroll.scroll_home(animate=False)
-        self.make_room()
-        self._choices.show(question.answers, keep=question.key == self._shown)
+        same = question.key == self._shown
         self._shown = question.key
+        if not same:
+            self._let_read()
+        self._choices.show(question.answers, keep=same)
+        self.make_room()
 
     def make_room(self) -> None:
         """Let the detail have what title, choices and the rest of the screen leave: choices are never cut off."""
         if not self._waiting:
             return
-        question = self._waiting[0]
+        question = self._question
         taken = sum(
             one.outer_size.height + one.styles.margin.height
             for one in self.siblings
@@ -180,7 +237,25 @@ class QuestionPanel(Vertical, can_focus=True):
         title = min(len(question.title), MAX_TITLE_CHARS) // max(self.screen.size.width - 8, 1) + 1
         own = OWN_LINES + title + len(question.answers) + (2 if self.query("FeedbackInput") else 0)
         room = max(self.screen.size.height - taken - own, MIN_DETAIL_LINES)
+        if question.kind == "command":
+            room = self._draw_command(question, room)
         self.query_one("#question-scroll").styles.max_height = room
+
+    def _draw_command(self, question: Question, room: int) -> int:
+        """Draw beginning and end of a command, with a choice that opens all of it; returns the rows it may have."""
+        assert self._command is not None
+        command = self._command[1]
+        width = self.content_size.width or self.screen.size.width - OWN_CELLS
+        rows, folded = command.rows(width, room)
+        answers = list(question.answers)
+        if folded:
+            room = max(room - 1, MIN_DETAIL_LINES)
+            rows, _ = command.rows(width, room)
+            answers.insert(-1, Choice("whole", f"show all of it, {_size(question.detail, command)}", mark="o"))
+        self._detail.update(drawn(rows))
+        if [choice.key for choice in self._choices.rows] != [choice.key for choice in answers]:
+            self._choices.show(answers, keep=True)
+        return room
 
     def on_hide(self) -> None:
         """Hidden after the last answer, and told so late: the next question may be shown by then, without keyboard."""
@@ -192,9 +267,9 @@ class QuestionPanel(Vertical, can_focus=True):
         self.make_room()
 
     def on_key(self, event: events.Key) -> None:
-        """A choice's own key picks it."""
-        if self._waiting and not self.query("FeedbackInput"):
-            for choice in self._waiting[0].answers:
+        """A choice's own key picks it; any other letter goes on to the app, which gives it to the prompt."""
+        if self._may_answer and not self.query("FeedbackInput"):
+            for choice in self._choices.rows:
                 if event.key.lower() == choice.mark:
                     event.stop()
                     self._pick(choice)
@@ -203,7 +278,8 @@ class QuestionPanel(Vertical, can_focus=True):
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
         """A click picks too."""
         event.stop()
-        self._pick(event.choice)
+        if self._may_answer:
+            self._pick(event.choice)
 
     def action_move(self, step: int) -> None:
         """To the next choice."""
@@ -216,15 +292,17 @@ class QuestionPanel(Vertical, can_focus=True):
 
     def action_choose(self) -> None:
         """Pick the choice under the cursor."""
-        if (choice := self._choices.chosen) is not None:
+        if self._may_answer and (choice := self._choices.chosen) is not None:
             self._pick(choice)
 
     def action_refuse(self) -> None:
-        """Escape: no. While a reason is typed: back to the choices."""
+        """Escape: no. While a reason is typed, or a pattern is looked at: back to the choices."""
         if self.query("FeedbackInput"):
             self.query("FeedbackInput").remove()
             self.focus()
-        elif self._waiting:
+        elif self._saving is not None:
+            self._leave_saving()
+        elif self._may_answer:
             self._finish(self._waiting[0].answers[-1].key, "")
 
     def action_leave(self) -> None:
@@ -232,10 +310,36 @@ class QuestionPanel(Vertical, can_focus=True):
         self.post_message(self.Left())
 
     def _pick(self, choice: Choice) -> None:
-        if choice.key == "because":
-            self._ask_why()
-        else:
-            self._finish(choice.key, "")
+        match choice.key:
+            case "because":
+                self._ask_why()
+            case "whole":
+                self._show_whole()
+            case "back":
+                self._leave_saving()
+            case "always" if self._saving is None:
+                self._saving = _saving_question(self._waiting[0], self._waiting[0].answer)
+                self._show()
+            case _:
+                self._finish(choice.key, "")
+
+    def _leave_saving(self) -> None:
+        self._saving = None
+        self._show()
+
+    def _show_whole(self) -> None:
+        """Open the command in the viewer, whole and with numbered lines."""
+        from ragforge_tui.tui.detail import Section
+        from ragforge_tui.tui.viewer import DetailScreen
+
+        assert self._command is not None
+        title, command = self._question.title, self._command[1]
+
+        async def load() -> tuple[str, list[Section]]:
+            text = await asyncio.to_thread(command.numbered)
+            return title, [Section(title="command", text=text, numbered=True)]
+
+        self.app.push_screen(DetailScreen(title, load, actions={}), lambda _: self._let_read())
 
     def _ask_why(self) -> None:
         from ragforge_tui.tui.feedback import FeedbackInput
@@ -251,6 +355,7 @@ class QuestionPanel(Vertical, can_focus=True):
         self._finish(self._waiting[0].feedback, text)
 
     def _finish(self, answer: str, feedback: str) -> None:
+        self._saving = None
         question = self._waiting.pop(0)
         question.answer(answer, feedback)
         self._show()
@@ -258,12 +363,15 @@ class QuestionPanel(Vertical, can_focus=True):
             self.focus()
 
 
+def _size(detail: str, command: CommandText) -> str:
+    lines = f"{command.line_count} lines, " if command.line_count > 1 else ""
+    return f"{lines}{counted(len(detail))} characters"
+
+
 def _detail(question: Question) -> Content:
     text = plain_text(question.detail)
     if len(text) > MAX_DETAIL_CHARS:
         text = f"{text[:MAX_DETAIL_CHARS]}\n… {len(text) - MAX_DETAIL_CHARS} more characters are not shown"
-    if question.kind == "command":
-        return Content.assemble(("$ ", "dim"), (text, "$warning"))
     if question.kind == "diff":
         return Content("\n").join([_diff_line(line) for line in text.splitlines()])
     return Content(text)

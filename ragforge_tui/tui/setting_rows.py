@@ -15,7 +15,7 @@ import msgspec
 import yaml
 from msgspec import inspect
 
-from ragforge_tui.config import Settings
+from ragforge_tui.config import LIVE_MODEL_SETTINGS, Settings
 from ragforge_tui.config_check import checked
 from ragforge_tui.config_keys import SECRET_KEYS, Key, expected, flow_yaml, keys, sections
 from ragforge_tui.config_yaml import parse_yaml
@@ -25,7 +25,9 @@ from ragforge_tui.tui import fuzzy
 AT_ONCE = frozenset(
     f"tui.{name}" for name in ("theme", "show_reasoning", "reduced_motion", "plain", "notify", "keymap", "sidebar")
 )
-"""Settings of the screen that a running chat takes up; all others are read when it starts."""
+"""Settings of the screen that a running chat takes up."""
+NEXT_REQUEST = frozenset(f"model.{name}" for name in LIVE_MODEL_SETTINGS)
+"""Settings that a running engine takes up; all others are read when the chat starts."""
 
 MOST_SHOWN = 36
 _NULL_WORD = re.compile(r"\bnull: ([^.;,]+)")
@@ -71,7 +73,14 @@ class Setting(msgspec.Struct, frozen=True):
     @property
     def at_once(self) -> bool:
         """Whether a change is taken up by the chat that runs."""
-        return self.key in AT_ONCE
+        return self.key in AT_ONCE or self.key in NEXT_REQUEST
+
+    @property
+    def since(self) -> str:
+        """When a change takes effect, in words."""
+        if self.key in AT_ONCE:
+            return "at once"
+        return "from the next request on" if self.key in NEXT_REQUEST else "from the next start on"
 
     @property
     def shown(self) -> str:

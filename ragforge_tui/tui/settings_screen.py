@@ -126,7 +126,7 @@ class SettingsScreen(ModalScreen[None]):
             return
         default = shown(setting, setting.default)
         facts = [setting.expected, f"default {default}"]
-        facts.append("at once" if setting.at_once else "from the next start on")
+        facts.append(setting.since)
         lines = [
             Content.styled(setting.key, "bold"),
             Content(setting.description),
@@ -203,9 +203,9 @@ class SettingsScreen(ModalScreen[None]):
             if problems := self._changed(setting.key, value):
                 self._say("\n".join(problems), "$warning")
             else:
-                self._say(f"{setting.key}: {shown(setting, value)}")
+                self._say(f"{setting.key}: {shown(setting, value)}, {setting.since}")
         else:
-            self._say(f"{setting.key}: {shown(setting, value)}, from the next start on")
+            self._say(f"{setting.key}: {shown(setting, value)}, {setting.since}")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Narrow as letters come."""

@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from ragforge_tui.config import Loaded
-from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation import ConversationAgent, reply
+from ragforge_tui.engine.turn_state import interrupted_turn
 from ragforge_tui.errors import NotFoundError, RagforgeError
 from ragforge_tui.events import (
     ApprovalRequested,
     MessageFinished,
+    ModelWaiting,
+    Notice,
     TextDelta,
     ToolCallFinished,
     TurnCancelled,
@@ -98,6 +101,86 @@ async def test_tools_run_and_their_results_reach_the_model(loaded: Loaded, serve
     last = server.chats()[-1]["messages"]
     assert [m["role"] for m in last[-5:]] == ["assistant", "tool", "tool", "assistant", "tool"]
     assert "hello" in last[-4]["content"]
+
+
+@pytest.mark.parametrize(
+    ("step", "text", "said"),
+    [
+        ({"text": "The first half", "finish": "length"}, "The first half", "cut off at the limit"),
+        ({"text": "I may not", "finish": "content_filter"}, "I may not", "content filter"),
+        ({"finish": "stop"}, "", "without a word"),
+        ({"reasoning": "Hm.", "finish": "stop"}, "", "without a word"),
+    ],
+    ids=["length", "filter", "empty", "thoughts only"],
+)
+async def test_an_answer_that_falls_short_says_so(
+    loaded: Loaded, server: OpenAIServer, step: dict[str, str], text: str, said: str
+) -> None:
+    server.script([step])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        *_, finished, end = [event async for event in conversation.stream("Go on.")]
+        assert isinstance(finished, MessageFinished) and isinstance(end, TurnCompleted) and end.text == text
+        assert said in finished.message.error and finished.message.error.endswith("/retry asks again.")
+        assert ("What came is kept." in finished.message.error) == bool(text)
+    async with ConversationAgent(loaded) as again:
+        (turn,) = await (await again.load_conversation(conversation.record.uuid)).get_history()
+        reply = turn.messages[1]
+        assert (reply.state, reply.content, reply.error) == ("interrupted", text, finished.message.error)
+        assert interrupted_turn([turn]) == 1, "a resume offers a retry"
+
+
+async def test_calls_cut_off_by_the_limit_are_reported_and_the_turn_goes_on(
+    loaded: Loaded, server: OpenAIServer
+) -> None:
+    call = {"name": "read_file", "arguments": '{"path": "greet'}
+    server.script([{"tool_calls": [call], "finish": "length"}, {"text": "Shorter, then."}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        events = [event async for event in conversation.stream("Go on.")]
+    assert any(isinstance(event, Notice) and "cut off at the limit" in event.text for event in events)
+    assert isinstance(events[-1], TurnCompleted) and events[-1].text == "Shorter, then."
+
+
+async def test_an_answer_whose_server_died_is_kept_and_the_turn_fails(loaded: Loaded, server: OpenAIServer) -> None:
+    server.script([{"text": "Half of an answer", "bare": True, "cut": True}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        *_, end = [event async for event in conversation.stream("Go on.")]
+        assert isinstance(end, TurnFailed) and end.text == "Half of an answer"
+        assert "no finish reason. 4 words of the answer are kept. /retry asks again." in end.error.sentence()
+        (turn,) = await conversation.get_history()
+        assert (turn.messages[1].state, turn.messages[1].content) == ("failed", "Half of an answer")
+
+
+async def test_a_silent_model_is_waited_for_and_the_wait_is_reported(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply, "SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(reply, "CHECKPOINT_SECONDS", 0.05)
+    server.script([{"text": "Loaded.", "gate": "model"}])
+    waits = []
+    async with ConversationAgent(with_model(loaded, first_token_timeout=None, token_timeout=0.2)) as agent:
+        conversation = await agent.create_conversation()
+        async for event in conversation.stream("Hello?"):
+            if isinstance(event, ModelWaiting):
+                waits.append(event)
+                server.release("model")
+    assert waits and waits[0].sentence().startswith(f"127.0.0.1:{server.port} has not answered for")
+    assert isinstance(event, TurnCompleted) and event.text == "Loaded."
+    assert len(server.chats()) == 1
+
+
+async def test_a_time_out_changed_in_a_running_chat_holds_from_the_next_request_on(
+    loaded: Loaded, server: OpenAIServer
+) -> None:
+    server.script([{"text": "one"}, {"stall": True}])
+    async with ConversationAgent(loaded) as agent:
+        conversation = await agent.create_conversation()
+        await conversation.send_message("first")
+        agent.change_model_settings({"first_token_timeout": 0.4})
+        *_, end = [event async for event in conversation.stream("second")]
+        assert isinstance(end, TurnFailed) and "within 0.4 s" in end.error.what
 
 
 async def test_a_refused_call_is_told_and_the_turn_goes_on(loaded: Loaded, server: OpenAIServer) -> None:

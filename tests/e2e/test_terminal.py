@@ -15,6 +15,7 @@ import pytest
 
 from ragforge_tui.config import Paths
 from ragforge_tui.graph import Graph, GraphTarget
+from ragforge_tui.tui.panel import READ_SECONDS
 from tests.conftest import DIMENSION, HEAP_MB
 from tests.support.openai_server import OpenAIServer
 from tests.support.terminal import PATIENCE, Terminal
@@ -127,6 +128,8 @@ async def test_a_change_is_approved_the_terminal_dies_and_the_session_resumes(
         terminal.type("Make the greeting formal.\r")
         await terminal.wait_for("greeting.py?")
         assert "hello" in (repository / "greeting.py").read_text(encoding="utf-8")
+        await terminal.wait_for("tab the prompt")
+        await asyncio.sleep(2 * READ_SECONDS)
         terminal.type("y")
         await terminal.wait_for("It says good day now.")
         assert "good day" in (repository / "greeting.py").read_text(encoding="utf-8")

@@ -13,10 +13,12 @@ import pytest
 from ragforge_tui.config import ModelSettings
 from ragforge_tui.errors import ModelError
 from ragforge_tui.llm import (
+    THIS_MACHINE,
     Finished,
     LiteLLMModel,
     ModelChoice,
     ModelPart,
+    Progress,
     ReasoningPart,
     Retrying,
     TextPart,
@@ -90,10 +92,39 @@ async def test_an_empty_end_without_a_reason_is_asked_again(server: OpenAIServer
     assert [type(part) for part in parts[:1]] == [Retrying] and text_of(parts) == "Here."
 
 
-async def test_an_end_without_a_reason_is_one_when_something_was_said(server: OpenAIServer, make: MakeModel) -> None:
-    server.script([Step(text="Here.", unfinished=True), Step(finish="stop")])
-    assert text_of(await collect(make())) == "Here."
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step(text="Half of an answer", bare=True, cut=True),
+        Step(text="Half of an answer", unfinished=True),
+        Step(text="Half of an answer", tool_calls=[Call(name="read_file", arguments="{}")], bare=True, cut=True),
+    ],
+    ids=["connection closed", "whole transfer", "with a call"],
+)
+async def test_an_answer_without_a_finish_reason_is_not_whole(
+    server: OpenAIServer, make: MakeModel, step: Step
+) -> None:
+    """A server that dies while it answers ends an unchunked transfer in order; LiteLLM then makes up a "stop"."""
+    server.script([step])
+    parts, error = await failure(make())
+    assert text_of(parts) == "Half of an answer" and len(server.requests) == 1
+    assert not any(isinstance(part, ToolRequest | Finished) for part in parts)
+    assert error.info.kind == "unfinished" and "test server stopped in the middle" in str(error)
+
+
+async def test_an_answer_with_a_reason_is_whole_however_the_connection_ends(
+    server: OpenAIServer, make: MakeModel
+) -> None:
+    server.script([Step(text="Whole.", bare=True), Step(finish="stop")])
+    assert text_of(await collect(make())) == "Whole."
     assert [type(part) for part in await collect(make())] == [Finished]
+
+
+async def test_stop_with_tool_calls_is_a_call(server: OpenAIServer, make: MakeModel) -> None:
+    server.script([Step(tool_calls=[Call(name="read_file", arguments="{}")], finish="stop")])
+    parts = await collect(make(), tools=[TOOL])
+    assert [type(part) for part in parts if not isinstance(part, Progress)] == [ToolRequest, Finished]
+    assert isinstance(parts[-1], Finished) and parts[-1].reason == "tool_calls"
 
 
 async def test_reasoning_comes_apart_from_text(server: OpenAIServer, make: MakeModel) -> None:
@@ -239,10 +270,61 @@ async def test_stall_between_tokens(server: OpenAIServer, make: MakeModel) -> No
     assert text_of(parts) == "And then" and error.info.kind == "stall" and "0.4 s" in str(error)
 
 
-async def test_stall_before_the_first_token_is_retried(server: OpenAIServer, make: MakeModel) -> None:
+async def test_an_answer_that_does_not_begin_is_asked_for_once_more(server: OpenAIServer, make: MakeModel) -> None:
     server.script([Step(stall=True), Step(text="awake")])
-    parts = await collect(make(token_timeout=0.4))
-    assert "sent nothing" in retries(parts)[0].reason and text_of(parts) == "awake"
+    parts = await collect(make(first_token_timeout=0.4))
+    [retry] = retries(parts)
+    assert (retry.attempt, retry.attempts) == (1, 1)
+    assert "did not begin to answer within 0.4 s" in retry.reason and text_of(parts) == "awake"
+    server.script([Step(stall=True) for _ in range(5)])
+    _, error = await failure(make(first_token_timeout=0.4))
+    assert error.info.kind == "stall" and len(server.requests) == 4
+
+
+def local(server: OpenAIServer, **settings: object) -> LiteLLMModel:
+    choice = ModelChoice(name="openai/x", origin="", destination=THIS_MACHINE, api_base=server.base_url)
+    return LiteLLMModel(choice, ModelSettings(**settings), backoff=0.01)  # type: ignore[arg-type]
+
+
+async def test_a_server_on_this_machine_may_load_its_model_first(server: OpenAIServer) -> None:
+    """Neither the wait for the first token nor that after an empty first chunk counts as a stall."""
+    server.script([Step(text="loaded", gate="model")])
+    asking = asyncio.create_task(collect(local(server, token_timeout=0.05)))
+    while not server.requests:
+        await asyncio.sleep(0.01)
+    done, _ = await asyncio.wait({asking}, timeout=0.5)
+    assert not done
+    server.release("model")
+    assert text_of(await asking) == "loaded" and len(server.requests) == 1
+
+
+async def test_a_limit_that_was_set_holds_on_this_machine_without_a_second_request(server: OpenAIServer) -> None:
+    server.script([Step(stall=True)])
+    _, error = await failure(local(server, first_token_timeout=0.3))
+    assert len(server.requests) == 1 and "model.first_token_timeout" in str(error)
+    assert str(error).startswith(f"The model's server on this machine (127.0.0.1:{server.port}) did not begin")
+
+
+def test_how_long_a_first_token_may_take() -> None:
+    def limit(destination: str, **settings: Any) -> float | None:
+        choice = ModelChoice(name="openai/x", origin="", destination=destination)
+        return LiteLLMModel(choice, ModelSettings(**settings))._first_token_timeout()
+
+    assert limit(THIS_MACHINE) is None and limit("api.example.com") == 600
+    assert limit("api.example.com", token_timeout=1800) == 1800  # Set for a slow provider before there were two.
+    assert limit("api.example.com", token_timeout=60) == 600
+    assert limit(THIS_MACHINE, first_token_timeout=30) == limit("x", first_token_timeout=30) == 30
+
+
+async def test_changed_settings_hold_from_the_next_request_on(server: OpenAIServer) -> None:
+    now = ModelSettings(retries=0)
+    choice = ModelChoice(name="openai/x", origin="", destination=THIS_MACHINE, api_base=server.base_url)
+    model = LiteLLMModel(choice, now, live=lambda: now)
+    assert text_of(await collect(model)) == "hello"
+    now = ModelSettings(retries=0, first_token_timeout=0.3)
+    server.script([Step(stall=True)])
+    _, error = await failure(model)
+    assert "within 0.3 s" in str(error)
 
 
 async def test_cancelling_closes_the_connection(server: OpenAIServer, make: MakeModel) -> None:

@@ -33,6 +33,7 @@ from ragforge_tui.protocol import (
     BranchConversation,
     CallRequest,
     CancelTurn,
+    ChangeModelSettings,
     ConversationView,
     CreateConversation,
     DeleteConversation,
@@ -253,6 +254,8 @@ class FakeEngine:
                 return self._status(request.conversation_id, "active")
             case ExportConversation():
                 return ConversationExport(conversation=self._find(request.ref), turns=self.turns[request.ref])
+            case ChangeModelSettings():
+                return Empty()
             case SetModel():
                 self.model = ModelChanged(phase="ready", name=request.name, destination="api.example.com")
                 return self.model

@@ -33,6 +33,7 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         duration: Seconds the whole reply takes, spread over its chunks (instead of `delay`).
         gate: Wait before chunk number `gate_at` until `server.release(gate)`, or until a file of that name exists.
         unfinished: End the reply in order, but without a reason.
+        bare: Send the stream without chunked transfer, so that only the end of the connection marks its end.
         cut: Break the connection after the last chunk, before the reply is whole.
         stall: Say nothing more after the last chunk, and keep the connection open.
         drop: Break the connection without any reply.
@@ -47,6 +48,7 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     tool_calls: list[Call] = []
     finish: str = ""
     unfinished: bool = False
+    bare: bool = False
     chunk: int = 8
     delay: float = 0.0
     duration: float = 0.0

@@ -22,6 +22,7 @@ import signal
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from weakref import WeakSet
 
 import msgspec
 
@@ -63,6 +64,7 @@ class OpenAIServer:
         """Set once a client went away before its reply was whole."""
         self._log = log
         self._gates: dict[str, asyncio.Event] = {}
+        self._bare: WeakSet[asyncio.StreamWriter] = WeakSet()
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -206,10 +208,12 @@ class OpenAIServer:
             await asyncio.sleep(seconds)
 
     async def _stream(self, step: Step, body: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        transfer = b"" if step.bare else b"Transfer-Encoding: chunked\r\n"
         writer.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n"
-            b"Connection: close\r\n\r\n"
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n" + transfer + b"Connection: close\r\n\r\n"
         )
+        if step.bare:
+            self._bare.add(writer)
         chunks = deltas(step)
         self._event(writer, body, {"role": "assistant", "content": ""})
         for number, delta in enumerate(chunks):
@@ -229,7 +233,8 @@ class OpenAIServer:
         if (body.get("stream_options") or {}).get("include_usage"):
             self._frame(writer, self._chunk(body, []) | {"usage": usage_of(step, body)})
         self._raw(writer, b"data: [DONE]\n\n")
-        writer.write(b"0\r\n\r\n")
+        if writer not in self._bare:
+            writer.write(b"0\r\n\r\n")
         await writer.drain()
 
     def _event(
@@ -250,7 +255,7 @@ class OpenAIServer:
         self._raw(writer, b"data: " + json.dumps(event).encode() + b"\n\n")
 
     def _raw(self, writer: asyncio.StreamWriter, data: bytes) -> None:
-        writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        writer.write(data if writer in self._bare else f"{len(data):x}\r\n".encode() + data + b"\r\n")
 
     def _whole(self, step: Step, body: dict[str, Any]) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": step.text}

@@ -69,6 +69,8 @@ async def test_approval_shows_the_exact_command_and_says_it_is_not_confined(box:
     assert need.kind == "command"
     assert "not confined" in need.question
     assert need.detail == "echo a\necho ␛[8mhidden␍"
+    symbol = (await box.prepare("run_command", json.dumps({"command": "echo \u240a\nls"}))).approval
+    assert symbol is not None and symbol.detail == "echo \u240a\nls", "the symbol of a line end is none"
     other = (await box.prepare("run_command", '{"command": "echo b"}')).approval
     assert other is not None
     assert other.session_key != need.session_key

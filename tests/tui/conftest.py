@@ -15,6 +15,7 @@ from textual.pilot import Pilot
 
 from ragforge_tui.config import TuiSettings
 from ragforge_tui.protocol import Engine
+from ragforge_tui.tui import panel
 from ragforge_tui.tui.app import ChatApp, ChatOptions
 from tests.support.fake_engine import FakeEngine
 
@@ -89,6 +90,12 @@ class Chat:
 
 
 ChatRunner = Callable[..., AbstractAsyncContextManager[Chat]]
+
+
+@pytest.fixture(autouse=True)
+def read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question may be answered as soon as it is shown; what holds before that has tests of its own."""
+    monkeypatch.setattr(panel, "READ_SECONDS", 0.0)
 
 
 @pytest.fixture(autouse=True)

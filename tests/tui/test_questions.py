@@ -6,10 +6,14 @@ import asyncio
 
 import pytest
 from textual import events
+from textual.content import Content
+from textual.widgets import Static
 
 from ragforge_tui.events import ApprovalRequested, ApprovalResolved, TrustRequested
 from ragforge_tui.models import ToolCall
 from ragforge_tui.protocol import AnswerApproval, AnswerTrust
+from ragforge_tui.tui import panel
+from ragforge_tui.tui.viewer import DetailScreen
 from tests.support.fake_engine import CLOCK
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -37,6 +41,13 @@ async def asked(chat: Chat, *keys: str) -> None:
     await chat.until(lambda: len(chat.app.questions.waiting) == len(keys))
     await chat.until(lambda: chat.app.questions.has_focus)
     await chat.pilot.pause()
+
+
+def text(chat: Chat, selector: str) -> str:
+    """What is shown in a part of the panel."""
+    shown = chat.app.query_one(selector, Static).content
+    assert isinstance(shown, Content)
+    return shown.plain
 
 
 async def answers(chat: Chat, count: int = 1) -> list[tuple[str, str, str]]:
@@ -106,9 +117,9 @@ async def test_without_a_session_scope_it_is_not_offered(run_chat: ChatRunner) -
         chat.engine.emit(approval("a1", "command", scope=""))
         await chat.until(lambda: chat.app.questions.has_focus)
         await chat.press("s")
-        await chat.pilot.pause(0.05)
+        await chat.until(lambda: chat.app.prompt.text == "s")
         assert not chat.engine.asked(AnswerApproval)
-        await chat.press("y")
+        await chat.press("tab", "y")
         assert await answers(chat) == [("a1", "once", "")]
 
 
@@ -162,7 +173,95 @@ async def test_always_shows_the_pattern_that_is_saved(run_chat: ChatRunner) -> N
         labels = [choice.label for choice in chat.app.questions.waiting[0].answers]
         assert "always `pytest *`, saved in your settings" in labels
         await chat.press("a")
+        await chat.until(lambda: "Save this pattern?" in text(chat, "#question-title"))
+        assert text(chat, "#question-detail") == "$ pytest *"
+        await chat.press("escape")
+        await chat.until(lambda: text(chat, "#question-detail") == "$ rm -rf [build]")
+        assert not chat.engine.asked(AnswerApproval)
+        await chat.press("a")
+        await chat.until(lambda: text(chat, "#question-detail") == "$ pytest *")
+        await chat.press("enter")
         assert await answers(chat) == [("a1", "always", "")]
+
+
+async def test_a_message_typed_into_a_question_answers_nothing(run_chat: ChatRunner) -> None:
+    """ "maybe" once lost its m, and its a saved a pattern."""
+    async with run_chat() as chat:
+        await chat.ready()
+        request = approval("a1", "command")
+        request.always = "touch *"
+        chat.engine.emit(request)
+        await chat.until(lambda: chat.app.questions.has_focus)
+        for key in "maybe":
+            chat.app.post_message(events.Key(key, key))
+        await chat.until(lambda: chat.app.prompt.text == "maybe")
+        assert chat.app.prompt.has_focus and chat.app.questions.waiting
+        assert not chat.engine.asked(AnswerApproval)
+
+
+async def test_no_key_answers_before_the_question_can_have_been_read(
+    run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(panel, "READ_SECONDS", 0.7)
+    async with run_chat() as chat:
+        now = 100.0
+        chat.app.questions.clock = lambda: now
+        await asked(chat, "a1", "a2")
+        now += 0.6
+        await chat.press("enter", "escape")
+        await chat.pilot.pause()
+        assert chat.app.questions.has_focus and not chat.engine.asked(AnswerApproval)
+        await chat.press("y")
+        await chat.until(lambda: chat.app.prompt.text == "y")
+        await chat.press("tab")
+        await chat.until(lambda: chat.app.questions.has_focus)
+        now += 0.8
+        await chat.press("y")
+        assert await answers(chat) == [("a1", "once", "")]
+        # The key that answered the first one is still down when the next is shown.
+        await chat.press("y")
+        await chat.until(lambda: chat.app.prompt.text == "yy")
+        assert [question.key for question in chat.app.questions.waiting] == ["a2"]
+
+
+async def test_the_end_of_a_long_command_is_in_view_and_all_of_it_can_be_opened(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        request = approval("a1", "command")
+        request.detail = "\n".join(f"make step{number}" for number in range(1, 62)) + "\ntouch /tmp/end"
+        chat.engine.emit(request)
+        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.pilot.pause()
+        assert "· 62 lines" in text(chat, "#question-title")
+        lines = text(chat, "#question-detail").splitlines()
+        assert lines[0] == " $ make step1" and lines[-1] == "62 touch /tmp/end"
+        assert any("more lines" in line and "characters between" in line for line in lines)
+        scroll = chat.app.query_one("#question-scroll")
+        assert scroll.size.height >= len(lines) and scroll.max_scroll_y == 0
+        await chat.press("o")
+        await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
+        screen = chat.app.screen
+        assert isinstance(screen, DetailScreen)
+        assert screen.sections[0].text.splitlines()[30] == "    31\tmake step31"
+        await chat.press("escape")
+        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.press("y")
+        assert await answers(chat) == [("a1", "once", "")]
+
+
+async def test_a_narrower_screen_wraps_a_command_again(run_chat: ChatRunner) -> None:
+    async with run_chat() as chat:
+        await chat.ready()
+        request = approval("a1", "command")
+        request.detail = "echo " + "a" * 60
+        chat.engine.emit(request)
+        await chat.until(lambda: chat.app.questions.has_focus)
+        await chat.pilot.pause()
+        assert text(chat, "#question-detail") == "$ echo " + "a" * 60
+        await chat.pilot.resize_terminal(50, 24)
+        await chat.until(lambda: "\n↪ a" in text(chat, "#question-detail"))
+        lines = text(chat, "#question-detail").splitlines()
+        assert all(len(line) <= chat.app.questions.content_size.width for line in lines)
 
 
 async def test_a_question_that_follows_an_answer_at_once_has_the_keyboard(run_chat: ChatRunner) -> None:

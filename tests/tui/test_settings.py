@@ -12,10 +12,12 @@ from textual.widgets import Input
 from ragforge_tui.config import Settings
 from ragforge_tui.config_files import load
 from ragforge_tui.errors import ConfigError
+from ragforge_tui.protocol import ChangeModelSettings
 from ragforge_tui.tui.choices import ChoiceList
 from ragforge_tui.tui.picker import Picker
 from ragforge_tui.tui.setting_rows import Setting, following, matching, parse, read_settings, section_title
 from ragforge_tui.tui.settings_screen import SettingsScreen
+from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
 
 
@@ -171,6 +173,19 @@ async def test_a_switch_a_text_and_a_reset(run_chat: ChatRunner, tmp_path: Path)
         await chat.press("escape", "escape")
         await chat.until(lambda: chat.app.screen is not screen)
         assert chat.app.prompt.has_focus
+
+
+async def test_a_time_out_holds_from_the_next_request_on(run_chat: ChatRunner, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    async with run_chat(FakeEngine(), later := FakeEngine(), config_file=file) as chat:
+        screen = await open_settings(chat, "first_token_timeout")
+        assert "from the next request on" in str(screen.query_one("#settings-about").render())
+        await chat.press("enter", *"45", "enter")
+        await chat.until(lambda: chat.engine.asked(ChangeModelSettings))
+        assert chat.engine.asked(ChangeModelSettings)[0].changes == {"first_token_timeout": 45}
+        assert own(file) == {"model": {"first_token_timeout": 45}}
+        chat.engine.crash()
+        await chat.until(lambda: later.asked(ChangeModelSettings))
 
 
 async def listed(chat: Chat) -> list[str]:

@@ -14,6 +14,7 @@ from ragforge_tui.events import (
     MessageFinished,
     MessageStarted,
     ModelRetry,
+    ModelWaiting,
     ReasoningDelta,
     TextDelta,
     TurnCompleted,
@@ -202,7 +203,7 @@ class Document:
             self._views[event.turn_index] = view
             self._note_first([event.turn_index])
         before = list(view.blocks)
-        if not isinstance(event, ModelRetry):
+        if not isinstance(event, ModelRetry | ModelWaiting):
             view.drop_retry()
         changed = tell(view, event)
         if isinstance(event, MessageStarted | MessageFinished):

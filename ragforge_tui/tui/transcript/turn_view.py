@@ -18,6 +18,7 @@ from ragforge_tui.events import (
     MessageFinished,
     MessageStarted,
     ModelRetry,
+    ModelWaiting,
     ReasoningDelta,
     TextDelta,
     ToolCallFinished,
@@ -159,7 +160,8 @@ class TurnView:
         if message.content.strip() or message.uuid in self.texts:
             self.text(message.uuid).finish(message.content)
         if message.state == "interrupted":
-            self.state_line("interrupted", message.error, "warning")
+            # One that was stopped has no sentence; the others ended short by themselves.
+            self.state_line("incomplete" if message.error else "interrupted", message.error, "warning")
         elif message.state == "failed":
             self.state_line("failed", message.error, "error")
 
@@ -201,8 +203,14 @@ class TurnView:
         ended = bool(self.blocks) and self.blocks[-1].kind == "state"
         return len(self.blocks) - 1 if ended else len(self.blocks)
 
+    def passing(self, text: str) -> None:
+        """Show how the request is doing, in place of what was shown of that before."""
+        self.drop_retry()
+        self.retry = NoteBlock("retry", self.turn_index, text, "info")
+        self.blocks.append(self.retry)
+
     def drop_retry(self) -> None:
-        """A request made again was answered, or given up."""
+        """A request made again was answered, or given up; or a silence ended."""
         if self.retry is not None:
             self.blocks.remove(self.retry)
             self.retry = None
@@ -279,7 +287,10 @@ def tell(view: TurnView, event: TurnEvent) -> Block | None:
                 waiting.touch()
             return waiting
         case ModelRetry():
-            _tell_retry(view, event)
+            wait = f"{event.wait_seconds:.0f} s" if event.wait_seconds >= 1 else "a moment"
+            view.passing(f"asked again in {wait} ({event.attempt} of {event.attempts}): {event.reason}")
+        case ModelWaiting():
+            view.passing(f"{event.sentence()} · esc stops")
         case TurnCompleted():
             view.end()
         case TurnCancelled():
@@ -289,14 +300,6 @@ def tell(view: TurnView, event: TurnEvent) -> Block | None:
         case _:
             pass
     return None
-
-
-def _tell_retry(view: TurnView, event: ModelRetry) -> None:
-    wait = f"{event.wait_seconds:.0f} s" if event.wait_seconds >= 1 else "a moment"
-    text = f"asked again in {wait} ({event.attempt} of {event.attempts}): {event.reason}"
-    view.drop_retry()
-    view.retry = NoteBlock("retry", view.turn_index, text, "info")
-    view.blocks.append(view.retry)
 
 
 def _tell_end(view: TurnView, state: str, sentence: str, level: Level) -> None:

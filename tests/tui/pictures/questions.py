@@ -60,6 +60,19 @@ async def one_command(stage: Stage) -> None:
     await asked(stage, command(stage))
 
 
+async def long_command(stage: Stage) -> None:
+    """May a command run that has no room, with a comment that is wrapped."""
+    comment = "# checks each module by itself, because the whole suite does not fit into memory here"
+    lines = [comment, "", "", *(f"pytest tests/part{number:02} -q" for number in range(1, 60)), "git push --force"]
+    await asked(stage, msgspec.structs.replace(command(stage), detail="\n".join(lines)))
+
+
+async def always(stage: Stage) -> None:
+    """The pattern is shown before it is saved."""
+    await asked(stage, command(stage))
+    await stage.press("a")
+
+
 async def one_secret(stage: Stage) -> None:
     """May a secret be read."""
     await asked(stage, secret(stage))
@@ -105,6 +118,8 @@ async def trust_persona(stage: Stage) -> None:
 QUESTIONS = (
     State("approval-diff", diff),
     State("approval-command", one_command),
+    State("approval-command-long", long_command),
+    State("approval-always", always),
     State("approval-secret", one_secret),
     State("approval-several", several),
     State("approval-no-because", no_because),

@@ -16,6 +16,7 @@ from ragforge_tui.events import (
     MessageFinished,
     MessageStarted,
     ModelRetry,
+    ModelWaiting,
     ReasoningDelta,
     TextDelta,
     ToolCallFinished,
@@ -120,7 +121,8 @@ def test_a_turn_that_ended_badly_looks_the_same_resumed(state: MessageState) -> 
     )
     document = after([*events, end])
     assert drawn(document) == drawn(resumed(turn))
-    assert f"{state} · {error}"[:40] in "\n".join(text_of(drawn(document)))
+    shown = {"interrupted": "incomplete"}.get(state, state)
+    assert f"{shown} · {error}"[:40] in "\n".join(text_of(drawn(document)))
 
 
 def stopped_turn() -> Turn:
@@ -208,6 +210,22 @@ def test_a_retry_shows_until_something_comes() -> None:
     assert "asked again in 3 s (2 of 4): rate limit" in "\n".join(text_of(drawn(document)))
     document.apply(TextDelta(message_id="a1", text="hello", **WHERE))
     assert "asked again" not in "\n".join(text_of(drawn(document)))
+
+
+def test_a_silence_shows_until_something_comes() -> None:
+    started = [TurnStarted(message=said("go"), **WHERE), MessageStarted(message_id="a1", **WHERE)]
+    waits = [ModelWaiting(server="127.0.0.1:18555", seconds=seconds, **WHERE) for seconds in (30, 60)]
+    document = after([*started, *waits])
+    shown = "\n".join(text_of(drawn(document)))
+    assert "127.0.0.1:18555 has not answered for 60 s · esc stops" in shown and "30 s" not in shown
+    document.apply(TextDelta(message_id="a1", text="hello", **WHERE))
+    assert "has not answered" not in "\n".join(text_of(drawn(document)))
+
+
+def test_an_answer_that_falls_short_says_so_and_its_text_stays() -> None:
+    short = reply("Half of it", state="interrupted", error="The answer was cut off. /retry asks again.")
+    shown = "\n".join(text_of(drawn(resumed(Turn(turn_index=1, messages=[said("go"), short])))))
+    assert "Half of it" in shown and "! incomplete · The answer was cut off. /retry asks again." in shown
 
 
 def test_asking_again_replaces_the_earlier_attempt() -> None:
