@@ -93,3 +93,49 @@ class ConversationExport(msgspec.Struct, kw_only=True):
     contexts: list[StoredContext] = []
     spoken: list[Spoken] = []
     memory: MemoryExport = msgspec.field(default_factory=MemoryExport)
+
+
+class ImportAdds(msgspec.Struct, frozen=True, kw_only=True):
+    """What an import adds to the graph.
+
+    Attributes:
+        turns: Indexes of the turns that begin here, ascending.
+        calls: Tool calls and results of calls, counted together.
+    """
+
+    turns: list[int] = []
+    messages: int = 0
+    calls: int = 0
+    summaries: int = 0
+    contexts: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.messages or self.calls or self.summaries or self.contexts)
+
+    def text(self) -> str:
+        """Return the additions in words, "nothing new" when there are none."""
+        parts = []
+        if self.turns:
+            first, last = self.turns[0], self.turns[-1]
+            parts.append(f"turn {first}" if first == last else f"{len(self.turns)} turns ({first} to {last})")
+        for count, one, many in (
+            (self.messages, "message", "messages"),
+            (self.calls, "tool call or result", "tool calls and results"),
+            (self.summaries, "summary", "summaries"),
+            (self.contexts, "stored context", "stored contexts"),
+        ):
+            if count:
+                parts.append(f"{count} {one if count == 1 else many}")
+        return ", ".join(parts) or "nothing new"
+
+
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of an import.
+
+    Attributes:
+        created: Whether the conversation was not in the graph before.
+    """
+
+    conversation: Conversation
+    created: bool
+    adds: ImportAdds

@@ -17,7 +17,7 @@ import msgspec
 
 from ragforge_tui.errors import ErrorInfo
 from ragforge_tui.events import ApprovalDecision, Event, GraphChanged, ModelChanged
-from ragforge_tui.export_records import ConversationExport
+from ragforge_tui.export_records import ConversationExport, Imported
 from ragforge_tui.models import (
     Conversation,
     ConversationFilter,
@@ -244,8 +244,10 @@ class ExportConversation(Request[ConversationExport]):
     ref: str
 
 
-class ImportConversation(Request[Conversation]):
+class ImportConversation(Request[Imported]):
     data: ConversationExport
+    merge: bool = False
+    """Whether turns may be added to a conversation that is in the graph already."""
 
 
 class SetModel(Request[ModelChanged]):

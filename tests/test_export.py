@@ -95,6 +95,14 @@ def test_names() -> None:
     assert file_name("x", "markdown") == "conv-x.md"
 
 
+@pytest.mark.parametrize(
+    "uuid", ["", ".", "..", "a/b", "x/../../victim", "-rf", "a\\b", "x\n", "nul\0x", "é", "z" * 65]
+)
+def test_no_file_is_named_after_what_is_no_plain_name(uuid: str) -> None:
+    with pytest.raises(RagforgeError, match="No file can be named"):
+        file_name(uuid, "json")
+
+
 def test_main_argument_is_one_line() -> None:
     assert main_argument(call("run_command", '{"command": "a\\n b"}', success=True)) == "a b"
     assert main_argument(call("run_command", '{"command": 5}', success=True)) == ""

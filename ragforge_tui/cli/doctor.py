@@ -28,7 +28,7 @@ from ragforge_tui.cli.common import (
     run_async,
     settings,
 )
-from ragforge_tui.cli.output import say, say_json, size
+from ragforge_tui.cli.output import local_time, say, say_json, size
 from ragforge_tui.cli.settings import effective, without_credentials
 from ragforge_tui.config import Loaded
 from ragforge_tui.config_files import find_paths, user_file
@@ -80,6 +80,7 @@ def doctor(
         report.add("folders", lambda: _folders(loaded, report))
         report.add("model", lambda: run_async(_model(loaded, report)))
         report.add("graph", lambda: run_async(_graph(loaded)))
+        _journals(loaded, report)
     shown = _pasteable({"sections": report.sections, "problems": report.problems})
     if json:
         say_json(shown)
@@ -172,10 +173,6 @@ def _folders(loaded: Loaded, report: Report) -> Facts:
     from ragforge_tui.engine.logs import log_file
 
     facts["log"] = str(log_file(loaded.paths))
-    journal = Path(loaded.paths.state, "journal")
-    waiting = [path for path in journal.glob("*") if path.is_file() and path.stat().st_size]
-    if waiting:
-        facts["journal"] = f"{len(waiting)} files wait to be written into the graph"
     return facts
 
 
@@ -196,6 +193,32 @@ async def _model(loaded: Loaded, report: Report) -> Facts:
     return facts
 
 
+def _journals(loaded: Loaded, report: Report) -> None:
+    """What waits for which graph. It is a problem where the next chat would not write it in."""
+    from ragforge_tui.cli.graph_use import target_of
+    from ragforge_tui.cli.journal import journals
+    from ragforge_tui.graph import JournalFolders
+
+    address = target_of(loaded).address
+    here = str(report.sections.get("graph", {}).get("identity", ""))
+    here = here or JournalFolders(Path(loaded.paths.state, "journal")).remembered(address)
+    for info in journals(loaded):
+        since = f" since {local_time(info.since)}" if info.since else ""
+        folders = report.sections.setdefault("folders", {})
+        folders[f"journal {info.key[:8]}"] = f"{info.amount()}{since} for {info.name}"
+        awaited = info.identity == here if info.identity else info.address == address
+        if info.records and not awaited:
+            report.problem(
+                f"journal: {info.amount()} for {info.name}, which is not the graph in use. Start a chat with that "
+                "graph, or move them with `ragforge-chat graph journal`."
+            )
+        if info.refused:
+            report.problem(
+                f"journal: {info.name} refused {info.refused} records, which were kept. `ragforge-chat graph journal` "
+                "can write them again."
+            )
+
+
 def _unreachable(host: str, port: int) -> str:
     try:
         socket.create_connection((host, port), timeout=REACH_SECONDS).close()
@@ -205,11 +228,9 @@ def _unreachable(host: str, port: int) -> str:
 
 
 async def _graph(loaded: Loaded) -> Facts:
-    from ragforge_tui.cli.graph import use_graph
-    from ragforge_tui.graph import resolve_target
+    from ragforge_tui.cli.graph_use import target_of, use_graph
 
-    target = resolve_target(loaded.settings.graph, loaded.origins)
-    facts = await use_graph(loaded, target, lambda graph: graph.info())
+    facts = await use_graph(loaded, target_of(loaded), lambda graph: graph.info())
     nodes = ", ".join(f"{label} {count}" for label, count in facts.pop("nodes", {}).items())
     if "size_bytes" in facts:
         facts["size"] = size(facts.pop("size_bytes"))

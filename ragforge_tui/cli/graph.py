@@ -3,48 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from ragforge_tui.cli.common import GraphOption, JsonFlag, run_async, settings
+from ragforge_tui.cli.graph_use import target_of, use_graph
+from ragforge_tui.cli.journal import journal_app, journals, show_journals
 from ragforge_tui.cli.output import say, say_json, size, table
-from ragforge_tui.config import Loaded
-from ragforge_tui.errors import ConfigError
+from ragforge_tui.errors import ConfigError, RagforgeError
 
-if TYPE_CHECKING:  # the driver costs 100 ms, which a --help need not wait for
-    from ragforge_tui.graph import Graph, GraphTarget
-
-T = TypeVar("T")
 PROGRESS_EVERY = 500
 
 graph_app = typer.Typer(help="Where the memory is; stop, adopt and query it.", no_args_is_help=True)
-
-
-async def use_graph(loaded: Loaded, target: GraphTarget, work: Callable[[Graph], Awaitable[T]]) -> T:
-    """Open the graph, use it, let go of it."""
-    from ragforge_tui.graph import Graph
-
-    settings = loaded.settings
-    graph = await Graph.open(
-        target,
-        loaded.paths,
-        heap_mb=settings.graph.heap_mb,
-        linger_seconds=settings.graph.linger_seconds,
-        embedding_dimension=settings.agent.memory.embeddings.dimension,
-    )
-    try:
-        return await work(graph)
-    finally:
-        await graph.close()
-
-
-def _target(loaded: Loaded) -> GraphTarget:
-    from ragforge_tui.graph import resolve_target
-
-    return resolve_target(loaded.settings.graph, loaded.origins)
+graph_app.add_typer(journal_app, name="journal")
 
 
 @graph_app.command()
@@ -53,15 +27,24 @@ def status(ctx: typer.Context, graph: GraphOption = None, json: JsonFlag = False
     from ragforge_tui.graph import server_status
 
     loaded = settings(ctx, graph=graph)
-    target = _target(loaded)
+    target = target_of(loaded)
+    waiting = journals(loaded)
     if target.embedded and server_status(loaded.paths) is None:
         facts: dict[str, Any] = {"name": target.name, "chosen_by": target.chosen_by, "running": False}
     else:
-        facts = {**run_async(use_graph(loaded, target, lambda graph: graph.info())), "running": True}
+        try:
+            facts = {**run_async(use_graph(loaded, target, lambda graph: graph.info())), "running": True}
+        except RagforgeError:
+            # What waits for a graph that is away is of interest just then.
+            if waiting and not json:
+                show_journals(waiting)
+            raise
     if json:
-        say_json(facts)
+        say_json({**facts, "journals": waiting})
         return
     describe(facts)
+    if waiting:
+        show_journals(waiting)
     if not facts["running"]:
         say("It starts with the first chat that needs it.")
     elif "password_file" in facts:
@@ -95,7 +78,7 @@ def stop(ctx: typer.Context) -> None:
 def adopt(ctx: typer.Context, graph: GraphOption = None) -> None:
     """Allow our schema in a graph that already holds other data, which is left as it is."""
     loaded = settings(ctx, graph=graph)
-    target = msgspec.structs.replace(_target(loaded), adopt=True)
+    target = msgspec.structs.replace(target_of(loaded), adopt=True)
     facts = run_async(use_graph(loaded, target, lambda graph: graph.info()))
     say(f"Adopted: {facts['name']} (chosen by {facts['chosen_by']}).")
 
@@ -115,7 +98,7 @@ def reembed(ctx: typer.Context, graph: GraphOption = None) -> None:
             todo="Set agent.memory.embeddings.enabled, and a model where the local one cannot be installed.",
         )
     done = run_async(
-        use_graph(loaded, _target(loaded), lambda graph: make_anew(Store(graph), embedder, _progress(embedder.name)))
+        use_graph(loaded, target_of(loaded), lambda graph: make_anew(Store(graph), embedder, _progress(embedder.name)))
     )
     say(f"{done} vectors made with {embedder.name}.")
 
@@ -142,7 +125,7 @@ def query(
 ) -> None:
     """Run a Cypher statement that only reads, and print its rows."""
     loaded = settings(ctx, graph=graph)
-    rows = run_async(use_graph(loaded, _target(loaded), lambda graph: graph.query_readonly(cypher)))
+    rows = run_async(use_graph(loaded, target_of(loaded), lambda graph: graph.query_readonly(cypher)))
     if json:
         say_json(rows)
     elif rows:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from ragforge_tui.cli.common import ConversationArgument, JsonFlag, complain, with_memory
@@ -60,6 +61,9 @@ def _write_whole(target: Path, data: bytes) -> None:
 def import_(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="An exported JSON file; '-' reads standard input.")],
+    merge: Annotated[
+        bool, typer.Option("--merge", help="Add what is new to a conversation that is here already.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Read an exported conversation back; ids are kept, and importing twice is importing once."""
@@ -68,8 +72,12 @@ def import_(
     except OSError as error:
         raise RagforgeError(f"{file} cannot be read: {error.strerror}.") from error
     exported = from_json(data)
-    conversation = with_memory(ctx, lambda engine: engine.request(ImportConversation(data=exported)))
+    imported = with_memory(ctx, lambda engine: engine.request(ImportConversation(data=exported, merge=merge)))
+    conversation = imported.conversation
+    named = f"{conversation.uuid} {conversation.title}".rstrip()
     if json:
-        say_json(conversation)
+        say_json({**msgspec.to_builtins(conversation), "created": imported.created, "added": imported.adds})
+    elif imported.created:
+        say(f"Imported {named}: {imported.adds.text()}.")
     else:
-        say(f"Imported {conversation.uuid} {conversation.title}".rstrip())
+        say(f"Imported {named}: it was here already, {imported.adds.text()}{' added' if imported.adds else ''}.")

@@ -72,8 +72,9 @@ class ConversationAgent:
         self.interactive = interactive
         self._subscribers: list[asyncio.Queue[Event]] = []
         memory = loaded.settings.agent.memory
-        self.recorder = Recorder(Journal(state / "journal"), auto_save=memory.persistence.auto_save)
         self._graph = GraphLink(loaded, self.emit, self._graph_came)
+        journal = Journal(state / "journal", self._graph.address)
+        self.recorder = Recorder(journal, auto_save=memory.persistence.auto_save)
         self.recorder.attach(self._graph)
         self._model = ModelLink(loaded.settings.model, self.emit)
         self.allowed = AllowedCommands(loaded.settings.tools.allow_commands, loaded.config_file)
@@ -106,6 +107,7 @@ class ConversationAgent:
         self._user_name = ""
         self._leftovers: asyncio.Task[int] | None = None
         self._chores: asyncio.Task[None] | None = None
+        self._told_left_behind = False
 
     async def __aenter__(self) -> ConversationAgent:
         self.start()
@@ -154,6 +156,10 @@ class ConversationAgent:
     async def _graph_came(self, store: Store) -> int:
         """The graph can be reached: write in what waited, then do what is due without holding anyone up."""
         left = await self.recorder.drain(store)
+        if not self._told_left_behind:
+            self._told_left_behind = True
+            for sentence in await asyncio.to_thread(self.recorder.left_behind):
+                self.emit(Notice(text=sentence, level="warning"))
         self._chores = asyncio.create_task(self._do_chores(store, self.recorder.take_drained()))
         for conversation in self._open.values():
             conversation.memory.wake()

@@ -14,7 +14,6 @@ from ragforge_tui.config import Loaded
 from ragforge_tui.errors import ErrorInfo, GraphError, GraphUnavailableError
 from ragforge_tui.events import Event, GraphChanged, GraphPhase
 from ragforge_tui.graph import Graph, Store, resolve_target
-from ragforge_tui.models import ConversationFilter
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +50,11 @@ class GraphLink:
         """Begin to open the graph; returns at once."""
         if self._task is None:
             self._task = asyncio.create_task(self._keep_open(), name="graph-link")
+
+    @property
+    def address(self) -> str:
+        """Return where the graph is, without credentials."""
+        return self._target.address
 
     @property
     def ready(self) -> bool:
@@ -145,9 +149,10 @@ class GraphLink:
                 embedding_dimension=settings.agent.memory.embeddings.dimension,
                 on_phase=self._phase_changed,
             )
+        else:
+            # It may still be away, or another graph may answer in its place, which the journal then refuses.
+            await self._graph.identify()
         store = Store(self._graph)
-        # A graph that was open before may still be away: ask it something before saying that it is back.
-        await store.list_conversations(ConversationFilter(limit=1))
         left = await self._on_ready(store)
         self._store = store
         self._say("ready", None, journaled=left)

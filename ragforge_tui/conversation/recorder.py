@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from ragforge_tui.conversation.graph_link import GraphLink
-from ragforge_tui.errors import GraphError
-from ragforge_tui.graph import Journal, Store
+from ragforge_tui.errors import GraphError, NotFoundError
+from ragforge_tui.graph import UNKNOWN, Journal, Store
 from ragforge_tui.memory.context import StoredContext
 from ragforge_tui.models import Conversation, Message, ToolCall
 
@@ -68,6 +68,17 @@ class Recorder:
         except OSError as error:
             log.warning("the journal still holds records of %s: %s", conversation_id, error)
 
+    def left_behind(self) -> list[str]:
+        """Return, in words, what waits for no graph that a chat would reach by itself; blocks."""
+        told = []
+        for info in self._journal.left_behind():
+            if info.key == UNKNOWN:
+                what = f"{info.amount()} of an earlier release in the journal: which graph they are for is not known."
+            else:
+                what = f"{info.name} was replaced by another graph; {info.amount()} for it in the journal."
+            told.append(f"{what} `ragforge-chat graph journal` lists and moves what waits.")
+        return told
+
     def take_drained(self) -> set[str]:
         """Conversations that came out of the journal since this was last asked."""
         drained, self._journal.touched = self._journal.touched, set()
@@ -103,9 +114,24 @@ class Recorder:
             return None
         try:
             return await work(store)
+        except NotFoundError:
+            # Another graph may have taken the place of the one that has the conversation.
+            replaced = await self._replaced(store)
+            if replaced is None:
+                raise
+            self._turn_to_journal(replaced)
+            return None
         except GraphError as error:
             self._turn_to_journal(error)
             return None
+
+    async def _replaced(self, store: Store) -> GraphError | None:
+        """The error of a graph that is not the one this process began with, or went away while it was asked."""
+        try:
+            self._journal.check(await store.graph.identify())
+        except GraphError as error:
+            return error
+        return None
 
     async def create_conversation(self, conversation: Conversation) -> Conversation:
         """Store a new conversation."""

@@ -133,8 +133,8 @@ class EngineService:
             case protocol.ExportConversation(ref=ref):
                 store = await agent.store()
                 return await store.export((await store.resolve(ref)).uuid)
-            case protocol.ImportConversation(data=data):
-                return await (await agent.store()).import_(data)
+            case protocol.ImportConversation(data=data, merge=merge):
+                return await (await agent.store()).import_(data, merge=merge)
         raise RagforgeError(f"The engine does not know the request {type(request).__name__}.", kind="protocol")
 
     def close(self) -> None:

@@ -5,7 +5,15 @@ word: it leans on the records alone.
 """
 
 from ragforge_tui.export.calls import CALL_MARKS, main_argument, result_text
-from ragforge_tui.export.document import EXPORT_VERSION, ExportFormat, file_name, from_json, safe_json, to_json
+from ragforge_tui.export.document import (
+    EXPORT_VERSION,
+    ExportFormat,
+    file_name,
+    from_json,
+    names_a_file,
+    safe_json,
+    to_json,
+)
 from ragforge_tui.export.markdown import to_markdown
 
 __all__ = [
@@ -15,6 +23,7 @@ __all__ = [
     "file_name",
     "from_json",
     "main_argument",
+    "names_a_file",
     "result_text",
     "safe_json",
     "to_json",

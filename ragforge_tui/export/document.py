@@ -27,11 +27,30 @@ LISTS = ("turns", "contexts", "spoken")
 """What grows with the conversation, in the order of the document."""
 
 _SUFFIXES: dict[ExportFormat, str] = {"json": ".json", "markdown": ".md"}
+_FILE_ID = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _CONTROLS = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
+def names_a_file(uuid: str) -> bool:
+    """Whether files can be named after an id: it has no separators, dots or controls, and is short.
+
+    Imports let only UUIDs in; a graph of an earlier release may hold others.
+    """
+    return _FILE_ID.fullmatch(uuid) is not None
+
+
 def file_name(uuid: str, format: ExportFormat) -> str:
-    """What an exported conversation's file is called."""
+    """Return the name of an exported conversation's file.
+
+    Raises:
+        RagforgeError: The id would name another file, or none.
+    """
+    if not names_a_file(uuid):
+        raise RagforgeError(
+            f"No file can be named after the conversation {uuid[:60]!r}: its id is no UUID.",
+            todo="Name the file yourself.",
+            kind="bad_id",
+        )
     return f"conv-{uuid}{_SUFFIXES[format]}"
 
 

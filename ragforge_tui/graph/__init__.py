@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.connect import Graph as Graph
     from ragforge_tui.graph.dialect import Dialect as Dialect
     from ragforge_tui.graph.journal import Journal as Journal
+    from ragforge_tui.graph.journal_folders import UNKNOWN as UNKNOWN
+    from ragforge_tui.graph.journal_folders import JournalFolders as JournalFolders
+    from ragforge_tui.graph.journal_folders import JournalInfo as JournalInfo
+    from ragforge_tui.graph.journal_move import move_journal as move_journal
     from ragforge_tui.graph.store import Store as Store
     from ragforge_tui.graph.target import GraphTarget as GraphTarget
     from ragforge_tui.graph.target import resolve_target as resolve_target
@@ -26,7 +30,11 @@ _EXPORTS = {
     "Graph": "connect",
     "GraphTarget": "target",
     "Journal": "journal",
+    "JournalFolders": "journal_folders",
+    "JournalInfo": "journal_folders",
     "Store": "store",
+    "UNKNOWN": "journal_folders",
+    "move_journal": "journal_move",
     "resolve_target": "target",
     "server_status": "attach",
     "stop_server": "attach",

@@ -59,11 +59,13 @@ class Graph:
         name: "embedded", or the URI without credentials.
         dialect: What this backend does its own way.
         embedding_dimension: Dimension the vector indexes are made with.
+        identity: The uuid of the graph itself, which stays when it moves to another address.
     """
 
     def __init__(self, target: GraphTarget, server: ServerHold | None, dimension: int, on_phase: OnPhase) -> None:
         self.target = target
         self.name = target.name
+        self.identity = ""
         self.embedded = target.embedded
         self.embedding_dimension = dimension
         self.dialect: Dialect = ArcadeDialect(self.server_sql) if server else Neo4jDialect(self.run_schema)
@@ -157,7 +159,12 @@ class Graph:
 
     async def info(self) -> dict[str, Any]:
         """What doctor and status show: server, version, address, sizes, nodes by label."""
-        found: dict[str, Any] = {"name": self.name, "chosen_by": self.target.chosen_by, "server": self._agent}
+        found: dict[str, Any] = {
+            "name": self.name,
+            "identity": self.identity,
+            "chosen_by": self.target.chosen_by,
+            "server": self._agent,
+        }
         if self._server and self._address:
             files = self._server.files
             found |= {
@@ -178,6 +185,17 @@ class Graph:
         found["nodes"] = {row["label"]: row["nodes"] for row in sorted(counted, key=lambda row: str(row["label"]))}
         return found
 
+    async def identify(self) -> str:
+        """Ask the graph again who it is: what answers at its address may have been replaced.
+
+        Raises:
+            GraphUnavailableError: It is away.
+        """
+        from ragforge_tui.graph.schema import read_identity  # it is built on this module
+
+        self.identity = await read_identity(self)
+        return self.identity
+
     async def close(self) -> None:
         """Close connections and let go of the embedded server."""
         if self._watcher:
@@ -193,11 +211,12 @@ class Graph:
         return DATABASE if self.embedded else self.target.database or None
 
     async def _open(self) -> None:
-        from ragforge_tui.graph.schema import migrate  # it is built on this module
+        from ragforge_tui.graph.schema import ensure_identity, migrate  # it is built on this module
 
         self._on_phase("starting", None)
         await self._connect(None)
         await migrate(self, adopt=self.target.adopt, embedding_dimension=self.embedding_dimension)
+        self.identity = await ensure_identity(self)
         self._set_phase("ready")
         self._watcher = asyncio.create_task(self._watch())
 

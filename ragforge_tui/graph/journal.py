@@ -1,12 +1,12 @@
-"""What could not be written to the graph, kept in files until it can.
+"""What could not be written to a graph, kept in files until it can.
 
 While the graph is away the engine appends here what it would have stored: one file a process, one JSON line a
-record, on the disk before `append` returns. `drain` writes all files in, in order and once: the store's operations
-are idempotent, and a file is deleted only when all of it is in. A file belongs to whoever holds its lock, so
-several processes can drain side by side and the files of dead ones are taken over.
+record, on the disk before `append` returns. A journal belongs to one graph and waits for it; `drain` writes all its
+files in, in order and once: the store's operations are idempotent, and a file is deleted only when all of it is in. A
+file belongs to whoever holds its lock, so several processes can drain side by side and the files of dead ones are taken
+over.
 
-A turn begun while the graph was away got its index from the engine's guess. The store allocates the real one, and
-what follows for that turn in the same file is moved along.
+Files of releases that did not note the graph are taken over where the conversations they name are; others wait.
 """
 
 from __future__ import annotations
@@ -16,53 +16,35 @@ import io
 import logging
 import os
 import uuid
-from collections.abc import Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.errors import GraphError, GraphUnavailableError, RagforgeError
-from ragforge_tui.models import Conversation, Message, ToolCall
-from ragforge_tui.text import storable_value
+from ragforge_tui.errors import GraphError, GraphUnavailableError, NotFoundError, RagforgeError
+from ragforge_tui.graph.journal_folders import UNKNOWN, JournalFolders, JournalInfo, by_age
+from ragforge_tui.graph.journal_records import Line, apply_line, encode_line, is_about, named_in, whole_lines
 
 if TYPE_CHECKING:
     from ragforge_tui.graph.store import Store
 
 log = logging.getLogger(__name__)
 
-_RECORDS: dict[str, type[Any]] = {
-    "create_conversation": Conversation,
-    "begin_turn": Message,
-    "add_message": Message,
-    "finish_message": Message,
-    "start_tool_call": ToolCall,
-    "finish_tool_call": ToolCall,
-}
-"""Operations of the store on one record; `append`'s further arguments are passed on."""
-
-_PLAIN = frozenset({"update_conversation", "supersede", "index_turn", "store_context", "store_persona"})
-"""Operations of the store that take only named arguments."""
-
-_TIMES = frozenset({"deleted_at", "updated_at"})
-
-
-class _Line(msgspec.Struct, omit_defaults=True):
-    op: str
-    record: msgspec.Raw = msgspec.Raw(b"null")
-    arguments: dict[str, Any] = {}
-
 
 class Journal:
-    """The journal of this process, and the way back into the graph for all of them.
+    """The journal of this process's graph, and the way back into the graph for all processes.
 
     Args:
-        folder: ``<state>/journal``; made when first needed.
+        root: ``<state>/journal``; made when first needed.
+        address: Where the graph is, without credentials.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, root: Path, address: str) -> None:
+        self._folders = JournalFolders(root)
+        self._address = address
+        self._identity = self._folders.remembered(address)
+        self._committed = False
+        """Whether this process has reached the graph, or journalled for it: then it keeps to that one."""
         self._file: io.BufferedWriter | None = None
         self.touched: set[str] = set()
         """Conversations whose turns were written in: what they are found by is not made yet."""
@@ -78,10 +60,7 @@ class Journal:
         Raises:
             GraphError: It cannot be written (disk full, no permission): nothing was kept.
         """
-        if op not in _RECORDS and op not in _PLAIN:
-            raise ValueError(f"the journal does not know {op!r}")
-        body = msgspec.json.encode(storable_value(msgspec.to_builtins(record)))
-        line = msgspec.json.encode(_Line(op=op, record=msgspec.Raw(body), arguments=_plain(arguments))) + b"\n"
+        line = encode_line(op, record, arguments)
         try:
             file = self._open()
             start = file.tell()
@@ -95,46 +74,72 @@ class Journal:
                 raise
         except OSError as error:
             raise GraphError(
-                f"The graph is away and the journal in {self._folder} cannot be written: {error.strerror}.",
+                f"The graph is away and the journal in {self._folders.root} cannot be written: {error.strerror}.",
                 todo="Make room there or allow writing, then send the message again.",
                 kind="journal",
             ) from error
+        self._committed |= bool(self._identity)
+
+    def check(self, identity: str) -> None:
+        """Check that the graph that answered is the one this process keeps to.
+
+        Raises:
+            GraphUnavailableError: It is another one: its predecessor was replaced, or the address is used again.
+        """
+        if self._committed and identity != self._identity:
+            raise GraphUnavailableError(
+                f"The graph at {self._address} is another one than this chat began with.",
+                kept="What is said meanwhile is kept in the journal of the first one.",
+                todo="Start the chat again to use this graph; `ragforge-chat graph journal` lists what waits.",
+                kind="graph_replaced",
+            )
 
     def pending(self) -> int:
-        """How many records wait, of all processes."""
-        total = 0
-        for path in self._files():
-            try:
-                with path.open("rb") as file:
-                    total += sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
-            except FileNotFoundError:
-                continue
-        return total
+        """Return how many records wait for this graph, of all processes."""
+        keys = {self._identity, *(folder.name for folder in self._own_folders())} - {""}
+        return sum(info.records for info in self._folders.waiting() if info.key in keys)
+
+    def left_behind(self) -> list[JournalInfo]:
+        """Return journals that wait though no other address is to be tried: of the graph that was at this address
+        before, and of releases that did not note the graph."""
+        return [
+            info
+            for info in self._folders.waiting()
+            if info.records
+            and info.identity != self._identity
+            and (info.key == UNKNOWN or info.address == self._address)
+        ]
 
     async def drain(self, store: Store) -> int:
-        """Write in all that waits, except what another living process still appends to.
+        """Write in all that waits for the store's graph, except what another living process still appends to.
 
         Returns:
             The number of records written in.
 
         Raises:
-            GraphUnavailableError: The graph went away again; what is not in yet is kept.
+            GraphUnavailableError: The graph went away again, or is another one; what is not in yet is kept.
+            GraphError: The state folder cannot be written.
         """
+        self._reached(store.graph.identity)
         self.close()
         written = 0
-        for path in self._files():
+        for path in by_age([self._folders.root, *self._own_folders()], "*.jsonl"):
             try:
                 with path.open("rb+") as file:
-                    if _locked(file) and path.exists() and os.fstat(file.fileno()).st_nlink:
-                        written += await self._drain_file(store, path, file)
+                    if not lock(path, file):
+                        continue
+                    if path.parent == self._folders.root and not await _belongs(store, file):
+                        continue
+                    written += await drain_file(store, path, file, self.touched)
             except FileNotFoundError:
                 continue
         return written
 
     def forget(self, conversation_id: str) -> int:
-        """Drop what waits of a conversation that was purged, and what was refused for good.
+        """Drop what waits of a conversation that was purged here, and what was refused for good.
 
-        What another living process still appends to is left to its own drain, which finds the conversation gone.
+        What another living process still appends to is left to its own drain, which finds the conversation gone. What
+        waits for another graph is that graph's, though it may have a conversation of the same id.
 
         Returns:
             How many records were dropped.
@@ -143,52 +148,41 @@ class Journal:
             OSError: A file cannot be written; it stays as it was.
         """
         dropped = 0
-        for path in (*self._files(), *self._folder.glob("*.rejected")):
+        folders = [self._folders.root, *self._own_folders()]
+        for path in (*by_age(folders, "*.jsonl"), *by_age(folders, "*.rejected")):
             try:
                 with path.open("rb+") as file:
-                    if _locked(file) and path.exists():
+                    if lock(path, file):
                         dropped += _forget_in(path, file, conversation_id)
             except FileNotFoundError:
                 continue
         return dropped
 
     def close(self) -> None:
-        """Let go of this process's file; another process, or the next `append`, may go on."""
+        """Let go of this process's file; another process, or the next `append`, may continue."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    async def _drain_file(self, store: Store, path: Path, file: io.BufferedRandom) -> int:
-        turns: dict[tuple[str, int], int] = {}
-        written = 0
-        rejected: list[bytes] = []
-        for raw in _lines(file):
-            try:
-                await _apply(store, msgspec.json.decode(raw, type=_Line), turns)
-                written += 1
-            except GraphUnavailableError:
-                raise
-            except (RagforgeError, msgspec.MsgspecError, TypeError, ValueError) as error:
-                log.warning("journal: a record of %s was refused: %s", path.name, error)
-                rejected.append(raw)
-        self.touched.update(conversation_id for conversation_id, _ in turns)
-        _done(path, rejected)
-        return written
+    def _reached(self, identity: str) -> None:
+        self.check(identity)
+        try:
+            self._folders.remember(self._address, identity)
+        except OSError as error:
+            raise GraphError(
+                f"The journal in {self._folders.root} cannot be written: {error.strerror}.",
+                todo="Make room there or allow writing.",
+                kind="journal",
+            ) from error
+        self._identity, self._committed = identity, True
 
-    def _files(self) -> list[Path]:
-        """The journals there are, the oldest first."""
-        found = []
-        for path in self._folder.glob("*.jsonl"):
-            try:
-                found.append((path.stat().st_mtime_ns, path))
-            except FileNotFoundError:
-                continue
-        return [path for _, path in sorted(found)]
+    def _own_folders(self) -> list[Path]:
+        return self._folders.of(self._identity, self._address)
 
     def _open(self) -> io.BufferedWriter:
         while self._file is None:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            path = self._folder / f"{os.getpid()}-{uuid.uuid4().hex}.jsonl"
+            folder = self._folders.make(self._identity, self._address)
+            path = folder / f"{os.getpid()}-{uuid.uuid4().hex}.jsonl"
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
             file = os.fdopen(descriptor, "wb")
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -199,17 +193,83 @@ class Journal:
         return self._file
 
 
+async def drain_file(store: Store, path: Path, file: io.BufferedRandom, touched: set[str]) -> int:
+    """Write a locked file in and remove it; what the graph refuses for good is set aside next to it.
+
+    Returns:
+        The number of records written in. The conversations with new turns are added to `touched`.
+
+    Raises:
+        GraphUnavailableError: The graph went away; the file stays.
+    """
+    turns: dict[tuple[str, int], int] = {}
+    written = 0
+    rejected: list[bytes] = []
+    for raw in whole_lines(file):
+        try:
+            await apply_line(store, msgspec.json.decode(raw, type=Line), turns)
+            written += 1
+        except GraphUnavailableError:
+            raise
+        except (RagforgeError, msgspec.MsgspecError, TypeError, ValueError) as error:
+            log.warning("journal: a record of %s was refused: %s", path.name, error)
+            rejected.append(raw)
+    touched.update(conversation_id for conversation_id, _ in turns)
+    _done(path, rejected)
+    return written
+
+
+def _done(path: Path, rejected: list[bytes]) -> None:
+    """Remove a file that is written in, keeping next to it what the graph refused for good."""
+    aside = path.with_suffix(".rejected")
+    if rejected:
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(b"\n".join(rejected) + b"\n")
+        partial.replace(aside)
+    if not rejected or aside != path:
+        path.unlink()
+
+
+def lock(path: Path, file: io.BufferedRandom) -> bool:
+    """Take a file that no living process holds, when it is still there."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return path.exists() and os.fstat(file.fileno()).st_nlink > 0
+
+
+async def _belongs(store: Store, file: io.BufferedRandom) -> bool:
+    """Whether a file without a graph is of the store's: a process had one graph, and it has the conversations."""
+    named = named_in(whole_lines(file))
+    file.seek(0)
+    for conversation_id in named.others:
+        if not await is_stored(store, conversation_id):
+            return False
+    # What the file itself creates tells nothing, unless a drain that was cut short has created it already.
+    return bool(named.others) or any([await is_stored(store, created) for created in named.created])
+
+
+async def is_stored(store: Store, uuid: str) -> bool:
+    """Whether the graph has a conversation, whatever its status."""
+    try:
+        await store.get_conversation(uuid)
+    except NotFoundError:
+        return False
+    return True
+
+
 def _forget_in(path: Path, file: io.BufferedRandom, conversation_id: str) -> int:
-    """Write a file anew without a conversation's records; the number of those."""
-    lines = list(_lines(file))
+    """Write a file again without a conversation's records; the number of those."""
+    lines = list(whole_lines(file))
     kept: list[bytes] = []
     messages: set[str] = set()
     for raw in lines:
         try:
-            told = _conversation_of(msgspec.json.decode(raw, type=_Line), conversation_id, messages)
+            about = is_about(msgspec.json.decode(raw, type=Line), conversation_id, messages)
         except msgspec.MsgspecError:
-            told = False
-        if not told:
+            about = False
+        if not about:
             kept.append(raw)
     if len(kept) == len(lines):
         return 0
@@ -220,69 +280,3 @@ def _forget_in(path: Path, file: io.BufferedRandom, conversation_id: str) -> int
     else:
         path.unlink()
     return len(lines) - len(kept)
-
-
-def _conversation_of(line: _Line, conversation_id: str, messages: set[str]) -> bool:
-    """Whether a record is of that conversation; `messages` gathers the ids of its messages for those that follow."""
-    record = msgspec.json.decode(line.record)
-    named = {line.arguments.get("conversation_id"), line.arguments.get("uuid")}
-    if isinstance(record, dict):
-        named |= {record.get("conversation_id")}
-        if line.op == "create_conversation":
-            named |= {record.get("uuid")}
-        elif record.get("conversation_id") == conversation_id:
-            messages.add(record.get("uuid", ""))
-        if record.get("message_id") in messages:
-            return True
-    return conversation_id in named or line.arguments.get("message_uuid") in messages
-
-
-def _done(path: Path, rejected: list[bytes]) -> None:
-    """Remove a file that is written in, keeping beside it what the graph refused for good."""
-    if rejected:
-        path.with_suffix(".rejected").write_bytes(b"\n".join(rejected) + b"\n")
-    path.unlink()
-
-
-def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = storable_value(msgspec.to_builtins(dict(arguments)))
-    return plain
-
-
-def _locked(file: io.BufferedRandom) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _lines(file: io.BufferedRandom) -> Iterator[bytes]:
-    """Whole lines: one without its end was cut short by a crash and never acknowledged."""
-    for line in file:
-        if line.endswith(b"\n") and line.strip():
-            yield line.rstrip(b"\n")
-
-
-async def _apply(store: Store, line: _Line, turns: dict[tuple[str, int], int]) -> None:
-    arguments = _moved(line.arguments, turns)
-    if line.op in _PLAIN:
-        for name in _TIMES & arguments.keys():
-            arguments[name] = msgspec.convert(arguments[name], datetime | None)
-        await getattr(store, line.op)(**arguments)
-        return
-    record = msgspec.json.decode(line.record, type=_RECORDS[line.op])
-    if line.op == "begin_turn":
-        guessed = record.turn_index
-        stored = await store.begin_turn(record)
-        turns[record.conversation_id, guessed] = stored.turn_index
-        return
-    if isinstance(record, Message):
-        record.turn_index = turns.get((record.conversation_id, record.turn_index), record.turn_index)
-    await getattr(store, line.op)(record, **arguments)
-
-
-def _moved(arguments: dict[str, Any], turns: dict[tuple[str, int], int]) -> dict[str, Any]:
-    """The arguments with a guessed turn index replaced by the one the store gave."""
-    key = (arguments.get("conversation_id", ""), arguments.get("turn_index", 0))
-    return {**arguments, "turn_index": turns[key]} if key in turns else arguments

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -207,6 +208,37 @@ async def migrate(graph: Graph, *, adopt: bool, embedding_dimension: int) -> Non
         return
     for step in MIGRATIONS:
         await _apply(graph, step, embedding_dimension, anew=version is None)
+
+
+async def read_identity(graph: Graph) -> str:
+    """Return the uuid that makes this graph itself, wherever it is reached; empty when it has none."""
+
+    async def work(tx: AsyncManagedTransaction) -> str:
+        result = await tx.run("MATCH (v:RagforgeSchema {name: 'schema'}) RETURN v.identity AS identity")
+        record = await result.single()
+        return (record["identity"] or "") if record else ""
+
+    found: str = await graph.read(work)
+    return found
+
+
+async def ensure_identity(graph: Graph) -> str:
+    """Return the graph's identity; a graph of an earlier release gets one. No migration, so that those still open it.
+
+    Two processes may try at once: the first one to commit wins, and both read what is there then.
+    """
+    found = await read_identity(graph)
+    if found:
+        return found
+    fresh = uuid.uuid4().hex
+
+    async def work(tx: AsyncManagedTransaction) -> None:
+        await tx.run(
+            "MATCH (v:RagforgeSchema {name: 'schema'}) SET v.identity = coalesce(v.identity, $fresh)", fresh=fresh
+        )
+
+    await graph.write(work)
+    return await read_identity(graph)
 
 
 async def _apply(graph: Graph, step: Migration, dimension: int, *, anew: bool) -> None:

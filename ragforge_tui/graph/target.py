@@ -29,6 +29,11 @@ class GraphTarget(msgspec.Struct, kw_only=True, frozen=True):
         """The graph as it is called on the screen: never with credentials."""
         return "embedded" if self.embedded else self.uri
 
+    @property
+    def address(self) -> str:
+        """Return where the graph is, as a journal notes it: with the database, never with credentials."""
+        return f"{self.name} {self.database}" if self.database and not self.embedded else self.name
+
 
 def resolve_target(settings: GraphSettings, origins: dict[str, str]) -> GraphTarget:
     """The graph the settings ask for; an empty URI is the embedded one. Credentials may stand in the URI."""

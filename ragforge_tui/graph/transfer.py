@@ -6,13 +6,14 @@ the parent is missing on import, a stub of it is made to hold them, which the pa
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.errors import GraphError
-from ragforge_tui.export_records import ConversationExport
+from ragforge_tui.export_records import ConversationExport, Imported
 from ragforge_tui.graph.conversations import Conversations
 from ragforge_tui.graph.locks import hold
 from ragforge_tui.graph.messages import INDEXED_CHARS, LARGE
@@ -26,8 +27,10 @@ from ragforge_tui.graph.records import (
 )
 from ragforge_tui.graph.schema import MESSAGE_LEX
 from ragforge_tui.graph.tool_calls import CALL_LARGE, RESULT_LARGE, cut_result
+from ragforge_tui.graph.transfer_check import check_export
 from ragforge_tui.graph.transfer_memory import MemoryExporting
 from ragforge_tui.graph.transfer_memory_in import import_memory
+from ragforge_tui.graph.transfer_plan import plan_import
 from ragforge_tui.graph.turns import Turns
 from ragforge_tui.models import Conversation, Message, Turn
 from ragforge_tui.text import storable
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
 
     from ragforge_tui.graph.connect import Graph
 
-_PAGE = 100
 _COUNTS = ("next_turn", "message_count", "total_chars")
 # What is here may hold more than what is imported.
 _RAISE = "MATCH (c:Conversation {uuid: $uuid}) SET " + ", ".join(
@@ -80,46 +82,73 @@ class Transfer(Conversations, Turns, MemoryExporting):
             NotFoundError: There is no such conversation.
         """
         conversation = await self.get_conversation(uuid)
-        turns: list[Turn] = []
-        for start in range(1, conversation.next_turn, _PAGE):
-            turns += await self.turns(uuid, start=start, end=min(start + _PAGE, conversation.next_turn))
         return ConversationExport(
             conversation=conversation,
-            turns=turns,
+            turns=await self.turns(uuid, start=1, end=conversation.next_turn),
             contexts=await self.stored_contexts(uuid, start=1, end=conversation.next_turn),
             spoken=await self.spoken(uuid, start=1, end=conversation.next_turn),
             memory=await self.export_memory(uuid),
         )
 
-    async def import_(self, e: ConversationExport) -> Conversation:
+    async def import_(self, e: ConversationExport, *, merge: bool = False) -> Imported:
         """Bring an exported conversation in; what is there already stays as it is.
 
         Cut short, a repeated call goes on where this one stopped. Where the turns end and how much they hold is
         counted, whatever the export says of it: a turn beyond the end could be found, but never be read.
 
+        Args:
+            e: What to import. Ids are kept; all is checked before any of it is written.
+            merge: Whether anything may be added to a conversation that is here already.
+
         Raises:
-            GraphError: A conversation of this id holds other messages in the same places.
+            GraphError: The file is not one this program writes, it holds other messages in the same places, or it
+                would add to a conversation that it may not add to. Nothing was stored.
         """
+        mark = await asyncio.to_thread(_checked, e)
+        plan = await plan_import(self._graph, e, mark=mark, merge=merge)
+        own = e.conversation.uuid
         for stub in _ancestors(e):
-            await self._import_conversation(_counted(stub, e.turns), stub=True)
-        await self._import_conversation(_counted(e.conversation, e.turns), stub=False)
+            if stub.uuid in plan.writable:
+                await self._import_conversation(_counted(stub, e.turns), stub=True)
+        await self._import_conversation(_counted(e.conversation, e.turns), mark=mark if plan.created else None)
+        if plan.complete and not merge:
+            return Imported(conversation=await self.get_conversation(own), created=False, adds=plan.adds)
         for page in _pages(e.turns):
             await self._import_messages(page)
             await self._import_calls([m for turn in page for m in turn.messages], e.conversation.workspace)
-        await import_memory(self._graph, e)
-        return await self.get_conversation(e.conversation.uuid)
+        await import_memory(self._graph, plan.allowed(e))
+        await self._unmark(own, mark)
+        return Imported(conversation=await self.get_conversation(own), created=plan.created, adds=plan.adds)
 
-    async def _import_conversation(self, c: Conversation, *, stub: bool) -> None:
+    async def _unmark(self, uuid: str, mark: str) -> None:
+        async def work(tx: AsyncManagedTransaction) -> None:
+            await tx.run(
+                "MATCH (c:Conversation {uuid: $uuid}) WHERE c.importing = $mark SET c.importing = null",
+                uuid=uuid,
+                mark=mark,
+            )
+
+        await self._graph.write(work)
+
+    async def _import_conversation(self, c: Conversation, *, stub: bool = False, mark: str | None = None) -> None:
+        """Make a conversation, or bring one back that was deleted.
+
+        Args:
+            stub: It only holds the turns a branch shares.
+            mark: Left in the node until all of the file is in, so that an import cut short may go on.
+        """
         properties = conversation_properties(c)
         counts = {name: properties.pop(name) for name in _COUNTS}
 
         async def work(tx: AsyncManagedTransaction) -> None:
             # A conversation deleted here and imported again comes back; a stub becomes what it stood for.
             await tx.run(
-                "MERGE (c:Conversation {uuid: $uuid}) ON CREATE SET c += $properties, c.stub = $stub "
+                "MERGE (c:Conversation {uuid: $uuid}) "
+                "ON CREATE SET c += $properties, c.stub = $stub, c.importing = $mark "
                 "WITH c WHERE NOT $stub AND (c.stub OR c.status = 'deleted') "
-                "SET c += $properties, c.stub = false, c.deleted_at = $deleted_at",
+                "SET c += $properties, c.stub = false, c.deleted_at = $deleted_at, c.importing = $mark",
                 uuid=c.uuid,
+                mark=mark,
                 properties=properties,
                 stub=stub,
                 deleted_at=properties["deleted_at"],
@@ -146,38 +175,7 @@ class Transfer(Conversations, Turns, MemoryExporting):
                 if m.position == 0:
                     properties |= _recall_keys(turn)
                 rows.append(properties)
-        rows = await self._missing(MESSAGE_NODES, rows)
-        await self._refuse_conflicts(rows)
-        await self._create(MESSAGE_NODES, rows)
-
-    async def _refuse_conflicts(self, rows: list[dict[str, Any]]) -> None:
-        """Refuse messages that are to be made where others stand."""
-
-        async def work(tx: AsyncManagedTransaction) -> str | None:
-            result = await tx.run(
-                "UNWIND $rows AS row "
-                "MATCH (m:Message {conversation_id: row.id, turn_index: row.turn, position: row.position}) "
-                "WHERE m.uuid <> row.uuid RETURN m.conversation_id AS id LIMIT 1",
-                rows=[
-                    {
-                        "id": row["conversation_id"],
-                        "turn": row["turn_index"],
-                        "position": row["position"],
-                        "uuid": row["uuid"],  # another import of the same may have made it meanwhile
-                    }
-                    for row in rows
-                ],
-            )
-            record = await result.single()
-            return record["id"] if record else None
-
-        conflict = await self._graph.read(work) if rows else None
-        if conflict:
-            raise GraphError(
-                f"Conversation {conflict} is here already, with other messages in the same places.",
-                kept="What is here was left as it is.",
-                kind="import_conflict",
-            )
+        await self._create(MESSAGE_NODES, await self._missing(MESSAGE_NODES, rows))
 
     async def _import_calls(self, messages: list[Message], workspace: str) -> None:
         calls, results, files = [], [], []
@@ -260,6 +258,12 @@ class Transfer(Conversations, Turns, MemoryExporting):
 async def _known(tx: AsyncManagedTransaction, label: str, uuids: list[str]) -> set[str]:
     result = await tx.run(f"UNWIND $ids AS id MATCH (n:{label} {{uuid: id}}) RETURN n.uuid AS uuid", ids=uuids)
     return {record["uuid"] async for record in result}
+
+
+def _checked(e: ConversationExport) -> str:
+    """Check an export and return its digest."""
+    check_export(e)
+    return hashlib.sha256(msgspec.json.encode(e)).hexdigest()
 
 
 def _pages(turns: list[Turn]) -> Iterator[list[Turn]]:

@@ -40,15 +40,14 @@ async def import_memory(graph: Graph, e: ConversationExport) -> None:
 
 
 async def _import_summaries(graph: Graph, e: ConversationExport) -> None:
-    """In the order they were made, so that what a summary stands on is there before it."""
-    ordered = sorted(e.memory.summaries, key=lambda s: (s.level, s.start_turn_index))
+    ordered = in_order(e.memory.summaries)
     owners = {turn.turn_index: m.conversation_id for turn in e.turns for m in turn.messages}
     topics = _by_source(e.memory.topic_edges)
     for start in range(0, len(ordered), _SUMMARIES_AT_ONCE):
         page = ordered[start : start + _SUMMARIES_AT_ONCE]
 
         async def work(tx: AsyncManagedTransaction, page: list[Summary] = page) -> None:
-            fresh = await _fitting(tx, page)
+            fresh = await fitting_summaries(tx, page)
             if not fresh:
                 return
             await _create_summaries(tx, fresh)
@@ -59,8 +58,13 @@ async def _import_summaries(graph: Graph, e: ConversationExport) -> None:
         await graph.write(work)
 
 
-async def _fitting(tx: AsyncManagedTransaction, page: list[Summary]) -> list[Summary]:
-    """Those that go on where the summaries of their conversation and level end, over ones that are there."""
+def in_order(summaries: Iterable[Summary]) -> list[Summary]:
+    """Return summaries in the order they were made, so that what one stands on comes before it."""
+    return sorted(summaries, key=lambda s: (s.level, s.start_turn_index))
+
+
+async def fitting_summaries(tx: AsyncManagedTransaction, page: list[Summary]) -> list[Summary]:
+    """Return those that continue the summaries of their conversation and level, over ones that are there."""
     result = await tx.run(
         "UNWIND $ids AS id MATCH (s:Summary {conversation_id: id}) "
         "RETURN id, s.level AS level, max(s.end_turn_index) AS end",

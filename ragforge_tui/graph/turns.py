@@ -96,7 +96,11 @@ async def _conversation(tx: AsyncManagedTransaction, uuid: str) -> Conversation:
 
 
 async def segments_of(tx: AsyncManagedTransaction, conversation_id: str, first: int, last: int) -> list[Segment]:
-    """Which conversation of the chain holds which turns of [first, last], oldest first."""
+    """Which conversation of the chain holds which turns of [first, last], oldest first.
+
+    Segments are safe to loop over: where the indexes reach further than there can be turns, as earlier releases let an
+    import do, only the runs of turns that exist are returned.
+    """
     current = await _conversation(tx, conversation_id)
     last = min(last, current.next_turn - 1)
     found: list[Segment] = []
@@ -104,7 +108,10 @@ async def segments_of(tx: AsyncManagedTransaction, conversation_id: str, first: 
     while first <= last:
         shared = (current.branch_turn or 0) if current.branch_of else 0
         if last > shared:
-            found.append(Segment(current.uuid, max(first, shared + 1), last))
+            segment = Segment(current.uuid, max(first, shared + 1), last)
+            # A turn has at least one message, so more turns than messages means that most do not exist.
+            dense = segment.last - segment.first < max(current.message_count, PAGE)
+            found += [segment] if dense else (await _runs(tx, segment))[::-1]
         last = min(last, shared)
         parent = await find_conversation(tx, current.branch_of) if current.branch_of and first <= last else None
         if parent is None or parent.uuid in seen:
@@ -112,6 +119,25 @@ async def segments_of(tx: AsyncManagedTransaction, conversation_id: str, first: 
         seen.add(parent.uuid)
         current = parent
     return found[::-1]
+
+
+async def _runs(tx: AsyncManagedTransaction, segment: Segment) -> list[Segment]:
+    """The turns of a segment that exist, as runs without a gap, ascending."""
+    result = await tx.run(
+        "MATCH (m:Message {conversation_id: $id}) WHERE m.turn_index >= $first AND m.turn_index <= $last "
+        "RETURN DISTINCT m.turn_index AS turn ORDER BY turn",
+        id=segment.conversation_id,
+        first=segment.first,
+        last=segment.last,
+    )
+    runs: list[Segment] = []
+    async for record in result:
+        turn = record["turn"]
+        if runs and turn == runs[-1].last + 1:
+            runs[-1] = Segment(segment.conversation_id, runs[-1].first, turn)
+        else:
+            runs.append(Segment(segment.conversation_id, turn, turn))
+    return runs
 
 
 async def _messages(tx: AsyncManagedTransaction, conversation_id: str, first: int, last: int) -> list[Message]:

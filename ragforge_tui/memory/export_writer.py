@@ -17,7 +17,7 @@ from pathlib import Path
 from ragforge_tui.config import ExportSettings, Paths
 from ragforge_tui.errors import GraphError, NotFoundError, storage_error
 from ragforge_tui.events import Event, Notice
-from ragforge_tui.export import ExportFormat, file_name
+from ragforge_tui.export import ExportFormat, file_name, names_a_file
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.export_files import GrowingFile
 from ragforge_tui.memory.export_render import OPEN_TURNS, Fresh, JsonRenderer, MarkdownRenderer, Renderer, Tally
@@ -31,7 +31,6 @@ MESSAGE_FACTOR, TURN_FACTOR = 20.0, 4.0
 """And least time as a multiple of what the last write took, during a turn and at its end: a huge conversation, whose
 files take long to copy, is not copied all the time."""
 CLOSE_SECONDS = 10.0
-PAGE = 100
 
 _RENDERERS: dict[ExportFormat, Callable[[], Renderer]] = {"json": JsonRenderer, "markdown": MarkdownRenderer}
 
@@ -96,6 +95,8 @@ class ExportWriter:
         if job is not None and job.task is not None:
             job.task.cancel()
             await asyncio.gather(job.task, return_exceptions=True)
+        if not names_a_file(conversation_id):
+            return
         for format in _RENDERERS:
             path = self.folder / file_name(conversation_id, format)
             try:
@@ -108,6 +109,9 @@ class ExportWriter:
         if not self._enabled or self._closing:
             return
         job = self._jobs.get(conversation_id)
+        if job is None and not names_a_file(conversation_id):
+            log.warning("exports: no file can be named after the conversation %r", conversation_id)
+            return
         if job is None:
             files = {format: GrowingFile(self.folder / file_name(conversation_id, format)) for format in self._formats}
             job = self._jobs[conversation_id] = _Job(conversation_id, files, self._write)
@@ -233,11 +237,11 @@ class _Job:
         """What is not final yet."""
         fresh = Fresh(conversation=conversation, final=self._final)
         uuid = self.conversation_id
-        for start in range(self._final + 1, conversation.next_turn, PAGE):
-            end = min(start + PAGE, conversation.next_turn)
-            fresh.turns += await store.turns(uuid, start=start, end=end)
-            fresh.contexts += await store.stored_contexts(uuid, start=start, end=end)
-            fresh.spoken += await store.spoken(uuid, start=start, end=end)
+        start, end = self._final + 1, conversation.next_turn
+        if start < end:
+            fresh.turns = await store.turns(uuid, start=start, end=end)
+            fresh.contexts = await store.stored_contexts(uuid, start=start, end=end)
+            fresh.spoken = await store.spoken(uuid, start=start, end=end)
         for turn in fresh.turns:
             under_way = any(message.state == "streaming" for message in turn.messages)
             if under_way or turn.turn_index >= conversation.next_turn - OPEN_TURNS:

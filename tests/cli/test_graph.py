@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from ragforge_tui.config import Paths
 from ragforge_tui.graph import GraphTarget
 from tests.cli.conftest import Cli
 
@@ -77,3 +81,53 @@ def test_status_and_stop_start_nothing(bare: Cli) -> None:
     facts = bare.ok("graph", "status", "--json").json
     assert (facts["name"], facts["running"]) == ("embedded", False)
     assert "not running" in bare.ok("graph", "stop").out
+
+
+@pytest.fixture
+def said_elsewhere(cli: Cli, graph_paths: Paths, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
+    """Something was said while a Neo4j was away that is not the graph in use now."""
+    shutil.rmtree(Path(graph_paths.state, "journal"), ignore_errors=True)
+    with monkeypatch.context() as patched:
+        patched.setenv("NEO4J_URI", "bolt://ada:secret-of-ada@127.0.0.1:9")
+        cli.ok("ask", "Where do lanterns hang?")
+        ran = cli.run("graph", "status")
+        assert ran.code == 1
+        assert "bolt://127.0.0.1:9" in ran.out
+        assert "secret-of-ada" not in ran.out + ran.err
+    yield cli
+    shutil.rmtree(Path(graph_paths.state, "journal"), ignore_errors=True)
+
+
+def test_what_waits_for_another_graph_is_listed(said_elsewhere: Cli) -> None:
+    cli = said_elsewhere
+    cli.ok("ask", "What is near?")
+    (info,) = cli.ok("graph", "journal", "--json").json
+    assert (info["identity"], info["address"], info["refused"]) == ("", "bolt://127.0.0.1:9", 0)
+    assert info["records"] > 2
+    for command in (["graph", "journal"], ["graph", "status"]):
+        said = cli.ok(*command).out
+        assert "bolt://127.0.0.1:9" in said
+        assert str(info["records"]) in said
+        assert info["key"][:11] in said
+    assert cli.ok("graph", "status", "--json").json["journals"] == [info]
+    ran = cli.run("doctor")
+    assert ran.code == 1
+    problems = ran.out.partition("problems")[2]
+    assert f"journal: {info['records']} records wait for bolt://127.0.0.1:9" in problems
+    assert "secret-of-ada" not in ran.out
+
+
+def test_what_waits_is_moved_when_it_is_meant(said_elsewhere: Cli) -> None:
+    cli = said_elsewhere
+    (info,) = cli.ok("graph", "journal", "--json").json
+    ran = cli.run("graph", "journal", "write", "at-")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"Write {info['records']} records for bolt://127.0.0.1:9" in ran.err
+    assert "--yes" in ran.err
+    assert cli.ok("sessions", "--json").json == []
+    assert f"{info['records']} records were written" in cli.ok("graph", "journal", "write", "at-", "--yes").out
+    (moved,) = cli.ok("sessions", "--json").json
+    assert "lanterns" in cli.ok("show", moved["uuid"]).out
+    assert cli.ok("graph", "journal").out == "No journal holds anything.\n"
+    assert cli.run("graph", "journal", "write", "at-", "--yes").code == 1
+    cli.ok("doctor")

@@ -106,6 +106,37 @@ def test_export_and_import_lose_nothing(cli: Cli) -> None:
     assert ids(cli) == [uuid]
 
 
+def test_import_says_what_is_new_and_adds_only_when_asked(cli: Cli) -> None:
+    uuid = ask(cli, "Where do lanterns hang?")
+    first = cli.ok("export", uuid).json
+    said = cli.ok("import", "-", stdin=json.dumps(first)).out
+    assert "was here already, nothing new" in said
+    more = json.loads(json.dumps(first))
+    turn = json.loads(json.dumps(first["turns"][0]))
+    turn["turn_index"] = 2
+    turn["messages"] = turn["messages"][:1]
+    turn["messages"][0] |= {"turn_index": 2, "uuid": "0" * 32, "content": "INJECTED"}
+    more["turns"].append(turn)
+    ran = cli.run("import", "-", stdin=json.dumps(more))
+    assert (ran.code, ran.out) == (1, "")
+    assert "would add to it: turn 2, 1 message" in ran.err
+    assert "--merge" in ran.err
+    assert cli.ok("export", uuid).json == first
+    assert "turn 2, 1 message added" in cli.ok("import", "-", "--merge", stdin=json.dumps(more)).out
+    assert "INJECTED" in cli.ok("show", uuid).out
+    added = cli.ok("import", "-", "--json", stdin=json.dumps(more)).json
+    assert (added["uuid"], added["created"], added["added"]["messages"]) == (uuid, False, 0)
+
+
+def test_an_import_with_a_path_for_an_id_leaves_nothing(cli: Cli) -> None:
+    uuid = ask(cli, "Where do lanterns hang?")
+    bad = cli.ok("export", uuid).out.replace(uuid, "x/../../../../victim/package")
+    ran = cli.run("import", "-", stdin=bad)
+    assert (ran.code, ran.out) == (1, "")
+    assert "no UUID" in ran.err
+    assert ids(cli, "--status", "any") == [uuid]
+
+
 def test_the_tree_of_summaries_is_shown_and_travels(cli: Cli, graph_target: GraphTarget, graph_paths: Paths) -> None:
     async def fill() -> str:
         graph = await open_graph(graph_target, graph_paths)

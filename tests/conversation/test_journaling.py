@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
-import msgspec
+import pytest
 
-from ragforge_tui.config import GraphSettings, Loaded
+from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.events import GraphChanged
 from ragforge_tui.graph import Graph, Journal, Store
 from ragforge_tui.models import Conversation, Message, now
+from tests.support.away import Away, with_graph
 from tests.support.openai_server import OpenAIServer
 
 
 def without_graph(loaded: Loaded) -> Loaded:
     """The same settings with a graph at a port where nobody listens."""
-    away = GraphSettings(uri="bolt://127.0.0.1:9", password="x")
-    return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, graph=away))
+    return with_graph(loaded, "bolt://127.0.0.1:9")
 
 
-async def test_turns_go_to_the_journal_and_from_there_into_the_graph(loaded: Loaded, server: OpenAIServer) -> None:
+@pytest.fixture
+async def away(loaded: Loaded, tmp_path: Path) -> AsyncIterator[Away]:
+    """The graph of the test, away until it is opened."""
+    made = Away(loaded, tmp_path)
+    yield made
+    await made.shut()
+
+
+async def test_turns_go_to_the_journal_and_from_there_into_the_graph(away: Away, server: OpenAIServer) -> None:
     write = {"name": "read_file", "arguments": {"path": "greeting.py"}}
     server.script([{"text": "I look.", "tool_calls": [write]}, {"text": "It greets."}, {"text": "Yes, again."}])
-    async with ConversationAgent(without_graph(loaded)) as agent:
+    async with ConversationAgent(away.gone) as agent:
         with agent.subscribe() as events:
             conversation = await agent.create_conversation()
             answer = await conversation.send_message("What does it do?")
@@ -43,7 +51,8 @@ async def test_turns_go_to_the_journal_and_from_there_into_the_graph(loaded: Loa
     sent = [message["content"] for message in server.chats()[-1]["messages"] if message["role"] != "system"]
     assert sent == ["What does it do?", "I look.\n\nIt greets.", "Really?"]
 
-    async with ConversationAgent(loaded) as back:
+    await away.open()
+    async with ConversationAgent(away.back) as back:
         resumed = await back.load_conversation(conversation.record.uuid)
         turns = await resumed.get_history()
         assert resumed.record.title == "What does it do?"
@@ -61,7 +70,7 @@ async def test_turns_go_to_the_journal_and_from_there_into_the_graph(loaded: Loa
             while not (hits := await store.search("again")):
                 await asyncio.sleep(0.05)
         assert [hit.turn_index for hit in hits] == [2]
-    async with ConversationAgent(loaded) as again:
+    async with ConversationAgent(away.back) as again:
         assert len(await (await again.load_conversation(conversation.record.uuid)).get_history()) == 2
 
 
@@ -82,7 +91,7 @@ class SlowJournal(Journal):
     """A journal that is written to while it is drained."""
 
     def __init__(self, folder: Path, during: Callable[[], Awaitable[object]]) -> None:
-        super().__init__(folder)
+        super().__init__(folder, "a")
         self._during = [during]
         self.drained = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Any
 
 import msgspec
@@ -28,7 +29,7 @@ def done(call: ToolCall, *, success: bool = True, text: str = "x" * 5000, error:
     call.success = success
     call.duration_ms = 12
     call.result = ToolResult(
-        uuid=f"r-{call.uuid}",
+        uuid=str(uuid.uuid4()),
         tool_call_id=call.uuid,
         success=success,
         result=json.dumps({"text": text}),

@@ -16,6 +16,8 @@ from ragforge_tui.graph import Graph, Journal, Store
 from ragforge_tui.models import FileAccess, ToolResult, now
 from tests.support.records import call_of, conversation, message, one_turn
 
+ADDRESS = "a"
+
 
 @pytest.fixture
 def store(graph: Graph) -> Store:
@@ -23,8 +25,8 @@ def store(graph: Graph) -> Store:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """What lies in a folder."""
-    return list(folder.iterdir())
+    """The records in a folder of journals."""
+    return [path for path in folder.rglob("*") if path.suffix in (".jsonl", ".rejected", ".partial")]
 
 
 class AwayStore:
@@ -33,6 +35,7 @@ class AwayStore:
     def __init__(self, store: Store, after: int) -> None:
         self._store = store
         self._left = after
+        self.graph = store.graph
 
     def __getattr__(self, name: str) -> Any:
         async def call(*args: Any, **kwargs: Any) -> Any:
@@ -60,7 +63,7 @@ def a_turn_in(journal: Journal, conversation_id: str, guessed: int) -> None:
 
 async def test_a_turn_is_written_in_once(store: Store, tmp_path: Path) -> None:
     c = conversation()
-    journal = Journal(tmp_path / "journal")
+    journal = Journal(tmp_path / "journal", ADDRESS)
     assert journal.pending() == 0
     journal.append("create_conversation", c)
     a_turn_in(journal, c.uuid, 1)
@@ -79,7 +82,7 @@ async def test_a_turn_is_written_in_once(store: Store, tmp_path: Path) -> None:
 
 async def test_guessed_turn_indexes_move_to_where_there_is_room(store: Store, tmp_path: Path) -> None:
     c = await store.create_conversation(conversation())
-    journal = Journal(tmp_path)
+    journal = Journal(tmp_path, ADDRESS)
     a_turn_in(journal, c.uuid, 1)
     a_turn_in(journal, c.uuid, 2)
     await one_turn(store, c.uuid, "somebody else was first")
@@ -91,7 +94,7 @@ async def test_guessed_turn_indexes_move_to_where_there_is_room(store: Store, tm
 
 async def test_cut_short_anywhere_it_still_stores_once(store: Store, tmp_path: Path) -> None:
     c = await store.create_conversation(conversation())
-    journal = Journal(tmp_path)
+    journal = Journal(tmp_path, ADDRESS)
     a_turn_in(journal, c.uuid, 5)
     for after in range(6):
         with pytest.raises(GraphUnavailableError):
@@ -104,7 +107,7 @@ async def test_cut_short_anywhere_it_still_stores_once(store: Store, tmp_path: P
 
 async def test_a_torn_last_line_is_left_out_and_a_refused_record_kept_aside(store: Store, tmp_path: Path) -> None:
     c = await store.create_conversation(conversation())
-    journal = Journal(tmp_path)
+    journal = Journal(tmp_path, ADDRESS)
     journal.append("begin_turn", message(c.uuid, content="whole"))
     journal.append("begin_turn", message("no such conversation", content="lost home"))
     journal.append("begin_turn", message(c.uuid, content="whole too"))
@@ -122,10 +125,10 @@ async def test_a_torn_last_line_is_left_out_and_a_refused_record_kept_aside(stor
 async def test_two_drain_side_by_side(store: Store, tmp_path: Path) -> None:
     c = await store.create_conversation(conversation())
     for n in range(4):
-        one = Journal(tmp_path)
+        one = Journal(tmp_path, ADDRESS)
         a_turn_in(one, c.uuid, n + 1)
         one.close()
-    written = await asyncio.gather(Journal(tmp_path).drain(store), Journal(tmp_path).drain(store))
+    written = await asyncio.gather(Journal(tmp_path, ADDRESS).drain(store), Journal(tmp_path, ADDRESS).drain(store))
     assert sum(written) == 24
     counted = await store.get_conversation(c.uuid)
     assert (counted.message_count, counted.next_turn) == (8, 5)
@@ -136,7 +139,7 @@ import sys, time
 from pathlib import Path
 from ragforge_tui.graph import Journal
 from tests.support.records import message
-journal = Journal(Path(sys.argv[1]))
+journal = Journal(Path(sys.argv[1]), "a")
 journal.append("begin_turn", message(sys.argv[2], content="from another process"))
 print("ready", flush=True)
 time.sleep(600)
@@ -150,7 +153,7 @@ async def test_the_file_of_a_living_process_is_its_own_and_of_a_dead_one_is_take
     command = [sys.executable, "-c", _OTHER, str(tmp_path), c.uuid]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as other:  # noqa: ASYNC220 - a test may wait
         assert other.stdout and other.stdout.readline() == b"ready\n"
-        journal = Journal(tmp_path)
+        journal = Journal(tmp_path, ADDRESS)
         assert await journal.drain(store) == 0
         assert journal.pending() == 1
         other.kill()
@@ -163,11 +166,11 @@ def test_what_cannot_be_kept_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     blocker = tmp_path / "file"
     blocker.write_text("")
     with pytest.raises(GraphError, match="journal"):
-        Journal(blocker).append("create_conversation", conversation())
+        Journal(blocker, ADDRESS).append("create_conversation", conversation())
     with pytest.raises(ValueError, match="purge"):
-        Journal(tmp_path).append("purge", uuid="x")
+        Journal(tmp_path, ADDRESS).append("purge", uuid="x")
 
-    journal = Journal(tmp_path / "j")
+    journal = Journal(tmp_path / "j", ADDRESS)
     journal.append("create_conversation", conversation())
 
     def full(_: int) -> None:
@@ -184,7 +187,7 @@ def test_what_cannot_be_kept_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_what_waits_of_a_purged_conversation_is_forgotten(tmp_path: Path) -> None:
     one, two = conversation(), conversation()
-    journal = Journal(tmp_path)
+    journal = Journal(tmp_path, ADDRESS)
     for each in (one, two):
         journal.append("create_conversation", each)
         a_turn_in(journal, each.uuid, 1)

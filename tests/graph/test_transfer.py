@@ -148,7 +148,7 @@ async def test_counters_that_do_not_fit_the_turns_are_counted(store: Store, next
         honest.conversation, next_turn=next_turn, message_count=3, total_chars=999_999
     )
     claimed.turns[4].messages[0].char_count = 0
-    assert (await store.import_(claimed)).next_turn == 13
+    assert (await store.import_(claimed)).conversation.next_turn == 13
     assert await store.export(honest.conversation.uuid) == honest
     assert (await store.begin_turn(message(honest.conversation.uuid))).turn_index == 13
 
@@ -157,11 +157,11 @@ async def test_counters_grow_with_what_is_added_and_never_shrink(store: Store) -
     whole = told(9)
     uuid = whole.conversation.uuid
     beginning = ConversationExport(conversation=whole.conversation, turns=whole.turns[:4])
-    assert (await store.import_(beginning)).next_turn == 5
-    assert (await store.import_(whole)).next_turn == 10
-    assert await store.import_(beginning) == whole.conversation
+    assert (await store.import_(beginning)).conversation.next_turn == 5
+    assert (await store.import_(whole, merge=True)).conversation.next_turn == 10
+    assert (await store.import_(beginning)).conversation == whole.conversation
     await store.update_conversation(uuid, status="deleted", deleted_at=now())
-    assert await store.import_(beginning) == whole.conversation
+    assert (await store.import_(beginning)).conversation == whole.conversation
     assert [turn.turn_index for turn in await store.turns(uuid, start=1, end=99)] == list(range(1, 10))
 
 
@@ -175,7 +175,7 @@ async def test_counters_of_a_branch_go_on_where_it_left_its_parent(store: Store)
     await store.purge(root.uuid)
     wrong = msgspec.structs.replace(export.conversation, next_turn=2, message_count=1, total_chars=0)
     got = await store.import_(ConversationExport(conversation=wrong, turns=export.turns))
-    assert got == export.conversation
+    assert got.conversation == export.conversation
     assert (await store.begin_turn(message(child.uuid))).turn_index == 5
     stub = await store.get_conversation(root.uuid)
     assert (stub.next_turn, stub.message_count) == (5, 8)
@@ -186,7 +186,7 @@ async def test_import_brings_back_what_was_deleted(store: Store) -> None:
     await one_turn(store, c.uuid, "q")
     kept = await store.export(c.uuid)
     await store.update_conversation(c.uuid, status="deleted", deleted_at=now())
-    assert (await store.import_(kept)).status == "active"
+    assert (await store.import_(kept)).conversation.status == "active"
     assert (await store.get_conversation(c.uuid)).deleted_at is None
 
 
@@ -194,7 +194,7 @@ async def test_import_refuses_another_conversation_in_the_same_places(store: Sto
     c = await store.create_conversation(conversation())
     await one_turn(store, c.uuid, "q")
     kept = await store.export(c.uuid)
-    kept.turns[0].messages[0].uuid = "another"
+    kept.turns[0].messages[0].uuid = str(uuid.uuid4())
     with pytest.raises(GraphError, match="already"):
         await store.import_(kept)
     assert (await store.turns(c.uuid, start=1, end=2))[0].messages[0].content == "q"

@@ -74,7 +74,7 @@ async def test_summaries_that_are_here_stay(store: Store) -> None:
     await store.import_(type(export)(conversation=export.conversation, turns=export.turns))
     own = await store.store_summary(summary(uuid, 1, 1, 3))
     assert own is not None
-    await store.import_(export)
+    await store.import_(export, merge=True)
     kept = await store.summaries(uuid)
     assert [(s.level, s.start_turn_index, s.end_turn_index) for s in kept] == [(1, 1, 3)]
 

@@ -293,3 +293,18 @@ async def test_with_the_real_store(graph: Graph, tmp_path: Path) -> None:
         if n == 2:
             assert await store.store_summary(summary(uuid, 1, 5, 6)) is not None
     await scene.writer.close()
+
+
+async def test_an_id_that_is_a_path_writes_and_deletes_nothing_outside_the_folder(tmp_path: Path) -> None:
+    victim = tmp_path / "victim.json"
+    victim.write_text("mine")
+    folder = tmp_path / "exports"
+    (folder / "conv-x").mkdir(parents=True)
+    fake = FakeStore(conversation(uuid="x/../../victim"))
+    fake.add("q")
+    scene = Scene(folder, fake)
+    await scene.stored(fake.conversation.uuid)
+    await scene.writer.removed(fake.conversation.uuid)
+    assert victim.read_text() == "mine"
+    assert names(tmp_path) == ["exports", "victim.json"]
+    assert scene.notices == []
