@@ -146,6 +146,8 @@ async def imported(
 
     recall = Recall(ready, settings, embedder, conversation_id=record.uuid, workspace=record.workspace)
     await recall.load()
+    await recall.store_missing()
+    await recall.embed()
     took = time.perf_counter() - start
     print(f"{dialogue.name}: {recall.index.turns} turns, {len(dialogue.questions)} questions, ready after {took:.1f} s")
     return recall
@@ -170,6 +172,7 @@ async def summarised(store: Store, recall: Recall, conversation_id: str, writer:
     await summarizer.run_due(conversation_id)
     made = await store.summaries(conversation_id)
     await recall.summaries_changed(made)
+    await recall.embed()
     extracted = sum(summary.made_by == EXTRACTIVE for summary in made)
     took = time.perf_counter() - start
     print(f"{len(made)} summaries: {len(made) - extracted} by a model, {extracted} extracted, after {took:.1f} s")

@@ -202,7 +202,7 @@ class ConversationChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConversationPulse(msgspec.Struct, frozen=True, kw_only=True):
-    """What tells whether anything was done to a conversation: its record, and how many summaries it made."""
+    """What tells whether anything was done to a conversation: its record, and how often a summary was stored."""
 
     conversation: Conversation
     summaries: int = 0

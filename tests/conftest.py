@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 from ragforge_tui.config import Loaded, Paths
+from ragforge_tui.conversation import memory
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.attach import ServerHold
 from tests.support.agents import loaded_for, settings_for
@@ -163,8 +164,18 @@ async def server() -> AsyncIterator[OpenAIServer]:
 
 
 @pytest.fixture
-def loaded(graph: Graph, graph_target: GraphTarget, graph_paths: Paths, tmp_path: Path, server: OpenAIServer) -> Loaded:
+def loaded(
+    graph: Graph,
+    graph_target: GraphTarget,
+    graph_paths: Paths,
+    tmp_path: Path,
+    server: OpenAIServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Loaded:
     """Settings of an agent on an empty graph of each backend, talking to the scripted server."""
+    # What recall finds within 300 ms says something of the machine; tests of that limit set it themselves.
+    monkeypatch.setattr(memory, "LOAD_SECONDS", 30.0)
+    monkeypatch.setattr(memory, "RECALL_SECONDS", 30.0)
     settings = settings_for(graph_target, api_base=server.base_url)
     # A journal that one test leaves must not be written into another's graph.
     paths = msgspec.structs.replace(graph_paths, state=str(tmp_path / "state"))

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 import msgspec
 
 from ragforge_tui.config import Loaded
-from ragforge_tui.conversation.background_model import BackgroundModel, Quiet
+from ragforge_tui.conversation.background_model import BackgroundModel, Patience, Quiet
 from ragforge_tui.conversation.memory import ConversationMemory
 from ragforge_tui.errors import ModelError, RagforgeError
 from ragforge_tui.graph import Store
@@ -44,6 +44,7 @@ class SharedMemory:
         self._model = model
         self._summary_model: ChatModel | None = None
         self.quiet = Quiet()
+        self.patience = Patience()
         self._warming: asyncio.Task[None] | None = None
         memory = loaded.settings.agent.memory
         self.embedder: Embedder | None = None
@@ -66,6 +67,7 @@ class SharedMemory:
         settings = self._settings.agent.memory
         recall = Recall(self._store, settings, None, conversation_id=conversation_id, workspace=conversation.workspace)
         await recall.load()
+        await recall.store_missing()
 
     async def catch_up(self, open_here: set[str]) -> None:
         """Make the keys and vectors that imports and crashes left missing in conversations nobody has open."""
@@ -77,15 +79,16 @@ class SharedMemory:
     async def summary_model(self) -> ChatModel | None:
         """The model for summaries and titles: the configured one, else the one that answers; None for neither.
 
-        One on this machine gives way to turns.
+        One on this machine gives way to turns. The built-in assistant writes none: summaries are extracted then.
         """
         try:
             model = await self._own_summary_model()
         except RagforgeError as error:
             log.warning("no model for summaries, they are extracted: %s", error)
             return None
-        local = model.destination == THIS_MACHINE and not model.offline
-        return BackgroundModel(model, self.quiet) if local else model
+        if model.offline:
+            return None
+        return BackgroundModel(model, self.patience, self.quiet if model.destination == THIS_MACHINE else None)
 
     async def _own_summary_model(self) -> ChatModel:
         name = self._settings.agent.memory.summarization.model

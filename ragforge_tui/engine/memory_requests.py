@@ -52,7 +52,7 @@ async def _memory(agent: ConversationAgent, conversation_id: str) -> MemoryView:
         files=memory.files.groups(),
         next_turns=turns,
         next_chars=chars,
-        behind=memory.failure or memory.recall.reason,
+        behind=memory.behind,
     )
 
 

@@ -56,8 +56,7 @@ async def _tree(agent: ConversationAgent, conversation: Conversation) -> MemoryT
 async def _due(agent: ConversationAgent, conversation: Conversation) -> MemoryDue:
     turns, chars = await conversation.memory.until_next_summary()
     enabled = agent.settings.agent.memory.summarization.enabled
-    behind = conversation.memory.failure or conversation.memory.recall.reason
-    return MemoryDue(next_turns=turns, next_chars=chars, behind=behind, enabled=enabled)
+    return MemoryDue(next_turns=turns, next_chars=chars, behind=conversation.memory.behind, enabled=enabled)
 
 
 async def _summary(store: Store, uuid: str) -> Summary:

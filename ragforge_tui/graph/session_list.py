@@ -59,7 +59,7 @@ class SessionList:
         async def work(tx: AsyncManagedTransaction) -> ConversationPulse | None:
             result = await tx.run(
                 f"MATCH (c:Conversation {{uuid: $id}}) RETURN {_CONVERSATION} AS c, "
-                "coalesce(c.summary_sequence, 0) AS summaries",
+                "coalesce(c.summary_sequence, 0) + coalesce(c.summaries_replaced, 0) AS summaries",
                 id=conversation_id,
             )
             record = await result.single()

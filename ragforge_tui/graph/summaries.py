@@ -5,6 +5,9 @@ the number of its summaries. A new one must begin where its level's watermark en
 unique: Neo4j locks the conversation meanwhile, and where nothing locks, of two writers who read the same state one is
 turned back, runs again and sees that the turns are covered. So ranges of a level partition the turns, always.
 
+An extracted summary is provisional: one that a model wrote over the same range replaces it, with all its edges, in one
+transaction. Its id stays, so the levels above it remain valid. What a model wrote is never replaced by an extract.
+
 A branch sees the summaries of its ancestors that lie within the turns it shares, as far as it has none of its own.
 """
 
@@ -29,7 +32,7 @@ from ragforge_tui.graph.summary_tree import (
 from ragforge_tui.graph.topic_links import ProposedTopic, TopicLink, attach_topics, link_topics
 from ragforge_tui.graph.turns import Segment, segments_of
 from ragforge_tui.graph.writer import writer_alive
-from ragforge_tui.models import Conversation, Summary, now
+from ragforge_tui.models import EXTRACTIVE, Conversation, Summary, now
 from ragforge_tui.text import storable
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ _FIELDS = tuple(name for name in Summary.__struct_fields__ if name not in _COMPU
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
 _SUMMARY = projection("s", (*_FIELDS, "key_findings", "topics"))
 _TEXTS = ("conversation_summary", "actions_summary", "files_mentioned", "tools_used")
+_REWRITTEN = (*_TEXTS, "summary_char_count", "made_by", "created_at")
 _OUTLINE = projection("s", (*(name for name in _FIELDS if name not in _TEXTS), "topics"))
 
 
@@ -128,6 +132,8 @@ class Summaries:
     ) -> Summary | None:
         """Store a new summary with its edges, its topics and the watermark, all or nothing.
 
+        One that a model wrote replaces an extracted one of the same id.
+
         Args:
             summary: Its `uuid` comes from `summary_uuid`, `parent_summaries` are the ones it summarises.
             topics: What it is about.
@@ -143,15 +149,21 @@ class Summaries:
         conversation_id = summary.conversation_id
 
         async def work(tx: AsyncManagedTransaction) -> tuple[bool, Summary | None]:
-            if existing := await _one(tx, summary.uuid):
+            if (existing := await _one(tx, summary.uuid)) and not _replaces(summary, existing):
                 return True, existing
             state = await _state(tx, conversation_id)
             if state is None:
                 return False, None
             conversation, watermarks, sequence = state
-            if not await _fits(tx, conversation, watermarks, summary):
+            # Read again: another writer may have stored it before this one took the lock.
+            if existing := await _one(tx, summary.uuid):
+                if not _replaces(summary, existing):
+                    return True, existing
+                await _rewrite(tx, conversation, summary, topics)
+            elif await _fits(tx, conversation, watermarks, summary):
+                await _create(tx, conversation, summary, topics, watermarks, sequence + 1)
+            else:
                 return True, None
-            await _create(tx, conversation, summary, topics, watermarks, sequence + 1)
             private_to = conversation_id if conversation.private else ""
             await attach_topics(tx, summary.uuid, topics, private_to)
             await link_topics(tx, links, private_to, conversation_id)
@@ -162,23 +174,43 @@ class Summaries:
             raise NotFoundError(f"There is no conversation {conversation_id!r}.")
         return stored
 
-    async def set_conversation_summary(self, conversation_id: str, text: str) -> Conversation:
+    async def set_conversation_summary(self, conversation_id: str, text: str, *, made_by: str) -> Conversation:
         """Store what a conversation is about as a whole. That is no use of it: `updated_at` stays.
+
+        Args:
+            made_by: The model's name, or `EXTRACTIVE`. An extract is not stored over a text that a model wrote.
+
+        Returns:
+            The conversation with the summary it has now.
 
         Raises:
             NotFoundError: There is no such conversation.
         """
 
         async def work(tx: AsyncManagedTransaction) -> Conversation | None:
-            await tx.run(
-                "MATCH (c:Conversation {uuid: $id}) SET c.summary = $text", id=conversation_id, text=storable(text)
-            )
+            # Taking the lock first, so that what is read stays true until the text is written.
+            await tx.run("MATCH (c:Conversation {uuid: $id}) SET c.summarized_at = $now", id=conversation_id, now=now())
+            if made_by != EXTRACTIVE or not await _summarised_by_model(tx, conversation_id):
+                await tx.run(
+                    "MATCH (c:Conversation {uuid: $id}) SET c.summary = $text, c.summary_made_by = $made_by",
+                    id=conversation_id,
+                    text=storable(text),
+                    made_by=made_by,
+                )
             return await find_conversation(tx, conversation_id)
 
         changed: Conversation | None = await self._graph.write(work)
         if changed is None:
             raise NotFoundError(f"There is no conversation {conversation_id!r}.")
         return changed
+
+    async def has_extracted_summary(self, conversation_id: str) -> bool:
+        """Return whether the text on the conversation as a whole is known to be an extract."""
+
+        async def work(tx: AsyncManagedTransaction) -> bool:
+            return (await _summary_and_writer(tx, conversation_id))[1] == EXTRACTIVE
+
+        return bool(await self._graph.read(work))
 
 
 def _turn_sizes(rows: Iterable[dict[str, Any]]) -> list[TurnSize]:
@@ -300,6 +332,67 @@ async def _fits(
     return summary.level == 1 or watermarks[summary.level - 2] >= summary.end_turn_index
 
 
+def _replaces(summary: Summary, existing: Summary) -> bool:
+    return existing.made_by == EXTRACTIVE and summary.made_by not in ("", EXTRACTIVE)
+
+
+async def _summarised_by_model(tx: AsyncManagedTransaction, conversation_id: str) -> bool:
+    """Whether a model wrote the conversation's text; unless that was stored, whether one wrote a summary of it."""
+    text, made_by = await _summary_and_writer(tx, conversation_id)
+    if not text or made_by:
+        return bool(text) and made_by != EXTRACTIVE
+    result = await tx.run(
+        "MATCH (s:Summary {conversation_id: $id}) WHERE s.made_by <> $extractive RETURN count(s) AS written",
+        id=conversation_id,
+        extractive=EXTRACTIVE,
+    )
+    record = await result.single()
+    return bool(record and record["written"])
+
+
+async def _summary_and_writer(tx: AsyncManagedTransaction, conversation_id: str) -> tuple[str, str]:
+    """The text on a conversation as a whole, and who wrote it; older graphs do not hold the latter."""
+    result = await tx.run(
+        "MATCH (c:Conversation {uuid: $id}) "
+        "RETURN coalesce(c.summary, '') AS text, coalesce(c.summary_made_by, '') AS made_by",
+        id=conversation_id,
+    )
+    record = await result.single()
+    return (record["text"], record["made_by"]) if record else ("", "")
+
+
+def _said(summary: Summary, topics: Sequence[ProposedTopic]) -> dict[str, Any]:
+    """The properties that hold lists of texts in a form of their own."""
+    return {
+        "key_findings": [storable(finding_text(finding)) for finding in summary.key_findings],
+        "topics": [storable(name) for name in summary.topics or [topic.name for topic in topics]],
+    }
+
+
+async def _rewrite(
+    tx: AsyncManagedTransaction, conversation: Conversation, summary: Summary, topics: Sequence[ProposedTopic]
+) -> None:
+    """Replace what a summary says, and its edges to files and topics; range, number and place in the tree stay.
+
+    Topics that only the old text had are not shown without a summary, and are removed by the next purge.
+    """
+    properties = {name: graph_value(getattr(summary, name)) for name in _REWRITTEN}
+    await tx.run(
+        "MATCH (c:Conversation {uuid: $id}) SET c.summaries_replaced = coalesce(c.summaries_replaced, 0) + 1 "
+        "WITH c MATCH (s:Summary {uuid: $uuid}) SET s += $properties "
+        # Without a model it counts as not embedded.
+        "SET s.embedding = NULL, s.embedding_bytes = NULL, s.embed_model = NULL",
+        id=conversation.uuid,
+        uuid=summary.uuid,
+        properties={**properties, **_said(summary, topics)},
+    )
+    await tx.run(
+        "MATCH (s:Summary {uuid: $uuid})-[e:HAS_TOPIC|MENTIONS_FILE]->() DELETE e",
+        uuid=summary.uuid,
+    )
+    await _link_files(tx, conversation.workspace, summary)
+
+
 async def _create(
     tx: AsyncManagedTransaction,
     conversation: Conversation,
@@ -312,9 +405,7 @@ async def _create(
     reached = [*watermarks, *([0] * (summary.level - len(watermarks)))]
     reached[summary.level - 1] = summary.end_turn_index
     properties: dict[str, Any] = {name: graph_value(getattr(summary, name)) for name in _FIELDS}
-    properties["key_findings"] = [storable(finding_text(finding)) for finding in summary.key_findings]
-    properties["topics"] = [storable(name) for name in summary.topics or [topic.name for topic in topics]]
-    properties["sequence"] = sequence
+    properties |= {**_said(summary, topics), "sequence": sequence}
     await tx.run(
         "MATCH (c:Conversation {uuid: $id}) SET c.watermarks = $watermarks, c.summary_sequence = $sequence "
         "CREATE (c)-[:HAS_SUMMARY]->(s:Summary) SET s = $properties",

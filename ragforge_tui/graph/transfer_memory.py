@@ -52,16 +52,17 @@ class MemoryExporting(Summaries):
         return found
 
     async def memory_stamp(self, uuid: str) -> str:
-        """A text that changes whenever the conversation gets a summary or another beginning of its requests."""
+        """A text that changes with each summary made or replaced, and with another beginning of its requests."""
 
         async def work(tx: AsyncManagedTransaction) -> str:
             result = await tx.run(
                 "MATCH (c:Conversation {uuid: $uuid}) OPTIONAL MATCH (c)-[:BEGINS_WITH]->(t:SystemText) "
-                "RETURN coalesce(c.summary_sequence, 0) AS sequence, count(t) AS texts",
+                "RETURN coalesce(c.summary_sequence, 0) + coalesce(c.summaries_replaced, 0) AS stored, "
+                "count(t) AS texts",
                 uuid=uuid,
             )
             record = await result.single()
-            return f"{record['sequence']} {record['texts']}" if record else ""
+            return f"{record['stored']} {record['texts']}" if record else ""
 
         found: str = await self._graph.read(work)
         return found

@@ -5,7 +5,6 @@ Used after a turn, in the background. A title is one plain line in the conversat
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 
@@ -23,28 +22,30 @@ logger = logging.getLogger(__name__)
 TITLE_CHARS = 60
 TITLE_TOKENS = 400
 """More than a title needs: models that think first spend tokens on it."""
-REQUEST_SECONDS = 60.0
 _MATERIAL_CHARS = 2_000
 _LABEL = re.compile(r"^(?:title|titre|titel|título|titolo|subject|sujet)\s*[:：-]\s*", re.I)
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S)
 _MARKS = " \t\"'“”„«»‘’`*_#"
 
 
-async def make_title(model: ChatModel | None, turn: Turn, *, request_seconds: float = REQUEST_SECONDS) -> str:
-    """A title for a conversation that began with this turn; empty when nothing was said in it."""
+async def make_title(model: ChatModel | None, turn: Turn) -> tuple[str, bool]:
+    """Return a title for a conversation that began with this turn, and whether it is provisional.
+
+    It is empty when nothing was said in the turn, and provisional when it is an extract because the model failed or
+    gave no answer in time.
+    """
     said = [m for m in turn.messages if m.state != "superseded" and m.content]
     asked = next((m.content for m in said if m.role == "user"), "")
     if model is not None and not model.offline and asked:
         answered = next((m.content for m in reversed(said) if m.role == "assistant"), "")
         try:
-            async with asyncio.timeout(request_seconds):
-                text, _ = await model.complete(_request(asked, answered), max_tokens=TITLE_TOKENS)
+            text, _ = await model.complete(_request(asked, answered), max_tokens=TITLE_TOKENS)
         except (ModelError, TimeoutError) as error:
-            logger.info("no title from %s: %s", model.name, error)
-        else:
-            if title := clean_title(text):
-                return title
-    return title_of(asked)
+            logger.info("no title from %s: %s", model.name, error or "it took too long")
+            return title_of(asked), True
+        if title := clean_title(text):
+            return title, False
+    return title_of(asked), False
 
 
 def title_of(text: str) -> str:

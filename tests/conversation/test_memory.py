@@ -6,19 +6,21 @@ import asyncio
 import json
 
 import msgspec
+import pytest
 
 from ragforge_tui.config import Loaded, PersistenceSettings, RecallSettings, SummarizationSettings
-from ragforge_tui.conversation import Conversation, ConversationAgent
+from ragforge_tui.conversation import Conversation, ConversationAgent, memory
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.events import Notice, SummaryCreated, SummaryStarted
 from ragforge_tui.graph.schema import record_embedding
 from ragforge_tui.memory.context.block import CLOSING, OPENING
-from ragforge_tui.models import Message
+from ragforge_tui.models import EXTRACTIVE, Message
 from ragforge_tui.protocol import FetchContext, FetchMemory, OpenConversation
 from tests.support.agents import with_memory
 from tests.support.meaning import FakeEmbedder
 from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import DIMENSION
+from tests.support.turns import imported
 
 SECRET = "The deploy key is kept in the vault called Bluebird."
 SMALL = 6_000
@@ -167,6 +169,103 @@ async def test_a_retried_turn_still_shows_what_an_earlier_request_held(loaded: L
         assert record.sections[1].items[1].text == "second\ntwo again"
     finally:
         await engine.close()
+
+
+@pytest.mark.parametrize("stuck_after", [0, 64])
+async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, stuck_after: int
+) -> None:
+    """Bounded by construction: the model of vectors never answers again, not for the question either."""
+    monkeypatch.setattr(memory, "RECALL_SECONDS", 0.1)
+    small = with_memory(loaded, max_context_chars=SMALL, summarization=SummarizationSettings(enabled=False))
+    embedder = FakeEmbedder()
+    embedder.stuck_after = stuck_after
+    async with ConversationAgent(small) as agent:
+        agent.memory.embedder = embedder
+        store = await agent.store()
+        await record_embedding(store.graph, "", DIMENSION)
+        talked = [(f"What of tide {n}?", f"Tide {n} is low.") for n in range(1_500)]
+        talked[2] = (SECRET, "Noted.")
+        uuid = await imported(store, talked, workspace=str(agent.workspace))
+        conversation = await agent.load_conversation(uuid)
+        server.script([{"text": "Hello."}, {"text": "In Bluebird."}])
+        try:
+            with agent.subscribe() as events:
+                await conversation.send_message("Hello again.")
+                await conversation.send_message("Where is the deploy key kept?")
+                assert SECRET in block(server)
+                # The turns that end meanwhile are remembered too, and how far it is can be seen.
+                async with asyncio.timeout(120):
+                    while conversation.memory.recall.progress() != (stuck_after, 1_502):
+                        await asyncio.sleep(0.01)
+                emitted = [events.get_nowait() for _ in range(events.qsize())]
+            assert conversation.memory.behind == (
+                f"{stuck_after} of 1,502 turns are searchable by meaning so far, all by their words."
+            )
+            said = [event.text for event in emitted if isinstance(event, Notice)]
+            assert [text for text in said if "searchable by meaning, in the background" in text]
+        finally:
+            await record_embedding(store.graph, "", DIMENSION)
+            await agent.close(settle_seconds=0.0)
+
+
+async def test_extracts_are_written_again_by_a_model_that_is_free(loaded: Loaded, server: OpenAIServer) -> None:
+    async with ConversationAgent(with_memory(loaded, summarization=FEW)) as agent:
+        conversation = await agent.create_conversation(title="Mine")
+        await talk(conversation, server, 8)
+        await conversation.memory.settle()
+        store, uuid = await agent.store(), conversation.record.uuid
+        assert {s.made_by for s in await store.summaries(uuid)} == {EXTRACTIVE}
+    async with ConversationAgent(with_memory(loaded, summarization=FEW)) as again:
+        resumed = await again.load_conversation(uuid)
+        server.script([SUMMARY] * 40)
+        resumed.memory.start()
+        async with asyncio.timeout(120):
+            while EXTRACTIVE in {s.made_by for s in resumed.memory.summaries} or not resumed.memory.summaries:
+                await resumed.memory.settle()
+                await asyncio.sleep(0.1)
+                if not resumed.memory._upgrades.running:
+                    resumed.memory._due.ask()
+        stored = await (await again.store()).summaries(uuid)
+        assert {s.made_by for s in stored} == {"openai/scripted"}
+
+
+async def test_a_model_that_failed_is_left_alone_for_a_while(loaded: Loaded, server: OpenAIServer) -> None:
+    def plain() -> int:
+        return len([body for body in server.chats() if not body.get("tools")])
+
+    async with ConversationAgent(with_memory(loaded, summarization=FEW)) as agent:
+        patience = agent.memory.patience
+        conversation = await agent.create_conversation(title="Mine")
+        patience.failed()
+        await talk(conversation, server, 5)
+        await conversation.memory.settle()
+        store, uuid = await agent.store(), conversation.record.uuid
+        assert (await store.summaries(uuid), plain()) == ([], 0)
+        # Given up for now: extracts stand in, and the model is still not asked.
+        patience.failed()
+        patience.failed()
+        await talk(conversation, server, 1, start=6)
+        await conversation.memory.settle()
+        assert ({s.made_by for s in await store.summaries(uuid)}, plain()) == ({EXTRACTIVE}, 0)
+
+
+async def test_a_title_made_without_the_model_is_made_again_by_it(loaded: Loaded, server: OpenAIServer) -> None:
+    off = with_memory(loaded, summarization=SummarizationSettings(enabled=False))
+    async with ConversationAgent(off) as agent:
+        conversation = await agent.create_conversation()
+        agent.memory.patience.failed()
+        server.script([{"text": "Hi."}])
+        await conversation.send_message("Hello there. And how deep is it?\nMore of this.")
+        await conversation.memory.settle()
+        assert conversation.record.title == "Hello there"
+        agent.memory.patience.succeeded()
+        for title in ("Depth of the harbour", "Not this"):
+            server.script([{"text": "Deep."}, {"when": "plain", "text": title}])
+            await conversation.send_message("Well?")
+            await conversation.memory.settle()
+            # The model's own stays.
+            assert conversation.record.title == "Depth of the harbour"
 
 
 async def test_summaries_are_made_behind_the_prompt_and_told(loaded: Loaded, server: OpenAIServer) -> None:

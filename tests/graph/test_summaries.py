@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+import msgspec
+import numpy as np
 import pytest
 
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Graph, Store, writer_id
+from ragforge_tui.graph.schema import record_embedding
 from ragforge_tui.graph.summary_tree import finding_from, finding_text, summary_uuid
 from ragforge_tui.graph.topic_links import ProposedTopic
-from ragforge_tui.models import FileAccess, Finding, Summary, ToolResult, now
+from ragforge_tui.models import EXTRACTIVE, FileAccess, Finding, Summary, ToolResult, now
 from tests.support.records import call_of, conversation, message, one_turn, rows_of
+from tests.support.sizes import DIMENSION
 from tests.support.turns import exchanges, imported
 
 
@@ -231,14 +235,110 @@ async def test_a_conversation_summary_is_no_use_of_the_conversation(graph: Graph
     store = Store(graph)
     uuid = await imported(store, exchanges(1))
     before = await store.get_conversation(uuid)
-    after = await store.set_conversation_summary(uuid, "About retries.")
+    after = await store.set_conversation_summary(uuid, "About retries.", made_by="test")
     assert (after.summary, after.updated_at) == ("About retries.", before.updated_at)
     with pytest.raises(NotFoundError):
-        await store.set_conversation_summary("nobody", "x")
+        await store.set_conversation_summary("nobody", "x", made_by="test")
     with pytest.raises(NotFoundError):
         await store.summaries("nobody")
     with pytest.raises(NotFoundError):
         await store.store_summary(summary("nobody", 1, 2))
+
+
+async def test_what_a_model_wrote_replaces_an_extract_and_nothing_else(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(9), workspace="/w")
+    extracts = [
+        msgspec.structs.replace(summary(uuid, start, start + 2), made_by=EXTRACTIVE, topics=["short", "Waiting"])
+        for start in (1, 4)
+    ]
+    for extract in extracts:
+        assert await store.store_summary(extract, [ProposedTopic(name="short"), ProposedTopic(name="Waiting")])
+    above = await store.store_summary(summary(uuid, 1, 6, level=2, over=extracts), TOPICS)
+    assert above is not None
+    await store.claim_embedding_model("fake", DIMENSION)
+    model, _ = await store.embedding_model()
+    unembedded = await store.without_vector("Summary", model, limit=9, conversation_id=uuid)
+    vector = np.eye(DIMENSION, dtype=np.float32)[0]
+    assert await store.store_vectors("Summary", model, [(node, vector) for node in unembedded])
+    stamp, pulse = await store.memory_stamp(uuid), await store.pulse(uuid)
+    written = msgspec.structs.replace(
+        summary(uuid, 1, 3), conversation_summary="They chose to wait.", files_mentioned=["b.py", "c.py"]
+    )
+    stored = await store.store_summary(written, TOPICS)
+    assert stored == msgspec.structs.replace(written, created_at=stored.created_at if stored else now())
+    tree = await store.summaries(uuid)
+    assert [(s.uuid, s.made_by, s.parent) for s in tree] == [
+        (extracts[0].uuid, "test", above.uuid),
+        (extracts[1].uuid, EXTRACTIVE, above.uuid),
+        (above.uuid, "test", ""),
+    ]
+    topics = await graph.query_readonly(
+        f"MATCH (:Summary {{uuid: '{written.uuid}'}})-[:HAS_TOPIC]->(t:Topic) RETURN t.name AS name ORDER BY name"
+    )
+    assert [row["name"] for row in topics] == ["Retries", "Waiting"]
+    files = await graph.query_readonly(
+        f"MATCH (:Summary {{uuid: '{written.uuid}'}})-[:MENTIONS_FILE]->(f:File) RETURN f.path AS path ORDER BY path"
+    )
+    assert [row["path"] for row in files] == ["b.py", "c.py"]
+    assert (
+        await rows_of(graph, f"MATCH (s:Summary {{uuid: '{written.uuid}'}})-[r:SUMMARIZES]->(:Message) RETURN r") == 6
+    )
+    left = await store.without_vector("Summary", model, limit=9, conversation_id=uuid)
+    assert [node.uuid for node in left] == [written.uuid]
+    await record_embedding(graph, "", DIMENSION)
+    # Who follows the conversation, and its live export, see that something changed.
+    assert await store.memory_stamp(uuid) != stamp
+    assert await store.pulse(uuid) != pulse
+    # Neither an extract nor another model's text comes over what a model wrote.
+    for made_by in (EXTRACTIVE, "another"):
+        late = msgspec.structs.replace(written, conversation_summary="Late.", made_by=made_by)
+        kept = await store.store_summary(late, TOPICS)
+        assert kept is not None
+        assert kept.conversation_summary == "They chose to wait."
+
+
+async def test_two_that_replace_an_extract_leave_one_text_with_its_own_topics(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(6))
+    await store.store_summary(msgspec.structs.replace(summary(uuid, 1, 3), made_by=EXTRACTIVE), TOPICS)
+    both = [
+        msgspec.structs.replace(summary(uuid, 1, 3), made_by=name, conversation_summary=name, topics=[name])
+        for name in ("one", "two")
+    ]
+    made = await asyncio.gather(*(store.store_summary(s, [ProposedTopic(name=s.made_by)]) for s in both))
+    [left] = await store.summaries(uuid)
+    assert left.made_by in ("one", "two")
+    assert {s.made_by for s in made if s} == {left.made_by}
+    assert (left.conversation_summary, left.topics) == (left.made_by, [left.made_by])
+    assert await rows_of(graph, "MATCH (:Summary)-[h:HAS_TOPIC]->(:Topic) RETURN h") == 1
+
+
+async def test_an_extract_is_not_stored_over_a_models_text_on_a_conversation(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(6))
+
+    async def told(text: str, made_by: str) -> str:
+        return (await store.set_conversation_summary(uuid, text, made_by=made_by)).summary
+
+    assert not await store.has_extracted_summary(uuid)
+    assert await told("An extract.", EXTRACTIVE) == "An extract."
+    assert await store.has_extracted_summary(uuid)
+    assert await told("A newer extract.", EXTRACTIVE) == "A newer extract."
+    assert await told("A model's.", "model") == "A model's."
+    assert await told("An extract.", EXTRACTIVE) == "A model's."
+    assert not await store.has_extracted_summary(uuid)
+    assert await told("A newer one.", "model") == "A newer one."
+
+    async def forget(tx) -> None:  # type: ignore[no-untyped-def]  # tests need not import the driver
+        await tx.run("MATCH (c:Conversation {uuid: $id}) SET c.summary_made_by = NULL", id=uuid)
+
+    # Graphs of earlier versions do not say who wrote it: it counts as a model's when a model wrote a summary.
+    await graph.write(forget)
+    assert await told("An extract.", EXTRACTIVE) == "An extract."
+    await graph.write(forget)
+    await store.store_summary(summary(uuid, 1, 3), TOPICS)
+    assert await told("Another extract.", EXTRACTIVE) == "An extract."
 
 
 async def test_purge_leaves_no_summary_and_no_topic_nobody_has(graph: Graph) -> None:

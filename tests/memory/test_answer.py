@@ -55,7 +55,14 @@ def test_any_json_is_taken_or_refused_in_words(value: object) -> None:
         except UnusableAnswerError as error:
             assert error.problems
         else:
-            assert draft.conversation_summary and draft.key_findings and len(draft.topics) >= 2
+            assert draft.conversation_summary and len(draft.topics) <= 4
+
+
+@pytest.mark.parametrize("count", range(5))
+def test_no_topic_to_four_topics_are_fine(count: int) -> None:
+    draft = read(answer([1], topics=[f"Topic {n}" for n in range(count)], key_findings=[]))
+    assert [topic.name for topic in draft.topics] == [f"Topic {n}" for n in range(count)]
+    assert draft.key_findings == []
 
 
 def test_findings_cite_turns_that_are_there() -> None:

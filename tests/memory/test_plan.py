@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ragforge_tui.config import SummarizationSettings
 from ragforge_tui.graph.summary_tree import TurnSize, frontier_marked, summary_uuid, text_size
-from ragforge_tui.memory.summaries.plan import Due, Pending, frontier, next_due, pending
-from ragforge_tui.models import Finding, Summary, now
+from ragforge_tui.memory.summaries.plan import Due, Pending, due_again, frontier, next_due, next_provisional, pending
+from ragforge_tui.models import EXTRACTIVE, Finding, Summary, now
 
 
 def written(due: Due, chars: int) -> Summary:
@@ -172,3 +172,25 @@ def covered(summaries: list[Summary], *, chars: bool = False) -> list[int]:
 
 def shape(tree: list[Summary]) -> list[tuple[int, int, int]]:
     return sorted((s.level, s.start_turn_index, s.end_turn_index) for s in tree)
+
+
+def test_extracts_are_written_again_newest_first_and_after_what_they_summarise() -> None:
+    chosen = SummarizationSettings(level_chars=1_500)
+    tree = grown([TurnSize(n, 100) for n in range(1, 41)], chosen, [600])
+    for extracted in tree:
+        extracted.made_by = EXTRACTIVE
+    order: list[tuple[int, int, int]] = []
+    while (found := next_provisional(tree, "c")) is not None:
+        again = due_again(found, tree)
+        assert (again.level, again.start, again.end) == (found.level, found.start_turn_index, found.end_turn_index)
+        assert {child.uuid for child in again.children} == set(found.parent_summaries)
+        assert all(child.made_by == "model" for child in again.children)
+        order.append((found.level, found.start_turn_index, found.end_turn_index))
+        found.made_by = "model"
+    assert sorted(order) == sorted(shape(tree))
+    firsts = [start for level, start, _ in order if level == 1]
+    assert firsts == sorted(firsts, reverse=True)
+    tree[0].made_by = EXTRACTIVE
+    assert next_provisional(tree, "c") is tree[0]
+    assert next_provisional(tree, "c", {tree[0].uuid}) is None
+    assert next_provisional(tree, "a branch of it") is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from ragforge_tui.memory.titles import TITLE_CHARS, clean_title, make_title, tit
 from tests.support.summaries import WritingModel
 from tests.support.turns import turn_of
 
+SENTENCE = "Why does the retry double turns?"
 TURN = turn_of("c", 1, "Why does the retry double turns? It happens on Mondays.", "Because the id is made anew.")
 
 
@@ -33,30 +33,28 @@ TURN = turn_of("c", 1, "Why does the retry double turns? It happens on Mondays."
 )
 async def test_a_models_title_is_cleaned(said: str, title: str) -> None:
     model = WritingModel(lambda messages: said)
-    assert await make_title(model, TURN) == title
+    assert await make_title(model, TURN) == (title, False)
     assert [m["role"] for m in model.requests[0]] == ["system", "user"]
     assert "Why does the retry" not in model.requests[0][0]["content"]
 
 
 @pytest.mark.parametrize("said", ["", "\n\n", '{"title": "x"}', "word " * 1_000, '""'])
 async def test_no_use_of_an_answer_that_is_no_title(said: str) -> None:
-    assert await make_title(WritingModel(lambda messages: said), TURN) == "Why does the retry double turns?"
+    assert await make_title(WritingModel(lambda messages: said), TURN) == (SENTENCE, False)
 
 
 async def test_without_a_model_the_first_sentence() -> None:
-    assert await make_title(None, TURN) == "Why does the retry double turns?"
-    assert await make_title(OfflineAssistant(), TURN) == "Why does the retry double turns?"
+    assert await make_title(None, TURN) == (SENTENCE, False)
+    assert await make_title(OfflineAssistant(), TURN) == (SENTENCE, False)
+
+
+@pytest.mark.parametrize("error", [ModelError("away", kind="model_unreachable"), TimeoutError()])
+async def test_of_a_model_that_fails_the_first_sentence_for_the_time_being(error: Exception) -> None:
 
     def fail(messages: Any) -> str:
-        raise ModelError("away", kind="model_unreachable")
+        raise error
 
-    assert await make_title(WritingModel(fail), TURN) == "Why does the retry double turns?"
-
-    class Slow(WritingModel):
-        async def complete(self, messages: Any, *, max_tokens: int | None = None) -> Any:
-            await asyncio.sleep(60)
-
-    assert await make_title(Slow(lambda messages: ""), TURN, request_seconds=0.01) == "Why does the retry double turns?"
+    assert await make_title(WritingModel(fail), TURN) == (SENTENCE, True)
 
 
 @pytest.mark.parametrize(

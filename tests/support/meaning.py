@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import zlib
 from collections.abc import Sequence
@@ -23,11 +24,15 @@ class FakeEmbedder:
         self.dimension = dimension
         self.texts: list[str] = []
         self.broken = False
+        self.stuck_after: int | None = None
+        """Texts after which it never answers again; None: it always answers."""
 
     async def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """See `Embedder`."""
         if self.broken:
             raise ModelError("The embedding model is away.", kind="provider")
+        if self.stuck_after is not None and len(self.texts) >= self.stuck_after:
+            await asyncio.Event().wait()
         self.texts += texts
         return np.stack([self._vector(text) for text in texts]) if texts else np.zeros((0, self.dimension), np.float32)
 

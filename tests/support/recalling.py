@@ -56,7 +56,15 @@ async def hold(store: Store, recall: Recall, c: Conversation, said: str, answere
     asked = await one_turn(store, c.uuid, said, answered)
     [turn] = await store.turns(c.uuid, start=asked.turn_index, end=asked.turn_index + 1)
     await recall.turn_stored(turn)
+    await recall.embed()
     return asked
+
+
+async def ready(recall: Recall) -> None:
+    """Do all that the chat does in the background when a conversation is opened."""
+    await recall.load()
+    await recall.store_missing()
+    await recall.embed()
 
 
 def said(found: Any) -> list[int]:

@@ -21,7 +21,7 @@ from ragforge_tui.memory.language import date_words, language_of
 from ragforge_tui.memory.recall import scoring, terms
 from ragforge_tui.memory.recall.keys import summary_key
 from ragforge_tui.memory.recall.postings import Postings
-from ragforge_tui.memory.recall.scoring import WEIGHTS, Floats
+from ragforge_tui.memory.recall.scoring import WEIGHTS, Floats, View
 from ragforge_tui.memory.recall.vectors import TurnVectors
 from ragforge_tui.models import EXTRACTIVE, Summary
 
@@ -62,6 +62,7 @@ class ConversationIndex:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._entries: dict[int, _Entry] = {}
+        self._last = 0
         self._languages: Counter[str] = Counter()
         self._body, self._facts, self._dates = Postings(), Postings(), Postings()
         self._size = _FIRST_ROWS
@@ -106,6 +107,7 @@ class ConversationIndex:
             if known is not None:
                 entry.facts = known.facts
             self._entries[turn_index] = entry
+            self._last = max(self._last, turn_index)
             self._present[turn_index] = True
             self._started[turn_index] = timestamp.timestamp()
             self._ended[turn_index] = (ended or timestamp).timestamp()
@@ -223,9 +225,9 @@ class ConversationIndex:
             if not wanted.any():
                 return []
             scores = np.zeros(self._size, np.float32)
-            for name, values in self._views(query, context, vector).items():
+            for name, view in self._views(query, context, vector).items():
                 if weight := weights.get(name):
-                    scores += weight * scoring.zscores(values, wanted)
+                    scores += weight * scoring.known_zscores(view, wanted)
             return [Ranked(row, float(scores[row])) for row in scoring.best(scores, wanted, limit)]
 
     def vector(self, turn_index: int) -> Floats | None:
@@ -248,7 +250,7 @@ class ConversationIndex:
     @property
     def last(self) -> int:
         """The highest turn index there is, 0 when there is none."""
-        return max(self._entries, default=0)
+        return self._last
 
     def share(self, turn_index: int, words: Iterable[str]) -> float:
         """The share of a question's words that a turn's text has."""
@@ -265,22 +267,22 @@ class ConversationIndex:
 
     # --- inside (the lock is held) ---------------------------------------------------------------------------------
 
-    def _views(self, query: str, context: str, vector: Floats | None) -> dict[str, Floats]:
+    def _views(self, query: str, context: str, vector: Floats | None) -> dict[str, View]:
         words = self._words(query, context)
         sittings = self._sitting_rows()
         own = [(word.body, word.weight) for word in words if word.body is not None]
         views = {
-            "turn": scoring.bm25(own, self._body_lengths, self.turns),
-            "window": self._window_view(words),
-            "sitting": self._sitting_view(words, sittings),
+            "turn": (scoring.bm25(own, self._body_lengths, self.turns), self._present),
+            "window": (self._window_view(words), self._present),
+            "sitting": (self._sitting_view(words, sittings), self._present),
         }
         if vector is not None:
             views |= self._vectors.views(vector)
         prior = self._summary_prior(query, vector)
         if prior is not None:
-            views["summaries"] = prior
+            views["summaries"] = prior, self._present
         if self._noted.any():
-            views["facts"] = self._facts_view(words)
+            views["facts"] = self._facts_view(words), self._noted
         return views
 
     def _words(self, query: str, context: str) -> list[_Word]:
@@ -317,8 +319,7 @@ class ConversationIndex:
         """What a model noted of turns; extracted facts are left out, since they only repeat words of the turn."""
         noted = [(word.facts * self._noted, word.weight) for word in words if word.facts is not None]
         lengths = self._fact_lengths * self._noted
-        scores = scoring.bm25(noted, lengths, int(np.count_nonzero(lengths)))
-        return scoring.filled(scores, self._noted)
+        return scoring.bm25(noted, lengths, int(np.count_nonzero(lengths)))
 
     def _sitting_view(self, words: Sequence[_Word], sittings: npt.NDArray[np.int64]) -> Floats:
         count = int(sittings.max()) + 1

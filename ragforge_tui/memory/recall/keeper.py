@@ -100,11 +100,16 @@ class Keeper:
         """This conversation and those it is a branch of."""
         self._sitting = 0
         self._sitting_stored = 0
+        self._keyless: set[int] = set()
+        """Turns read without keys, whose keys are not stored yet."""
 
     # --- filling the index -----------------------------------------------------------------------------------------
 
     async def load(self, store: Store, *, start: int = 1, end: int | None = None) -> None:
-        """Read the turns of [start, end) into the index; give keys to those that have none."""
+        """Read the turns of [start, end) into the index: the keys there are first, then whole turns without keys.
+
+        The index answers with what is read so far. What `store_missing` stores is not needed for that.
+        """
         if end is None:
             end = (await store.turn_range(self._id))[1] + 1
         without_keys: list[int] = []
@@ -115,11 +120,21 @@ class Keeper:
             without_keys += [row.turn_index for row in rows if row.version < KEYS_VERSION]
             await asyncio.to_thread(self._put_rows, rows)
         if without_keys:
-            await self._make_keys(store, without_keys)
+            await self._read_whole(store, without_keys, last=end - 1)
+
+    async def store_missing(self, store: Store) -> None:
+        """Store the keys and sittings of turns that were read without keys, and count the tokens of all turns."""
+        if self._keyless:
+            made = set(self._keyless)
+            await self._store_keys(store, {near for turn in made for near in (turn - 1, turn, turn + 1)})
+            await self.store_sittings(store, finished_only=False)
+            self._keyless -= made
         await asyncio.to_thread(self._count)
 
     def _put_rows(self, rows: Iterable[RecallRow]) -> None:
         for row in rows:
+            if not row.version:
+                continue  # Its text is not known yet: it is read whole.
             vector = None if row.vector is None else np.frombuffer(row.vector, np.float32)
             self._index.put(row.turn_index, text=row.text, timestamp=row.timestamp, ended=row.ended, embedding=vector)
             self._note(row.uuid, row.turn_index, row.conversation_id)
@@ -136,11 +151,9 @@ class Keeper:
             if conversation_id not in self.conversations:
                 self.conversations.append(conversation_id)
 
-    async def _make_keys(self, store: Store, turns: Sequence[int]) -> None:
-        """Keys of turns that a crash, an import or an older version left without; those under way come later."""
+    async def _read_whole(self, store: Store, turns: Sequence[int], *, last: int) -> None:
+        """Read turns that a crash, an import or an older version left without keys; unfinished ones come later."""
         wanted = set(turns)
-        last = self._index.last
-        made: list[int] = []
         for first in range(min(wanted), max(wanted) + 1, TURNS_PAGE):
             page = range(first, first + TURNS_PAGE)
             if wanted.isdisjoint(page):
@@ -148,9 +161,7 @@ class Keeper:
             for turn in await store.turns(self._id, start=first, end=first + TURNS_PAGE):
                 if turn.turn_index in wanted and is_finished(turn, last=turn.turn_index == last):
                     await asyncio.to_thread(self.put, turn)
-                    made.append(turn.turn_index)
-        await self._store_keys(store, {near for turn in made for near in (turn - 1, turn, turn + 1)})
-        await self.store_sittings(store, finished_only=False)
+                    self._keyless.add(turn.turn_index)
 
     # --- a turn ----------------------------------------------------------------------------------------------------
 
@@ -166,6 +177,7 @@ class Keeper:
         if turn.turn_index > last + 1:
             # Another process wrote what lies between.
             await self.load(store, start=last + 1, end=turn.turn_index)
+            await self.store_missing(store)
         await asyncio.to_thread(self.put, turn)
         await asyncio.to_thread(self._index.tokens, turn.turn_index)
         await self._store_keys(store, {turn.turn_index - 1, turn.turn_index, turn.turn_index + 1})

@@ -86,7 +86,8 @@ def rank(found: Sequence[TurnElsewhere], question: Question, min_score: float) -
     scores = scoring.zscores(words, everything)
     cosines = np.array([cosine(question.vector, turn.vector) for turn in found], np.float32)
     if question.vector is not None:
-        scores = scores + scoring.zscores(cosines, everything)
+        known = np.array([turn.vector is not None for turn in found])
+        scores = scores + scoring.known_zscores((cosines, known), everything)
     order = np.argsort(-scores, kind="stable")
     return [
         Fetched(
@@ -144,9 +145,10 @@ def cosine(a: Vector | None, b: Vector | None) -> float:
     return 0.0 if a is None or b is None or len(a) != len(b) else float(a @ b)
 
 
-def fit(question: Question, text: str, vector: Vector | None) -> float:
-    """How well a turn answers a question by itself: the share of its words the turn has, plus the cosine."""
-    return terms.share(question.words, text, language_of(text)) + cosine(question.vector, vector)
+def typical(question: Vector | None, vectors: Iterable[Vector | None]) -> float | None:
+    """Return the mean cosine of a question with the known ones of several vectors; None when none is known."""
+    known = [cosine(question, vector) for vector in vectors if vector is not None]
+    return sum(known) / len(known) if question is not None and known else None
 
 
 def merged(

@@ -25,17 +25,17 @@ from ragforge_tui.memory.recall.others import (
     Ranges,
     Vector,
     cosine,
-    fit,
     merged,
     summaries_elsewhere,
     summary_score,
     turns_elsewhere,
+    typical,
 )
 from ragforge_tui.memory.recall.pack import Candidate, pack, within
 from ragforge_tui.memory.recall.questions import context_of
 from ragforge_tui.memory.recall.rarity import Rarity
 from ragforge_tui.memory.recall.results import Recalled, RecalledSummary, RecalledTurn
-from ragforge_tui.memory.recall.terms import telling_words
+from ragforge_tui.memory.recall.terms import share, telling_words
 from ragforge_tui.models import SimilarConversation, Summary, Turn
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,9 @@ CANDIDATES = 150
 SAME_COSINE = 0.95
 """Turns this alike say the same."""
 EMBED_SECONDS = 1.5
-"""How long a question waits for its vector; then words decide alone."""
+"""How long a question waits for its vector, unless it has less time; then words decide alone."""
+EMBED_SHARE = 0.5
+"""Of the time a question has in all, how much it waits for its vector; the rest is for other conversations."""
 FEWEST_CHARS_PER_TOKEN = 3
 """For telling safely, without counting, that this conversation does not need all the room."""
 FEWEST_ON_TOPIC = 3
@@ -81,6 +83,8 @@ class Recall:
         self._keeper = Keeper(self.index, self._model, conversation_id)
         self._rarity = Rarity()
         self._summaries: list[Summary] = []
+        self._keeping = asyncio.Lock()
+        """Held while keys are stored: what two callers store of the same turn must not be mixed."""
 
     @property
     def reason(self) -> str:
@@ -90,11 +94,20 @@ class Recall:
     # --- keeping up to date, in the background ---------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Fill the index from the graph, and make the keys and vectors that are missing there."""
+        """Read the conversation into the index: its words, and the vectors there are.
+
+        Questions asked meanwhile are answered from what is read so far; nothing is stored here.
+        """
         store = await self._store()
         await self._model.claim(store)
-        await self._keeper.load(store)
-        await self._keeper.embed_missing(store)
+        async with self._keeping:
+            await self._keeper.load(store)
+
+    async def store_missing(self) -> None:
+        """Store the keys that were missing in the graph, and learn what makes asking quicker."""
+        store = await self._store()
+        async with self._keeping:
+            await self._keeper.store_missing(store)
         try:
             await self._rarity.learn(store)
         except RagforgeError as error:
@@ -102,27 +115,49 @@ class Recall:
             log.info("how common words are is not known: %s", error)
 
     async def turn_stored(self, turn: Turn) -> None:
-        """Take in a turn that has ended: index, keys of it and of the one before, its sitting, its vector."""
+        """Take in a turn that has ended: index, keys of it and of the one before, its sitting. `embed` comes later."""
         store = await self._store()
         await self._model.claim(store)
-        await self._keeper.turn_stored(store, turn)
-        await self._keeper.embed_missing(store)
+        async with self._keeping:
+            await self._keeper.turn_stored(store, turn)
 
     async def summaries_changed(self, summaries: Sequence[Summary]) -> None:
-        """Take in the summaries there are: facts into the keys of their turns, vectors, and what they say of turns."""
+        """Take in the summaries there are: what they say of turns, and their facts into the keys of those turns."""
         store = await self._store()
         await self._model.claim(store)
+        self._summaries = list(summaries)
+        await self._read_summary_vectors(store)
         facts: dict[int, list[str]] = {}
         for summary in summaries:
             if summary.level == 1:
+                for turn in range(summary.start_turn_index, summary.end_turn_index + 1):
+                    facts.setdefault(turn, [])
                 for finding in summary.key_findings:
                     for turn in finding.turns:
                         facts.setdefault(turn, []).append(finding.text)
-        await self._keeper.facts_changed(store, facts)
+        async with self._keeping:
+            await self._keeper.facts_changed(store, facts)
+
+    async def embed(self) -> None:
+        """Make the vectors that are missing; each is used as soon as its batch is stored.
+
+        May take minutes after an import. Cut short, a repeated call continues with what is left.
+        """
+        store = await self._store()
+        await self._model.claim(store)
         await self._keeper.embed_missing(store)
-        self._summaries = list(summaries)
-        vectors = await store.vectors("Summary", [summary.uuid for summary in summaries], self._model.name or "-")
-        await asyncio.to_thread(self.index.set_summaries, self._summaries, vectors)
+        await self._read_summary_vectors(store)
+
+    async def _read_summary_vectors(self, store: Store) -> None:
+        known = self._summaries
+        vectors = await store.vectors("Summary", [summary.uuid for summary in known], self._model.name or "-")
+        if known is self._summaries:
+            await asyncio.to_thread(self.index.set_summaries, known, vectors)
+
+    def progress(self) -> tuple[int, int]:
+        """How many turns have a vector, and how many there are; equal without a model to make vectors."""
+        turns = self.index.turns
+        return turns - (len(self.index.without_vector()) if self._model.name else 0), turns
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
@@ -137,8 +172,12 @@ class Recall:
         others: bool = True,
         summaries: bool = True,
         exclude_summaries: Collection[str] = (),
+        seconds: float | None = None,
     ) -> Recalled:
-        """What matters to a question, within a number of tokens; labels and headings count.
+        """Return what matters to a question, within a number of tokens; labels and headings count.
+
+        This conversation is ranked in memory, by what is loaded of it. The question's vector and other conversations
+        may be waited for; what does not come in time is left out.
 
         Args:
             exclude: Turns of this conversation that are sent anyway: they take no other turn's place.
@@ -148,13 +187,16 @@ class Recall:
             others: Look in other conversations, as far as `recall.scope` allows.
             summaries: Look among summaries too.
             exclude_summaries: Ids of summaries that are sent anyway.
+            seconds: The most to wait for the model and the graph; None waits `EMBED_SECONDS` for the vector, and for
+                the graph as long as it takes.
         """
         settings = self._settings.recall
         room = settings.max_tokens if max_tokens is None else max_tokens
-        question = await self._question(query)
+        until = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        question = await self._question(query, EMBED_SECONDS if seconds is None else seconds * EMBED_SHARE)
         ranges = await self._on_topic(topic) if topic else None
         (fetched, foreign), mine = await asyncio.gather(
-            self._elsewhere(question, ranges, turns=others, summaries=summaries and others),
+            self._elsewhere(question, ranges, until, turns=others, summaries=summaries and others),
             asyncio.to_thread(self._own, question, exclude, ranges) if own else _nothing(),
         )
 
@@ -176,7 +218,7 @@ class Recall:
             return None
         store = await self._store()
         await self._model.claim(store)
-        vector = await self._question_vector(text)
+        vector = await self._question_vector(text, EMBED_SECONDS)
         if vector is None:
             return None
         found = await store.conversations_like(
@@ -188,40 +230,41 @@ class Recall:
         )
         return found[0] if found else None
 
-    async def _question(self, query: str) -> Question:
+    async def _question(self, query: str, seconds: float) -> Question:
         """The question with what it refers to, its telling words and its vector."""
         context = context_of(query, self.index.turn_text(self.index.last))
         text = f"{query}\n{context}" if context else query
-        vector = await self._question_vector(text)
+        vector = await self._question_vector(text, seconds)
         words = telling_words(text, language_of(text) or self.index.language)
         rarest = tuple(self._rarity.rarest(words))
         return Question(query, context, tuple(words), vector, self._model.name, rarest)
 
     async def _elsewhere(
-        self, question: Question, ranges: Ranges | None, *, turns: bool, summaries: bool
+        self, question: Question, ranges: Ranges | None, until: float | None, *, turns: bool, summaries: bool
     ) -> tuple[list[Fetched], list[RecalledSummary]]:
-        """Turns and summaries of other conversations; nothing when the graph fails, which is logged."""
+        """Turns and summaries of other conversations; nothing when the graph fails or is late, which is logged."""
         if self._settings.recall.scope == "none" or not (turns or summaries):
             return [], []
         settings = self._settings.recall
         workspace = self._workspace if settings.scope == "workspace" else None
         try:
-            store = await self._store()
-            where = await store.others_of(self._keeper.conversations, workspace)
-            fetched, known = await asyncio.gather(
-                turns_elsewhere(store, question, settings, where, ranges) if turns else _nothing(),
-                summaries_elsewhere(store, question, settings, where) if summaries else _nothing(),
-            )
-        except GraphError as error:
-            log.warning("other conversations not searched: %s", error)
+            async with asyncio.timeout_at(until):
+                store = await self._store()
+                where = await store.others_of(self._keeper.conversations, workspace)
+                fetched, known = await asyncio.gather(
+                    turns_elsewhere(store, question, settings, where, ranges) if turns else _nothing(),
+                    summaries_elsewhere(store, question, settings, where) if summaries else _nothing(),
+                )
+        except (GraphError, TimeoutError) as error:
+            log.warning("other conversations not searched: %s", error or "it took too long")
             return [], []
         return fetched, known
 
-    async def _question_vector(self, question: str) -> Vector | None:
+    async def _question_vector(self, question: str, seconds: float) -> Vector | None:
         if not self._model.name:
             return None
         try:
-            async with asyncio.timeout(EMBED_SECONDS):
+            async with asyncio.timeout(seconds):
                 vectors = await self._model.embed([question])
         except TimeoutError:
             log.warning("the question's vector took too long; words decide alone")
@@ -258,6 +301,10 @@ class Recall:
     def _packed(self, question: Question, mine: Sequence[Ranked], fetched: Sequence[Fetched], room: int) -> Recalled:
         """What of both rankings has room; others get their share, and all of what this conversation leaves."""
         vectors = {_key(one.candidate): one.vector for one in fetched}
+        # A turn without a vector yet counts as an ordinary one of its side; with a whole side without, words decide.
+        usual = typical(question.vector, (self.index.vector(one.turn_index) for one in mine))
+        usual_elsewhere = typical(question.vector, vectors.values())
+        by_meaning = usual is not None and usual_elsewhere is not None
 
         def vector_of(key: tuple[str, int], own: bool) -> Vector | None:
             return self.index.vector(key[1]) if own else vectors.get(key)
@@ -269,17 +316,23 @@ class Recall:
             return any(cosine(vector, other) > SAME_COSINE for other in known)
 
         def measure(candidate: Candidate) -> float:
-            vector = vector_of(_key(candidate), candidate.own)
             if candidate.own:
-                return self.index.share(candidate.turn_index, question.words) + cosine(question.vector, vector)
-            return fit(question, candidate.text, vector)
+                fits = self.index.share(candidate.turn_index, question.words)
+            else:
+                fits = share(question.words, candidate.text, language_of(candidate.text))
+            if not by_meaning:
+                return fits
+            vector = vector_of(_key(candidate), candidate.own)
+            if vector is not None:
+                return fits + cosine(question.vector, vector)
+            return fits + ((usual if candidate.own else usual_elsewhere) or 0.0)
 
         others = [one.candidate for one in fetched]
         needed = sum(len(self.index.turn_text(one.turn_index)) for one in mine) // FEWEST_CHARS_PER_TOKEN
-        share = max(int(room * self._settings.recall.other_conversations_share), room - needed)
+        theirs = max(int(room * self._settings.recall.other_conversations_share), room - needed)
         own = (self._candidate(one.turn_index, one.score) for one in mine)
         ranked = merged(own, others, measure) if others else own
-        packed = pack(ranked, room, others_tokens=share, same=same)
+        packed = pack(ranked, room, others_tokens=theirs, same=same)
         turns, text, tokens = within(packed, room)
         texts = {_key(candidate): candidate.text for candidate in others}
         sources = {
@@ -321,7 +374,9 @@ async def catch_up(store: Store, embedder: Embedder | None, *, leave: Collection
     await model.claim(store)
     for uuid in await store.conversations_without_keys():
         if uuid not in leave:
-            await Keeper(ConversationIndex(), model, uuid).load(store)
+            keeper = Keeper(ConversationIndex(), model, uuid)
+            await keeper.load(store)
+            await keeper.store_missing(store)
     for label in KINDS:
         await embed_missing(store, model, label)
 

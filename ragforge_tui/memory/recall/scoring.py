@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
+View = tuple[Floats, npt.NDArray[np.bool_]]
+"""Scores, and which of them are known."""
 
 K1 = 1.2
 B = 0.75
@@ -66,11 +68,15 @@ def zscores(values: Floats, among: npt.NDArray[np.bool_]) -> Floats:
     return ((values - float(chosen.mean())) / deviation).astype(np.float32)
 
 
-def filled(values: Floats, known: npt.NDArray[np.bool_]) -> Floats:
-    """Values with the mean of the known ones where they are not known: neither for nor against those turns."""
-    if known.any() and not known.all():
-        values = np.where(known, values, values[known].mean())
-    return values
+def known_zscores(view: View, among: npt.NDArray[np.bool_]) -> Floats:
+    """Return z-scores of a view taken among the marked entries that are known, and 0 for unknown ones.
+
+    A turn without a vector is neither favoured nor punished. Mean and deviation must not count unknown entries: with
+    ten of five thousand vectors made, a mean put in for the others would shrink the deviation and make the score of
+    each known turn some twenty times as large as that of any other view.
+    """
+    values, known = view
+    return np.where(known, zscores(values, known & among), np.float32(0.0))
 
 
 def best(scores: Floats, among: npt.NDArray[np.bool_], limit: int | None = None) -> list[int]:

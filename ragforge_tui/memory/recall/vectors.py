@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ragforge_tui.memory.recall import scoring
-from ragforge_tui.memory.recall.scoring import Floats
+from ragforge_tui.memory.recall.scoring import Floats, View
 
 POOL_WEIGHT = 0.5
 """Of the neighbours' vectors beside a turn's own in the pooled view."""
@@ -51,8 +51,11 @@ class TurnVectors:
         """A row's vector, None when it is unknown."""
         return self._rows[row] if self._rows is not None and self.known[row] else None
 
-    def views(self, question: Floats) -> dict[str, Floats]:
-        """Cosines of a question with each row, and with each row pooled with its neighbours; nothing without rows."""
+    def views(self, question: Floats) -> dict[str, View]:
+        """Cosines of a question with each row, and with each row pooled with its neighbours; nothing without rows.
+
+        A row without a vector has no cosine; pooled, it has one as soon as a neighbour has a vector.
+        """
         if self._rows is None:
             return {}
         # Not BLAS, whose threads wait for each other on a busy machine: this takes 1 ms at 10 000 turns, always.
@@ -60,7 +63,7 @@ class TurnVectors:
         np.einsum("ij,j->i", self._rows[: self._used], question.astype(np.float32), out=products[: self._used])
         norms = self._pooled_norms(self._rows)
         pooled = scoring.neighbours(products, POOL_WEIGHT) / norms
-        return {"cosine": scoring.filled(products, self.known), "pooled": scoring.filled(pooled, norms > TINY)}
+        return {"cosine": (products, self.known), "pooled": (pooled, norms > TINY)}
 
     def _pooled_norms(self, rows: Floats) -> Floats:
         if self._norms is None:

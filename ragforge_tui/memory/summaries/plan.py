@@ -6,13 +6,13 @@ made: an import of a thousand turns, a conversation held turn by turn and one re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
 from ragforge_tui.config import SummarizationSettings
 from ragforge_tui.graph.summary_tree import TurnSize, chosen_end
-from ragforge_tui.models import Summary
+from ragforge_tui.models import EXTRACTIVE, Summary
 
 MIN_CHILDREN = 2
 """A summary of one summary would say the same again."""
@@ -93,6 +93,38 @@ def pending(summaries: Sequence[Summary], sizes: Sequence[TurnSize], settings: S
 def frontier(summaries: Iterable[Summary]) -> list[Summary]:
     """The summaries nothing summarises, in order of the turns: together they cover each summarised turn once."""
     return sorted((s for s in summaries if not s.parent), key=lambda s: s.start_turn_index)
+
+
+def next_provisional(summaries: Sequence[Summary], conversation_id: str, leave: Collection[str] = ()) -> Summary | None:
+    """Return the newest extracted summary that a model may write again; a higher one after those it summarises.
+
+    Args:
+        summaries: All that a conversation has; those of the one it is a branch of are left to that one.
+        leave: Ids of summaries that stay as they are.
+    """
+    own = [s for s in summaries if s.conversation_id == conversation_id and s.uuid not in leave]
+    provisional = {s.uuid: s for s in own if s.made_by == EXTRACTIVE}
+    ready = [s for s in provisional.values() if provisional.keys().isdisjoint(s.parent_summaries)]
+    return max(ready, key=lambda s: (s.end_turn_index, s.level), default=None)
+
+
+def due_again(summary: Summary, summaries: Sequence[Summary]) -> Due:
+    """Return what making a summary again takes.
+
+    Args:
+        summaries: All that the conversation has.
+    """
+    below = set(summary.parent_summaries)
+    return Due(
+        level=summary.level,
+        ordinal=summary.ordinal,
+        start=summary.start_turn_index,
+        end=summary.end_turn_index,
+        turn_count=summary.turn_count,
+        char_start=summary.char_range_start,
+        char_end=summary.char_range_end,
+        children=[child for child in summaries if child.uuid in below],
+    )
 
 
 def _highest(summaries: Iterable[Summary]) -> int:

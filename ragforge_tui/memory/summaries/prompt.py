@@ -54,7 +54,7 @@ when no tool was used.
 - key_findings: 3 to 5 facts worth knowing months later (decisions, causes, values, preferences, names, dates), each \
 understandable by itself, with the turns it comes from.
 - files_mentioned: files that matter, as they are written there.
-- topics: 2 to 4 short names of subjects, as one would look for them later; confidence from 0 to 1."""
+- topics: at most 4 short names of subjects, as one would look for them later; confidence from 0 to 1."""
 
 _LINKS = """
 - same_topics: which of the known topics below are the same subject or near each other; confidence from 0 to 1 that \

@@ -3,6 +3,10 @@
 Used by whatever runs after a turn, once a conversation. Nothing is kept between runs but in the graph, so a run that
 was cancelled or killed is taken up by the next one, in this process or another; of two that make the same summary one
 is stored and the other's work is dropped.
+
+A summary the model had no time for stays due. One that was extracted because the model failed is provisional: `upgrade`
+has the model write it again. The deadline of a request is the model's own affair (`TimeoutError`), since only who sends
+requests knows when one is out.
 """
 
 from __future__ import annotations
@@ -10,7 +14,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
 from weakref import WeakValueDictionary
+
+import msgspec
 
 from ragforge_tui.config import SummarizationSettings
 from ragforge_tui.errors import GraphError, ModelError
@@ -33,21 +41,40 @@ from ragforge_tui.memory.summaries.answer import UnusableAnswerError, clean_text
 from ragforge_tui.memory.summaries.draft import MAX_FILES, PART_CHARS, Draft
 from ragforge_tui.memory.summaries.extractive import extract, files_of, language_of_turns
 from ragforge_tui.memory.summaries.joining import extract_conversation, extract_over, joined_files
-from ragforge_tui.memory.summaries.plan import Due, Pending, frontier, next_due, pending
+from ragforge_tui.memory.summaries.plan import Due, Pending, due_again, frontier, next_due, next_provisional, pending
 from ragforge_tui.memory.summaries.sentences import cut
 from ragforge_tui.memory.topics import same_forms
-from ragforge_tui.models import Summary, Turn, now
+from ragforge_tui.models import EXTRACTIVE, Summary, Turn, now
+from ragforge_tui.text import storable
 
 logger = logging.getLogger(__name__)
 
-REQUEST_SECONDS = 120.0
-"""A summary is worth no longer wait for one answer; then it is extracted."""
 ATTEMPTS = 2
 MAX_TOOLS = 20
 _KNOWN_TOPICS = 40
 _RECENT_TURNS = 20
 _MOST_REFUSED = 20
 """In a row: others may be first that often, not more."""
+
+
+_LATE = "the model gave no answer in time"
+
+
+class _Source(msgspec.Struct, kw_only=True):
+    """What a summary is made from: turns at level 1, above it the summaries below."""
+
+    turns: list[Turn] = []
+    children: list[Summary] = []
+    tools: list[str] = []
+    language: str = ""
+
+
+class _Refreshed(NamedTuple):
+    """The text on a conversation as a whole that is stored now, who wrote the new one, and whether the old was kept."""
+
+    text: str
+    made_by: str
+    kept: bool
 
 
 class Summarizer:
@@ -58,7 +85,6 @@ class Summarizer:
         settings: When they are due.
         model: Who writes them; None or the built-in assistant: they are extracted.
         emit: Told of each that is begun, stored or given up.
-        request_seconds: How long one answer of the model may take.
     """
 
     def __init__(
@@ -67,20 +93,17 @@ class Summarizer:
         settings: SummarizationSettings,
         model: ChatModel | None,
         emit: Callable[[Event], None],
-        *,
-        request_seconds: float = REQUEST_SECONDS,
     ) -> None:
         self._store = store
         self._settings = settings
         self._model = model if model is not None and not model.offline else None
         self._emit = emit
-        self._request_seconds = request_seconds
         self._running: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run_due(self, conversation_id: str) -> list[Summary]:
         """Make every summary that is due, on all levels; those stored by this call.
 
-        What the graph refuses is told by an event and tried again by the next call.
+        What the graph refuses, or the model has no time for, is told by an event and tried again by the next call.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -95,8 +118,46 @@ class Summarizer:
                 if made:
                     await self._tell_topics(conversation_id, made)
                     await self._refresh(conversation_id)
-            except GraphError as error:
-                logger.warning("summaries of %s have to wait: %s", conversation_id, error)
+            except (GraphError, TimeoutError) as error:
+                logger.warning("summaries of %s have to wait: %s", conversation_id, error or _LATE)
+        return made
+
+    async def upgrade(self, conversation_id: str, *, most: int, refused: set[str]) -> list[Summary]:
+        """Have the model write what was extracted: some summaries, the newest first, and the conversation's own.
+
+        Ends early, keeping what was made, when the model or the graph fails. Without a model nothing happens.
+
+        Args:
+            most: The most summaries to write.
+            refused: Ids of what is not tried; takes those of which the model's answer could not be used.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+        model = self._model
+        made: list[Summary] = []
+        if model is None or not self._settings.enabled:
+            return made
+        async with self._running.setdefault(conversation_id, asyncio.Lock()):
+            try:
+                for _ in range(most):
+                    tree = await self._store.summaries(conversation_id, texts=False)
+                    extracted = next_provisional(tree, conversation_id, refused)
+                    if extracted is None:
+                        break
+                    if stored := await self._made_again(model, extracted, tree):
+                        made.append(stored)
+                    else:
+                        refused.add(extracted.uuid)
+                if made:
+                    await self._tell_topics(conversation_id, made)
+                extract = await self._store.has_extracted_summary(conversation_id)
+                if made or (extract and conversation_id not in refused):
+                    refreshed = await self._refresh(conversation_id, provisional=False)
+                    if refreshed.made_by == EXTRACTIVE:
+                        refused.add(conversation_id)
+            except (GraphError, ModelError, TimeoutError) as error:
+                logger.warning("extracted summaries of %s have to wait: %s", conversation_id, error or _LATE)
         return made
 
     async def summarize_conversation(self, conversation_id: str) -> str:
@@ -105,8 +166,16 @@ class Summarizer:
         Raises:
             NotFoundError: There is no such conversation.
             GraphError: They could not be stored.
+            ModelError: The model wrote none, and the text it wrote before was kept.
         """
-        return await self._refresh(conversation_id)
+        refreshed = await self._refresh(conversation_id)
+        if refreshed.kept and self._model is not None:
+            raise ModelError(
+                f"{self._model.name} wrote no summary of the conversation. The one there is was kept.",
+                todo="Try again in a while.",
+                kind="provider",
+            )
+        return refreshed.text
 
     async def pending(self, conversation_id: str) -> list[Pending]:
         """How far the conversation is from its next summaries, by level."""
@@ -142,10 +211,35 @@ class Summarizer:
             draft, tools = await self._written(conversation_id, due, tree)
             summary = _summary(conversation_id, due, draft, tools)
             stored = await self._store.store_summary(summary, draft.topics, draft.links)
-        except (GraphError, asyncio.CancelledError) as error:
-            reason = str(error) if isinstance(error, GraphError) else "It was cancelled."
+        except (GraphError, TimeoutError, asyncio.CancelledError) as error:
+            match error:
+                case GraphError():
+                    reason = str(error)
+                case TimeoutError():
+                    reason = f"{_LATE[0].upper()}{_LATE[1:]}. It is asked again later."
+                case _:
+                    reason = "It was cancelled."
             self._emit(_failed(started, reason))
             raise
+        if stored is not None:
+            self._emit(SummaryCreated(conversation_id=conversation_id, summary=stored))
+        return stored
+
+    async def _made_again(self, model: ChatModel, extracted: Summary, tree: Sequence[Summary]) -> Summary | None:
+        """The model's summary in place of an extracted one; None when its answer cannot be used.
+
+        Raises:
+            ModelError: The model failed.
+            TimeoutError: It gave no answer in time.
+        """
+        conversation_id = extracted.conversation_id
+        due = due_again(extracted, tree)
+        source = await self._source(conversation_id, due)
+        draft = await self._by_model(model, conversation_id, due, source)
+        if draft is None:
+            return None
+        summary = msgspec.structs.replace(_summary(conversation_id, due, draft, source.tools), uuid=extracted.uuid)
+        stored = await self._store.store_summary(summary, draft.topics, draft.links)
         if stored is not None:
             self._emit(SummaryCreated(conversation_id=conversation_id, summary=stored))
         return stored
@@ -158,57 +252,67 @@ class Summarizer:
 
     async def _written(self, conversation_id: str, due: Due, tree: Sequence[Summary]) -> tuple[Draft, list[str]]:
         """What the summary says, and the tools its turns used."""
-        if due.level > 1:
-            return await self._over_summaries(conversation_id, due)
-        turns = await self._store.turns(conversation_id, start=due.start, end=due.end + 1)
-        tools = list(dict.fromkeys(call.tool_name for _, call in calls_of(turns)))[:MAX_TOOLS]
-        language = language_of_turns(turns)
+        source = await self._source(conversation_id, due)
+        draft = None
         if self._model is not None:
-            known = await self._known_topics(conversation_id)
-            messages = await asyncio.to_thread(
-                prompt.over_turns, turns, language=language, window=self._model.context_window, known_topics=known
-            )
-            cited = [turn.turn_index for turn in turns]
-            if draft := await self._asked(self._model, messages, cited, acted=bool(tools)):
-                draft.files_mentioned = list(dict.fromkeys([*files_of(turns), *draft.files_mentioned]))[:MAX_FILES]
-                if tools and not draft.actions_summary:
-                    draft.actions_summary = (await asyncio.to_thread(extract, turns, language=language)).actions_summary
-                return draft, tools
-        names = list(dict.fromkeys(name for summary in tree if summary.level == 1 for name in summary.topics))
-        return await asyncio.to_thread(extract, turns, language=language, known_topics=names), tools
+            try:
+                draft = await self._by_model(self._model, conversation_id, due, source)
+            except ModelError as error:
+                logger.warning("%s gave no summary: %s", self._model.name, error)
+        return draft or await self._extracted(conversation_id, source, tree), source.tools
 
-    async def _over_summaries(self, conversation_id: str, due: Due) -> tuple[Draft, list[str]]:
-        children = await self._store.summaries_by_id([child.uuid for child in due.children])
-        tools = list(dict.fromkeys(tool for child in children for tool in child.tools_used))[:MAX_TOOLS]
-        language = language_of("\n".join(child.conversation_summary for child in children))
+    async def _source(self, conversation_id: str, due: Due) -> _Source:
+        if due.level > 1:
+            children = await self._store.summaries_by_id([child.uuid for child in due.children])
+            tools = [tool for child in children for tool in child.tools_used]
+            language = language_of("\n".join(child.conversation_summary for child in children))
+            return _Source(children=children, tools=list(dict.fromkeys(tools))[:MAX_TOOLS], language=language)
+        turns = await self._store.turns(conversation_id, start=due.start, end=due.end + 1)
+        tools = [call.tool_name for _, call in calls_of(turns)]
+        return _Source(turns=turns, tools=list(dict.fromkeys(tools))[:MAX_TOOLS], language=language_of_turns(turns))
+
+    async def _by_model(self, model: ChatModel, conversation_id: str, due: Due, source: _Source) -> Draft | None:
+        """The model's summary; None when its answer could not be used, twice.
+
+        Raises:
+            ModelError: The model failed.
+            TimeoutError: It gave no answer in time.
+        """
+        turns, children = source.turns, source.children
+        asked = partial(prompt.over_summaries, children) if children else partial(prompt.over_turns, turns)
         known = await self._known_topics(conversation_id)
-        if self._model is not None:
-            messages = await asyncio.to_thread(
-                prompt.over_summaries,
-                children,
-                language=language,
-                window=self._model.context_window,
-                known_topics=known,
-            )
+        messages = await asyncio.to_thread(
+            asked, language=source.language, window=model.context_window, known_topics=known
+        )
+        cited = [turn.turn_index for turn in turns]
+        if children:
             cited = sorted({turn for child in children for f in child.key_findings for turn in f.turns})
             cited = cited or list(range(due.start, due.end + 1))
-            if draft := await self._asked(self._model, messages, cited, acted=bool(tools)):
-                files = [*joined_files(children), *draft.files_mentioned]
-                draft.files_mentioned = list(dict.fromkeys(files))[:MAX_FILES]
-                return draft, tools
-        draft = await asyncio.to_thread(extract_over, children, language=language)
-        draft.links = same_forms([*known, *(topic.name for topic in draft.topics)])
-        return draft, tools
+        draft = await self._asked(model, messages, cited, acted=bool(source.tools))
+        if draft is not None:
+            files = [*(joined_files(children) if children else files_of(turns)), *draft.files_mentioned]
+            draft.files_mentioned = list(dict.fromkeys(files))[:MAX_FILES]
+            if turns and source.tools and not draft.actions_summary:
+                extracted = await asyncio.to_thread(extract, turns, language=source.language)
+                draft.actions_summary = extracted.actions_summary
+        return draft
+
+    async def _extracted(self, conversation_id: str, source: _Source, tree: Sequence[Summary]) -> Draft:
+        if source.children:
+            draft = await asyncio.to_thread(extract_over, source.children, language=source.language)
+            known = await self._known_topics(conversation_id)
+            draft.links = same_forms([*known, *(topic.name for topic in draft.topics)])
+            return draft
+        names = list(dict.fromkeys(name for summary in tree if summary.level == 1 for name in summary.topics))
+        return await asyncio.to_thread(extract, source.turns, language=source.language, known_topics=names)
 
     async def _asked(
         self, model: ChatModel, messages: prompt.ChatMessages, cited: Sequence[int], *, acted: bool
     ) -> Draft | None:
-        """The model's summary; None when it gave none that can be used, twice, or failed."""
+        """The model's summary; None when it gave none that can be used, twice."""
         request = messages
         for attempt in range(1, ATTEMPTS + 1):
-            text = await self._complete(model, request)
-            if text is None:
-                return None
+            text, _ = await model.complete(request, max_tokens=prompt.ANSWER_TOKENS)
             try:
                 draft = read_answer(text, turns=cited, material=str(messages[-1]["content"]), acted=acted)
             except UnusableAnswerError as error:
@@ -218,19 +322,6 @@ class Summarizer:
                 draft.made_by = model.name
                 return draft
         return None
-
-    async def _complete(self, model: ChatModel, messages: prompt.ChatMessages) -> str | None:
-        """A plain answer within the time there is; None when there was none."""
-        try:
-            async with asyncio.timeout(self._request_seconds):
-                text, _ = await model.complete(messages, max_tokens=prompt.ANSWER_TOKENS)
-        except TimeoutError:
-            logger.warning("%s gave no summary within %.0f s", model.name, self._request_seconds)
-            return None
-        except ModelError as error:
-            logger.warning("%s gave no summary: %s", model.name, error)
-            return None
-        return text
 
     async def _known_topics(self, conversation_id: str) -> list[str]:
         """Names of topics a summary of this conversation may know: its own, and those of its folder unless private."""
@@ -248,7 +339,12 @@ class Summarizer:
         if changed:
             self._emit(TopicsChanged(conversation_id=conversation_id, topics=changed))
 
-    async def _refresh(self, conversation_id: str) -> str:
+    async def _refresh(self, conversation_id: str, *, provisional: bool = True) -> _Refreshed:
+        """Write and store the text on the conversation as a whole.
+
+        Args:
+            provisional: Extract it when the model fails; else what the model raises is raised.
+        """
         tree = await self._store.summaries(conversation_id, texts=False)
         top = await self._store.summaries_by_id([summary.uuid for summary in frontier(tree)])
         _, last = await self._store.turn_range(conversation_id)
@@ -256,23 +352,35 @@ class Summarizer:
         recent = await self._store.turns(conversation_id, start=first, end=last + 1)
         begun = await self._store.turns(conversation_id, start=1, end=2)
         goal = next((m.content for turn in begun for m in turn.messages if m.role == "user"), "")
-        text = await self._conversation_text(top, recent, goal)
-        if text:
-            changed = await self._store.set_conversation_summary(conversation_id, text)
-            self._emit(ConversationChanged(conversation=changed))
-        return text
-
-    async def _conversation_text(self, top: Sequence[Summary], recent: Sequence[Turn], goal: str) -> str:
         language = language_of("\n".join([goal, *(s.conversation_summary for s in top)])) or language_of_turns(recent)
+        text, made_by = "", EXTRACTIVE
         if self._model is not None and (top or recent):
-            material = "\n\n".join([*map(prompt.format_summary, top), *map(prompt.format_turn, recent)])
-            messages = await asyncio.to_thread(
-                prompt.over_conversation, material, language=language, window=self._model.context_window
-            )
-            answer = clean_text(await self._complete(self._model, messages))
-            if answer and not answer.startswith(("{", "[", "<<<")):
-                return cut(answer, PART_CHARS)
-        return await asyncio.to_thread(extract_conversation, top, recent, goal=goal, language=language)
+            try:
+                text, made_by = await self._conversation_text(self._model, top, recent, language), self._model.name
+            except (ModelError, TimeoutError) as error:
+                if not provisional:
+                    raise
+                logger.warning("%s gave no summary of %s: %s", self._model.name, conversation_id, error or _LATE)
+        if not text:
+            text = await asyncio.to_thread(extract_conversation, top, recent, goal=goal, language=language)
+            made_by = EXTRACTIVE
+        if not text:
+            return _Refreshed("", "", kept=False)
+        changed = await self._store.set_conversation_summary(conversation_id, text, made_by=made_by)
+        self._emit(ConversationChanged(conversation=changed))
+        return _Refreshed(changed.summary, made_by, kept=changed.summary != storable(text))
+
+    async def _conversation_text(
+        self, model: ChatModel, top: Sequence[Summary], recent: Sequence[Turn], language: str
+    ) -> str:
+        """The model's text on the conversation as a whole; empty when its answer cannot be used."""
+        material = "\n\n".join([*map(prompt.format_summary, top), *map(prompt.format_turn, recent)])
+        messages = await asyncio.to_thread(
+            prompt.over_conversation, material, language=language, window=model.context_window
+        )
+        text, _ = await model.complete(messages, max_tokens=prompt.ANSWER_TOKENS)
+        answer = clean_text(text)
+        return "" if answer.startswith(("{", "[", "<<<")) else cut(answer, PART_CHARS)
 
 
 def _started(conversation_id: str, due: Due) -> SummaryStarted:

@@ -12,7 +12,7 @@ from ragforge_tui.graph import Store, search
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.models import Conversation, Finding, Summary, now
 from tests.support.meaning import FakeEmbedder
-from tests.support.recalling import MORNING, first_messages, recall_of, said, talked
+from tests.support.recalling import MORNING, first_messages, ready, recall_of, said, talked
 from tests.support.records import conversation
 
 
@@ -20,14 +20,14 @@ async def elsewhere(store: Store, **fields: Any) -> Conversation:
     """A stored and indexed conversation about zebras."""
     talk = (("Tell me of the zebra farm.", "It keeps forty zebras."), ("Where?", "Near the lake."))
     c = await talked(store, talk, **{"title": "Zebras", **fields})
-    await recall_of(store, c, FakeEmbedder()).load()
+    await ready(recall_of(store, c, FakeEmbedder()))
     return c
 
 
 async def asked(store: Store, **settings: Any) -> Any:
     here = await talked(store)
     recall = recall_of(store, here, FakeEmbedder(), **settings)
-    await recall.load()
+    await ready(recall)
     return await recall.recall("How many zebras does the farm keep?")
 
 
@@ -76,11 +76,11 @@ async def test_scope(
 async def test_others_have_a_share_while_this_conversation_needs_the_room(store: Store) -> None:
     talk = [(f"What of zebra number {n}?", f"The zebra {n} of the farm is well. " * 6) for n in range(20)]
     c = await talked(store, talk, title="Zebras")
-    await recall_of(store, c, FakeEmbedder()).load()
+    await ready(recall_of(store, c, FakeEmbedder()))
     here = await talked(store, [(f"Is zebra {n} here?", f"Zebra {n} is not at this place. " * 6) for n in range(20)])
     for share in (0.0, 0.4):
         recall = recall_of(store, here, FakeEmbedder(), other_conversations_share=share)
-        await recall.load()
+        await ready(recall)
         found = await recall.recall("zebra of the farm", max_tokens=500)
         foreign = sum(count_tokens(turn.text) for turn in found.turns if not turn.own)
         assert foreign <= share * 500
@@ -95,7 +95,7 @@ async def test_what_has_nothing_to_do_with_it_stays_out(store: Store) -> None:
     await elsewhere(store)
     here = await store.create_conversation(conversation(workspace="/w"))
     recall = recall_of(store, here)
-    await recall.load()
+    await ready(recall)
     assert (await recall.recall("Compile the kernel module")).turns == []
     assert (await recall.recall("and the?")).turns == []
 
@@ -104,11 +104,11 @@ async def test_private_conversations_recall_others_but_are_never_recalled(store:
     open_one = await elsewhere(store)
     secret = await elsewhere(store, private=True, title="Secret")
     recall = recall_of(store, secret, FakeEmbedder())
-    await recall.load()
+    await ready(recall)
     found = await recall.recall("zebra farm")
     assert {turn.conversation_id for turn in found.turns if not turn.own} <= {open_one.uuid}
     other = recall_of(store, open_one, FakeEmbedder())
-    await other.load()
+    await ready(other)
     assert "Secret" not in (await other.recall("zebra farm")).text
 
 
@@ -129,7 +129,7 @@ def summary(c: Conversation, first: int, last: int, text: str, **fields: Any) ->
 async def test_facts_and_summaries_are_found(store: Store) -> None:
     c = await talked(store)
     recall = recall_of(store, c)
-    await recall.load()
+    await ready(recall)
     finding = Finding(text="PostgreSQL was chosen", turns=[2, 77])
     summaries = [
         summary(c, 1, 3, "They chose the eastern harbour and a blue sloop.", key_findings=[finding]),
@@ -160,7 +160,7 @@ async def test_summaries_are_ranked_by_the_settings(
 ) -> None:
     c = await store.create_conversation(conversation(workspace="/w"))
     recall = recall_of(store, c, **settings)
-    await recall.load()
+    await ready(recall)
     text, moment = "About the violin.", now()
     made = [
         summary(c, 1, 2, text, uuid="new", created_at=moment),
@@ -184,7 +184,7 @@ async def test_similar_conversations_by_their_summaries(store: Store) -> None:
         made[name] = await store.create_conversation(
             conversation(title=name, workspace="/w", summary=text, private=name == "d")
         )
-        await recall_of(store, made[name], FakeEmbedder()).load()
+        await ready(recall_of(store, made[name], FakeEmbedder()))
     await store.update_conversation(made["e"].uuid, status="deleted", deleted_at=now())
     found = await store.similar_conversations(made["a"].uuid, limit=10, min_score=0.5)
     assert [one.conversation.title for one in found] == ["b"]
@@ -194,7 +194,7 @@ async def test_similar_conversations_by_their_summaries(store: Store) -> None:
     assert len(await store.similar_conversations(made["a"].uuid, min_score=-1, limit=1)) == 1
     # A summary that changed gets a new vector.
     await store.update_conversation(made["c"].uuid, summary="The zebra farm and its fences.")
-    await recall_of(store, made["c"], FakeEmbedder()).load()
+    await ready(recall_of(store, made["c"], FakeEmbedder()))
     [best, *_] = await store.similar_conversations(made["a"].uuid)
     assert (best.conversation.title, round(best.score, 3)) == ("c", 1.0)
 
@@ -209,7 +209,7 @@ async def test_the_turns_of_a_topic_are_found_behind_any_number_of_others(
     louder = await talked(store, [loud] * 30, title="Louder", message_count=60)
     wanted = await talked(store, [quiet], title="Wanted", message_count=2)
     for c in (own, louder, wanted):
-        await recall_of(store, c).load()
+        await ready(recall_of(store, c))
     others = await store.others_of([own.uuid], "/w")
     found = await store.turns_elsewhere(others, ["harbour"], None, "", limit=2, turns={wanted.uuid: [(1, 1)]})
     assert [turn.conversation_id for turn in found] == [wanted.uuid]

@@ -71,6 +71,37 @@ def test_excluded_turns_are_not_ranked_and_only_limits() -> None:
     assert len(best(index, "violin", limit=2)) == 2
 
 
+def test_a_few_vectors_among_many_turns_do_not_outweigh_words() -> None:
+    index = built([f"small talk number {n}" for n in range(600)])
+    index.put(7, text="the deploy key is kept in the vault", timestamp=BEGAN + timedelta(minutes=14))
+    near, far = np.eye(2, dtype=np.float32)
+    for turn in range(300, 310):
+        index.set_embedding(turn, near if turn == 304 else far)
+    assert best(index, "Where is the deploy key kept?", vector=near)[0] == 7
+    # With none made, one made and all made, words and meaning still add up.
+    index.set_embedding(7, near)
+    assert best(index, "Where is the deploy key kept?", vector=near)[0] == 7
+
+
+def test_facts_of_a_few_turns_do_not_outweigh_words() -> None:
+    index = built([f"small talk number {n}" for n in range(600)])
+    index.put(7, text="the deploy key is kept in the vault", timestamp=BEGAN + timedelta(minutes=14))
+    index.set_facts({turn: ["The user has a key of the house"] for turn in range(300, 302)})
+    noted = Summary(
+        uuid="s",
+        conversation_id="c",
+        level=1,
+        conversation_summary="Talk.",
+        start_turn_index=300,
+        end_turn_index=340,
+        turn_count=41,
+        made_by="openai/writer",
+        created_at=now(),
+    )
+    index.set_summaries([noted], {})
+    assert best(index, "Where is the deploy key kept?")[0] == 7
+
+
 def test_vectors_find_what_words_do_not() -> None:
     index = built([f"talk {n}" for n in range(10)])
     near, far = np.eye(2, dtype=np.float32)

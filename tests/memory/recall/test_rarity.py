@@ -13,7 +13,7 @@ from ragforge_tui.graph.elsewhere import Others, TurnElsewhere
 from ragforge_tui.graph.sampling import Span, spread
 from ragforge_tui.memory.recall import rarity
 from ragforge_tui.memory.recall.rarity import Rarity
-from tests.support.recalling import TALK, recall_of, talked
+from tests.support.recalling import TALK, ready, recall_of, talked
 from tests.support.records import conversation, one_turn
 
 HARBOURS = [(f"What of ship {n}?", "It lies in the harbour.") for n in range(60)]
@@ -37,7 +37,7 @@ async def common_harbours(store: Store, **fields: object) -> None:
     """A conversation in which every turn has the harbour, one the violin."""
     talk = [*HARBOURS, ("Who plays the violin?", "Ida.")]
     c = await talked(store, talk, **{"title": "Ships", **fields})
-    await recall_of(store, c).load()
+    await ready(recall_of(store, c))
 
 
 @pytest.mark.usefixtures("small_places")
@@ -86,7 +86,7 @@ async def test_other_conversations_are_asked_for_the_rarer_words(store: Store, m
 
     monkeypatch.setattr(store, "turns_elsewhere", heard)
     recall = recall_of(store, await talked(store, [("Hello.", "Hello.")]))
-    await recall.load()
+    await ready(recall)
     found = await recall.recall("Which violin and which sloop is in the harbour?")
     assert asked == [("violin", "sloop")]
     assert {turn.turn_index for turn in found.turns if not turn.own} == {60, 61}
@@ -128,5 +128,5 @@ async def test_a_graph_that_cannot_say_costs_nothing_but_time(store: Store, monk
     monkeypatch.setattr(Rarity, "learn", away)
     c = await talked(store, TALK)
     recall = recall_of(store, c)
-    await recall.load()
+    await ready(recall)
     assert (await recall.recall(TALK[0][0])).turns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -11,16 +12,18 @@ from ragforge_tui.errors import ModelError
 from ragforge_tui.graph import Store
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.recall import catch_up, reembed
+from ragforge_tui.models import Finding
 from tests.support.meaning import FakeEmbedder
-from tests.support.recalling import MORNING, TALK, first_messages, hold, recall_of, said, talked
+from tests.support.recalling import MORNING, TALK, first_messages, hold, ready, recall_of, said, talked
 from tests.support.records import conversation, message, one_turn, rows_of
+from tests.support.remembered import summary
 from tests.support.sizes import DIMENSION
 
 
 async def test_an_import_gets_keys_sittings_and_vectors(store: Store) -> None:
     c, embedder = await talked(store), FakeEmbedder()
     recall = recall_of(store, c, embedder)
-    await recall.load()
+    await ready(recall)
     rows = await first_messages(store, c)
     assert [row["sitting"] for row in rows] == [1, 1, 1, 2, 2, 2]
     assert {row["model"] for row in rows} == {"fake"}
@@ -37,7 +40,7 @@ async def test_an_import_gets_keys_sittings_and_vectors(store: Store) -> None:
     assert found.tokens == count_tokens(found.text) <= 60
     again = FakeEmbedder()
     fresh = recall_of(store, c, again)
-    await fresh.load()
+    await ready(fresh)
     assert again.texts == []
     assert fresh.index.without_vector() == []
     assert [one.turn_index for one in fresh.index.rank("violin", np.ones(DIMENSION, np.float32))] == [
@@ -45,10 +48,64 @@ async def test_an_import_gets_keys_sittings_and_vectors(store: Store) -> None:
     ]
 
 
+async def test_an_import_is_found_by_its_words_before_it_has_vectors(store: Store) -> None:
+    talk = [(f"Question {n} about weather?", f"Answer {n}.") for n in range(200)]
+    talk[3] = TALK[4]
+    c, embedder = await talked(store, talk), FakeEmbedder()
+    embedder.stuck_after = 128
+    recall = recall_of(store, c, embedder)
+    await recall.load()
+    assert recall.index.turns == 200
+    await recall.store_missing()
+    assert embedder.texts == []
+    embedding = asyncio.create_task(recall.embed())
+    async with asyncio.timeout(60):
+        while recall.progress() != (128, 200):
+            await asyncio.sleep(0.01)
+    try:
+        found = await recall.recall("Who teaches the violin?", max_tokens=60, seconds=0.05)
+        assert 4 in said(found)
+    finally:
+        embedding.cancel()
+        await asyncio.gather(embedding, return_exceptions=True)
+    # What was made is used, and the rest is made by the next call.
+    assert recall.progress() == (128, 200)
+    embedder.stuck_after = None
+    await recall.embed()
+    assert recall.progress() == (200, 200)
+    assert len(embedder.texts) == 200
+
+
+async def test_what_the_graph_does_not_give_in_time_is_left_out(store: Store) -> None:
+    c = await talked(store)
+    recall = recall_of(store, c, FakeEmbedder())
+    await ready(recall)
+
+    async def never() -> Store:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    recall._store = never
+    assert 5 in said(await recall.recall("Who teaches the violin?", max_tokens=60, seconds=0.05))
+
+
+async def test_facts_that_a_better_summary_does_not_repeat_are_forgotten(store: Store) -> None:
+    c = await talked(store)
+    recall = recall_of(store, c)
+    await ready(recall)
+    extract = summary(c.uuid, 1, 1, 3, key_findings=[Finding(text="A sloop is blue", turns=[2])])
+    await recall.summaries_changed([extract])
+    assert recall.index.facts(2) == ("A sloop is blue",)
+    better = msgspec.structs.replace(extract, key_findings=[Finding(text="They chose the east", turns=[1])])
+    await recall.summaries_changed([better])
+    assert (recall.index.facts(1), recall.index.facts(2)) == (("They chose the east",), ())
+    assert "A sloop is blue" not in (await first_messages(store, c))[1]["key"]
+
+
 async def test_turns_are_taken_in_as_they_end(store: Store) -> None:
     c = await store.create_conversation(conversation(workspace="/w"))
     recall = recall_of(store, c, FakeEmbedder())
-    await recall.load()
+    await ready(recall)
     await hold(store, recall, c, "Where do lanterns hang?", "Over the harbour gate.")
     await hold(store, recall, c, "How many?", "Seven.")
     first, second = await first_messages(store, c)
@@ -70,12 +127,13 @@ async def test_turns_are_taken_in_as_they_end(store: Store) -> None:
 async def test_a_turn_answered_anew_loses_its_old_vector(store: Store) -> None:
     c, embedder = await talked(store), FakeEmbedder()
     recall = recall_of(store, c, embedder)
-    await recall.load()
+    await ready(recall)
     await store.supersede(c.uuid, 6)
     await store.add_message(message(c.uuid, role="assistant", turn_index=6, content="Sleep well, captain."))
     [turn] = await store.turns(c.uuid, start=6, end=7)
     embedder.texts.clear()
     await recall.turn_stored(turn)
+    await recall.embed()
     assert embedder.texts == ["> Good night.\nSleep well, captain."]
     assert "captain" in (await first_messages(store, c))[4]["key"]
     assert "Good night!" not in recall.index.turn_text(6)
@@ -85,7 +143,7 @@ async def test_what_a_crash_left_is_caught_up_with(store: Store) -> None:
     c, embedder = await talked(store), FakeEmbedder()
     embedder.broken = True
     recall = recall_of(store, c, embedder)
-    await recall.load()
+    await ready(recall)
     assert len(recall.index.without_vector()) == len(TALK)
     assert 5 in said(await recall.recall("violin teacher", max_tokens=40))
     # Turns another process wrote meanwhile, and one that nobody indexed.
@@ -102,9 +160,9 @@ async def test_what_a_crash_left_is_caught_up_with(store: Store) -> None:
 async def test_two_processes_keep_one_conversation(store: Store) -> None:
     c = await talked(store)
     one, other = recall_of(store, c, FakeEmbedder()), recall_of(store, c, FakeEmbedder())
-    await asyncio.gather(one.load(), other.load())
+    await asyncio.gather(ready(one), ready(other))
     await asyncio.gather(*(hold(store, r, c, f"Question {n}?", "Answer.") for n, r in enumerate((one, other))))
-    await asyncio.gather(one.load(), other.load())
+    await asyncio.gather(ready(one), ready(other))
     assert one.index.turns == other.index.turns == 8
     rows = await first_messages(store, c)
     assert all(row["model"] == "fake" and row["sitting"] for row in rows)
@@ -133,7 +191,7 @@ async def test_conversations_nobody_opens_are_caught_up_with(store: Store) -> No
 async def test_only_what_was_said_there_is_indexed(store: Store) -> None:
     c = await store.create_conversation(conversation(workspace="/w"))
     recall = recall_of(store, c)
-    await recall.load()
+    await ready(recall)
     await hold(store, recall, c, "Hello", "Hello!")
     await recall.recall("Hello")
     [row] = await first_messages(store, c)
@@ -142,13 +200,13 @@ async def test_only_what_was_said_there_is_indexed(store: Store) -> None:
 
 async def test_a_branch_finds_what_it_shares_and_leaves_its_keys_alone(store: Store) -> None:
     parent = await talked(store)
-    await recall_of(store, parent, FakeEmbedder()).load()
+    await ready(recall_of(store, parent, FakeEmbedder()))
     before = await first_messages(store, parent)
     branch = await store.create_conversation(
         conversation(workspace="/w", branch_of=parent.uuid, branch_turn=3, next_turn=4)
     )
     recall = recall_of(store, branch, FakeEmbedder())
-    await recall.load()
+    await ready(recall)
     assert recall.index.turns == 3
     await hold(store, recall, branch, "What went into the soup again?", "Onions.")
     found = await recall.recall("onion soup recipe with butter")
@@ -160,10 +218,10 @@ async def test_a_branch_finds_what_it_shares_and_leaves_its_keys_alone(store: St
 
 async def test_vectors_of_another_model_are_not_mixed_until_reembedded(store: Store) -> None:
     c = await talked(store)
-    await recall_of(store, c, FakeEmbedder("first")).load()
+    await ready(recall_of(store, c, FakeEmbedder("first")))
     second = FakeEmbedder("second")
     recall = recall_of(store, c, second)
-    await recall.load()
+    await ready(recall)
     assert "graph reembed" in recall.reason
     assert second.texts == []
     found = await recall.recall("violin teacher")
@@ -175,19 +233,19 @@ async def test_vectors_of_another_model_are_not_mixed_until_reembedded(store: St
     assert progress[-1] == (len(TALK), len(TALK))
     assert {row["model"] for row in await first_messages(store, c)} == {"second"}
     after = recall_of(store, c, FakeEmbedder("second"))
-    await after.load()
+    await ready(after)
     assert after.reason == ""
     assert after.index.without_vector() == []
     # A chat that still runs with the old model stores nothing any more.
     late = recall_of(store, c, FakeEmbedder("first"))
-    await late.load()
+    await ready(late)
     await hold(store, late, c, "One more.", "Yes.")
     assert (await first_messages(store, c))[-1]["model"] is None
 
 
 async def test_reembedding_goes_on_where_it_was_cut_short(store: Store) -> None:
     c = await talked(store)
-    await recall_of(store, c, FakeEmbedder("first")).load()
+    await ready(recall_of(store, c, FakeEmbedder("first")))
     second = FakeEmbedder("second")
 
     def cut_short(done: int, total: int) -> None:
@@ -195,7 +253,7 @@ async def test_reembedding_goes_on_where_it_was_cut_short(store: Store) -> None:
 
     talk = [(f"Question {n}?", f"Answer {n}.") for n in range(70)]
     more = await talked(store, talk)
-    await recall_of(store, more, FakeEmbedder("first")).load()
+    await ready(recall_of(store, more, FakeEmbedder("first")))
     with pytest.raises(ModelError, match="go"):
         await reembed(store, second, cut_short)
     second.broken = False
@@ -208,10 +266,10 @@ async def test_reembedding_goes_on_where_it_was_cut_short(store: Store) -> None:
 
 async def test_a_model_of_another_dimension_gets_new_indexes(store: Store) -> None:
     c = await talked(store)
-    await recall_of(store, c, FakeEmbedder()).load()
+    await ready(recall_of(store, c, FakeEmbedder()))
     wide = FakeEmbedder("wide", DIMENSION * 2)
     recall = recall_of(store, c, wide)
-    await recall.load()
+    await ready(recall)
     assert str(DIMENSION * 2) in recall.reason
     try:
         await reembed(store, wide, lambda done, total: None)
@@ -226,7 +284,7 @@ async def test_a_model_of_another_dimension_gets_new_indexes(store: Store) -> No
 
 async def test_a_model_that_fails_takes_nobodys_place(store: Store) -> None:
     c = await talked(store)
-    await recall_of(store, c, FakeEmbedder("first")).load()
+    await ready(recall_of(store, c, FakeEmbedder("first")))
     broken = FakeEmbedder("broken")
     broken.broken = True
     with pytest.raises(ModelError):
@@ -237,7 +295,7 @@ async def test_a_model_that_fails_takes_nobodys_place(store: Store) -> None:
 async def test_without_an_embedder_words_decide(store: Store) -> None:
     c = await talked(store)
     recall = recall_of(store, c, None)
-    await recall.load()
+    await ready(recall)
     found = await recall.recall("Who teaches violin on Tuesdays?", max_tokens=40)
     assert (said(found), found.reason) == ([5], "")
     assert await rows_of(store.graph, "MATCH (m:Message) WHERE m.embedding IS NOT NULL RETURN m.uuid") == 0

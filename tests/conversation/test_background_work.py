@@ -1,0 +1,109 @@
+"""Background work and its model: one run at a time, deadlines that count requests only, pauses after failures."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ragforge_tui.conversation import background_model
+from ragforge_tui.conversation.background_model import BackgroundModel, Patience, Quiet
+from ragforge_tui.conversation.background_work import BackgroundWork
+from ragforge_tui.errors import ModelError
+from ragforge_tui.models import Usage
+from tests.support.summaries import WritingModel
+
+
+class Slow(WritingModel):
+    """Answers when it is let go on."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda messages: "done")
+        self.gate = asyncio.Event()
+
+    async def complete(self, messages: Any, *, max_tokens: int | None = None) -> tuple[str, Usage]:
+        self.requests.append(messages)
+        await self.gate.wait()
+        return self.write(messages), Usage()
+
+
+async def test_waiting_for_a_turn_to_end_is_not_counted() -> None:
+    quiet, patience = Quiet(), Patience()
+    slow = Slow()
+    slow.gate.set()
+    model = BackgroundModel(slow, patience, quiet, seconds=0.05)
+    with quiet.broken():
+        asking = asyncio.create_task(model.complete([]))
+        await asyncio.sleep(0.2)
+        assert not asking.done()
+        assert slow.requests == []
+    assert (await asking)[0] == "done"
+    assert patience.failures == 0
+
+
+async def test_a_request_given_up_for_a_turn_gets_its_whole_time_again() -> None:
+    quiet, slow = Quiet(), Slow()
+    model = BackgroundModel(slow, Patience(), quiet, seconds=60.0)
+    asking = asyncio.create_task(model.complete([]))
+    while not slow.requests:
+        await asyncio.sleep(0)
+    with quiet.broken():
+        await asyncio.sleep(0.01)
+    slow.gate.set()
+    assert (await asking)[0] == "done"
+    assert len(slow.requests) == 2
+
+
+async def test_a_request_that_is_out_too_long_ends_and_the_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = 0.0
+    monkeypatch.setattr(background_model.time, "monotonic", lambda: clock)
+    patience = Patience()
+    for pause in (60.0, 120.0, 240.0):
+        with pytest.raises(TimeoutError):
+            await BackgroundModel(Slow(), patience, seconds=0.0).complete([])
+        assert patience.seconds_left == pause
+    assert patience.given_up
+    clock = 100.0
+    assert patience.seconds_left == 140.0
+    for _ in range(2_000):
+        patience.failed()
+    assert patience.seconds_left == 1_800.0
+
+    def fail(messages: Any) -> str:
+        raise ModelError("away", kind="provider")
+
+    with pytest.raises(ModelError):
+        await BackgroundModel(WritingModel(fail), patience).complete([])
+    assert patience.failures == 2_004
+    await BackgroundModel(WritingModel(lambda messages: "here"), patience).complete([])
+    assert (patience.failures, patience.seconds_left, patience.given_up) == (0, 0.0, False)
+
+
+async def test_work_asked_for_while_it_runs_runs_once_more() -> None:
+    gate, runs = asyncio.Event(), 0
+
+    async def work() -> None:
+        nonlocal runs
+        runs += 1
+        await gate.wait()
+
+    background = BackgroundWork("test", work)
+    for _ in range(3):
+        background.ask()
+        await asyncio.sleep(0)
+    assert (runs, background.running) == (1, True)
+    gate.set()
+    await background.settle()
+    assert (runs, background.running) == (2, False)
+    background.ask_in(0.0)
+    assert not background.running
+    while runs < 3:
+        await asyncio.sleep(0)
+    await background.settle()
+    gate.clear()
+    background.ask()
+    background.ask_in(0.0)
+    await background.stop()
+    await asyncio.sleep(0.01)
+    assert (runs, background.running) == (3, False)
