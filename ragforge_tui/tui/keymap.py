@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from ragforge_tui.tui.commands import Registry
-
-if TYPE_CHECKING:
-    from ragforge_tui.tui.app import ChatApp
+from ragforge_tui.tui.command_registry import Registry
+from ragforge_tui.tui.type_ahead import TypeAheadApp
 
 TYPING_KEYS = frozenset(
     {
@@ -95,22 +92,22 @@ def _takes_typing(key: str) -> bool:
     return key in TYPING_KEYS or len(key) == 1
 
 
-def use_keymap(app: ChatApp) -> None:
-    """Bind the keys as the settings say, each to one command, in place of those bound so far.
+def bind_keys(app: TypeAheadApp, keymap: Mapping[str, str], registry: Registry) -> None:
+    """Replace the app's command bindings by those of the keymap, one command to a key.
 
-    Not by the framework's own keymap: that knows only commands with a key of their own, and where such a key is
-    moved away it drops whatever else was bound to it.
+    Not by the framework's own keymap: that knows only commands with a default key, and where such a key is moved away
+    it drops whatever else was bound to it.
     """
-    names = {command.name for command in app.registry.commands}
-    table = app._bindings.key_to_bindings  # The framework has no public way to take a binding away.
+    names = {command.name for command in registry.commands}
+    table = app._bindings.key_to_bindings  # The framework has no public way to remove a binding.
     for key, bindings in list(table.items()):
         table[key] = [binding for binding in bindings if binding.id not in names]
         if not table[key]:
             del table[key]
-    made = {one.id: one for one in app.BINDINGS if isinstance(one, Binding)}
-    for name, keys in effective_keys(app.options.tui.keymap, app.registry).items():
-        binding = made.get(name) or Binding("", f"command('{name}')", show=False)
+    defaults = {one.id: one for one in app.BINDINGS if isinstance(one, Binding)}
+    for name, keys in effective_keys(keymap, registry).items():
+        binding = defaults.get(name) or Binding("", f"command('{name}')", show=False)
         for one in Binding.make_bindings([replace(binding, key=keys, id=name)]):
             table.setdefault(one.key, []).append(one)
-    app.opening_keys = opening_keys(app.options.tui.keymap, app.registry)
+    app.opening_keys = opening_keys(keymap, registry)
     app.refresh_bindings()

@@ -74,7 +74,7 @@ class Chat:
 
     async def ready(self) -> None:
         """Wait for the engine."""
-        await self.until(lambda: self.app.controller.state.ready, "ready")
+        await self.until(lambda: self.app.session.state.ready, "ready")
 
     def said(self, word: str) -> bool:
         """Whether a notice holds this."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.tui.commands import COMMANDS, Registry
-from ragforge_tui.tui.help import FRAME, help_text
+from ragforge_tui.tui.command_registry import Registry
+from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.dialogs.help_screen import FRAME, help_text
 
 
 @pytest.mark.parametrize("screen", [76, 80, 120])

@@ -8,9 +8,9 @@ from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import SummaryCreated, SummaryFailed, SummaryStarted
 from ragforge_tui.protocol import FetchDue, FetchTopicPlaces, FetchTree, FetchTurnLines
 from ragforge_tui.requests.tree import MemoryDue
-from ragforge_tui.tui.memory_pane import MemoryPane
-from ragforge_tui.tui.status import StatusLine
-from ragforge_tui.tui.viewer import DetailScreen
+from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.memory.memory_pane import MemoryPane
+from ragforge_tui.tui.widgets.status_bar import StatusLine
 from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.support.memory_shelf import HOSTILE, summary
@@ -27,7 +27,7 @@ def engine() -> FakeEngine:
 
 async def opened(chat: Chat) -> MemoryPane:
     """The pane, filled, with the focus."""
-    await chat.until(lambda: chat.app.controller.state.conversation)
+    await chat.until(lambda: chat.app.session.state.conversation)
     await chat.press("f3")
     await chat.until(lambda: chat.app.sidebar.pane("memory") is not None)
     pane = chat.app.sidebar.pane("memory")
@@ -169,7 +169,7 @@ async def test_topics_are_a_second_grouping(run_chat: ChatRunner, engine: FakeEn
         await chat.press("down", "enter")
         await chat.until(lambda: list(chat.app.transcript._marked) == [1, 2, 3])
         await chat.press("down", "g")
-        await chat.until(lambda: chat.app.controller.state.conversation_id != UUID)
+        await chat.until(lambda: chat.app.session.state.conversation_id != UUID)
         await chat.press("t")
         await chat.until(lambda: pane.tree_rows.display)
 
@@ -179,7 +179,7 @@ async def test_an_outline_that_does_not_come_is_said_and_asked_for_again(
 ) -> None:
     engine.failures[FetchTree] = RagforgeError("The graph is away.")
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.until(lambda: chat.app.session.state.conversation)
         await chat.press("f3")
         await chat.until(lambda: engine.asked(FetchTree))
         pane = chat.app.sidebar.pane("memory")

@@ -12,10 +12,10 @@ from textual.screen import Screen
 
 from ragforge_tui.events import TrustRequested, TurnCompleted
 from ragforge_tui.protocol import AnswerTrust, CreateConversation, DraftPersona, ImprovePersona, SavePersona, SetPersona
-from ragforge_tui.tui.persona_picker import PersonaPicker
-from ragforge_tui.tui.persona_review import PersonaReview
-from ragforge_tui.tui.persona_wizard import STEPS, PersonaWizard
-from ragforge_tui.tui.transcript.blocks import HeadBlock
+from ragforge_tui.tui.personas.persona_picker import PersonaPicker
+from ragforge_tui.tui.personas.persona_review import PersonaReview
+from ragforge_tui.tui.personas.persona_wizard import STEPS, PersonaWizard
+from ragforge_tui.tui.transcript.model.blocks import HeadBlock
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -173,7 +173,7 @@ class TestChoosing:
             await chat.ready()
             await chat.type("a rather long first message that becomes the title")
             await chat.until(lambda: chat.happened(TurnCompleted))
-            assert chat.app.controller.state.persona in drawn(chat).splitlines()[0]
+            assert chat.app.session.state.persona in drawn(chat).splitlines()[0]
 
 
 class TestMaking:

@@ -59,7 +59,7 @@ async def answers(chat: Chat, count: int = 1) -> list[tuple[str, str, str]]:
 async def test_each_choice(run_chat: ChatRunner, keys: list[str], decision: str) -> None:
     async with run_chat() as chat:
         await asked(chat, "a1")
-        assert chat.app.controller.state.activity == "waiting"
+        assert chat.app.session.state.activity == "waiting"
         await chat.press(*keys)
         assert await answers(chat) == [("a1", decision, "")]
         await chat.until(lambda: chat.app.prompt.has_focus)
@@ -133,12 +133,12 @@ async def test_someone_who_types_is_not_interrupted(run_chat: ChatRunner) -> Non
 async def test_what_tab_does_is_said_as_it_is(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await asked(chat, "a")
-        await chat.until(lambda: "tab the prompt · esc no" in chat.app.status_line.text().plain)
+        await chat.until(lambda: "tab the prompt · esc no" in chat.app.view.status_line.render().plain)
         await chat.press("tab")
         assert chat.app.prompt.has_focus
-        await chat.until(lambda: "tab answer · esc no" in chat.app.status_line.text().plain)
+        await chat.until(lambda: "tab answer · esc no" in chat.app.view.status_line.render().plain)
         await chat.press("tab")
-        await chat.until(lambda: "tab the prompt" in chat.app.status_line.text().plain)
+        await chat.until(lambda: "tab the prompt" in chat.app.view.status_line.render().plain)
 
 
 @pytest.mark.parametrize(("key", "allow"), [("y", True), ("n", False), ("escape", False), ("enter", True)])

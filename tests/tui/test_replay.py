@@ -40,10 +40,10 @@ def shown(blocks: list[tuple[str, int, bool | None, list[str]]], word: str) -> b
 
 async def test_what_came_live_is_what_is_read_back(run_chat: ChatRunner, recording: Recording) -> None:
     async with run_chat(recording.engine(), resume=recording.conversation.uuid) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.until(lambda: chat.app.session.state.conversation)
         await recording.play(chat.engine)
         await chat.until(lambda: shown(rows(chat), "You are welcome"))
-        await chat.until(lambda: not chat.app.controller.state.busy)
+        await chat.until(lambda: not chat.app.session.state.busy)
         live = rows(chat)
         assert chat.happened(TextDelta) and chat.happened(TurnCancelled) and chat.happened(TurnFailed)
         assert sum(isinstance(event, ToolCallFinished) for event in chat.events) == 7
@@ -66,7 +66,7 @@ def test_its_end(snap_compare: Any, tmp_path: Path, recording: Recording, size: 
     async def before(pilot: Pilot[Any]) -> None:
         stage.pilot = pilot
         await stage.opened()
-        await stage.until(lambda: stage.app.controller.state.conversation)
+        await stage.until(lambda: stage.app.session.state.conversation)
         await state.bring(stage)
         await stage.rest()
 

@@ -56,14 +56,14 @@ class Stage:
     @property
     def owner(self) -> Conversation:
         """The conversation that is open."""
-        opened = self.app.controller.state.conversation
+        opened = self.app.session.state.conversation
         assert opened is not None
         return self.engine.conversations[opened.uuid]
 
     async def opened(self) -> None:
         """Wait until the engine answers and the conversation is there, where one is wanted."""
-        state = self.app.controller.state
-        wanted = self.app.options.continue_last
+        state = self.app.session.state
+        wanted = self.app.view.options.continue_last
         await self.until(lambda: state.connection == "up" and state.graph is not None, "an engine")
         if wanted:
             await self.until(lambda: state.conversation and self.app.transcript.document.blocks, "a conversation")

@@ -12,11 +12,11 @@ from textual.geometry import Region
 from textual.pilot import Pilot
 
 from ragforge_tui.events import MessageFinished, MessageStarted, ReasoningDelta, TextDelta, TurnStarted
-from ragforge_tui.tui.transcript import markdown
-from ragforge_tui.tui.transcript.code import GrowingCode, highlight
-from ragforge_tui.tui.transcript.lines import Run, WrappedLines, wrap
-from ragforge_tui.tui.transcript.markdown import render
-from ragforge_tui.tui.transcript.stream import StreamedText
+from ragforge_tui.tui.drawing.code import GrowingCode, highlight
+from ragforge_tui.tui.drawing.lines import Run, WrappedLines, wrap
+from ragforge_tui.tui.transcript.render import markdown
+from ragforge_tui.tui.transcript.render.markdown import render
+from ragforge_tui.tui.transcript.render.stream import StreamedText
 from tests.tui.transcript.app import TranscriptApp
 from tests.tui.transcript.samples import DARK, plain_turns, reply, said, text_of
 from tests.tui.transcript.test_document import WHERE, chunks

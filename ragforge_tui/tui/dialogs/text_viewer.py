@@ -1,0 +1,336 @@
+"""A long text to look at over the chat: what a tool gave back, a file. Quick however long it is.
+
+The text is cut into pieces of some lines; those that come into view are coloured and drawn, by the window that draws
+the transcript. Text that is not very long is coloured as a whole, in a thread, before it is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from math import ceil
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.selection import Selection
+from textual.timer import Timer
+from textual.widgets import Static
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.events import Event
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.dialogs.detail import Section, is_numbered
+from ragforge_tui.tui.drawing.code import highlight
+from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, wrap
+from ragforge_tui.tui.style.palette import Palette
+from ragforge_tui.tui.transcript.model.blocks import Block
+from ragforge_tui.tui.transcript.widget.copying import text_between
+from ragforge_tui.tui.transcript.widget.viewport import MARGIN, BlockWindow
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.workers import start_worker
+
+PIECE_LINES = 60
+PIECE_CHARS = 6_000
+COLOURED_WHOLE = 200_000
+"""Longer code is coloured piece by piece, where what spans pieces may look plain."""
+
+
+class HeadingBlock(Block):
+    """The name of a section."""
+
+    kind = "head"
+
+    def __init__(self, title: str, *, gap: int) -> None:
+        super().__init__(0, gap=gap)
+        self._title = title
+
+    def draw(self, width: int, palette: Palette) -> list[Line]:
+        return [line_of([(self._title, palette.strong_heading)], width)]
+
+
+class Coloured:
+    """The code of a section, coloured as a whole once for each palette."""
+
+    def __init__(self, code: str, language: str) -> None:
+        self._code = code
+        self._language = language
+        self._made: tuple[Palette, list[list[Run]]] | None = None
+
+    def lines(self, palette: Palette) -> list[list[Run]]:
+        """Its lines."""
+        if self._made is None or self._made[0] is not palette:
+            self._made = palette, by_line(highlight(self._code, self._language, palette))
+        return self._made[1]
+
+
+class PieceBlock(Block):
+    """Some lines of a section."""
+
+    kind = "text"
+
+    def __init__(self, section: Section, lines: Sequence[str], start: int, whole: Coloured | None) -> None:
+        super().__init__(0, gap=0)
+        self._section = section
+        self._text = lines
+        self._start = start
+        self.whole = whole
+
+    @property
+    def source(self) -> str:
+        return "\n".join(self._text)
+
+    def draw(self, width: int, palette: Palette) -> list[Line]:
+        section = self._section
+        if section.look in ("prose", "error"):
+            style = palette.failed if section.look == "error" else palette.text
+            return wrap([(clean(self.source), style)], width)
+        if self.whole is not None:
+            coloured = self.whole.lines(palette)[self._start : self._start + len(self._text)]
+        else:
+            bare = [_bare(line, section) for line in self._text]
+            coloured = by_line(highlight("\n".join(bare), _language(section), palette))
+        drawn: list[Line] = []
+        for line, runs in zip(self._text, coloured, strict=False):
+            first: list[Run] = [("│ ", palette.faint)]
+            number = is_numbered(line) if section.numbered else None
+            if number is not None:
+                first = [(f"{number[0].rstrip()} ", palette.muted), *first]
+            rest = [(" " * sum(len(text) for text, _ in first[:-1]), palette.muted), first[-1]]
+            drawn += wrap(runs, width, first=first, rest=rest, hard=True)
+        return drawn
+
+    def estimate(self, width: int) -> int:
+        inner = max(1, width - 2)
+        return sum(max(1, ceil(len(line) / inner)) for line in self._text)
+
+
+def by_line(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs cut at line ends."""
+    lines: list[list[Run]] = [[]]
+    for text, style in runs:
+        first, *rest = text.split("\n")
+        lines[-1].append((first, style))
+        lines.extend([(part, style)] for part in rest)
+    return lines
+
+
+def _language(section: Section) -> str:
+    return "diff" if section.look == "diff" else section.language
+
+
+def _bare(line: str, section: Section) -> str:
+    number = is_numbered(line) if section.numbered else None
+    return clean(line[number.end() :] if number is not None else line)
+
+
+def blocks_of(sections: Sequence[Section]) -> list[Block]:
+    """The blocks of some sections, in order."""
+    blocks: list[Block] = []
+    for section in sections:
+        blocks.append(HeadingBlock(section.title, gap=1 if blocks else 0))
+        text = section.text.replace("\r\n", "\n").rstrip("\n")
+        lines = [part for line in text.split("\n") for part in _parts(line)]
+        small = section.look in ("code", "diff") and len(text) <= COLOURED_WHOLE
+        whole = Coloured("\n".join(_bare(line, section) for line in lines), _language(section)) if small else None
+        start = 0
+        while start < len(lines):
+            end, size = start, 0
+            while end < len(lines) and end - start < PIECE_LINES and (size < PIECE_CHARS or end == start):
+                size += len(lines[end])
+                end += 1
+            blocks.append(PieceBlock(section, lines[start:end], start, whole))
+            start = end
+    for serial, block in enumerate(blocks):
+        block.serial = serial
+    return blocks
+
+
+def _parts(line: str) -> list[str]:
+    """A line, cut where it is longer than a piece. Carriage returns and the like do not make further lines."""
+    line = " ".join(plain_text(line[:PIECE_CHARS]).split("\n")) if len(line) <= PIECE_CHARS else line
+    if len(line) <= PIECE_CHARS:
+        return [line]
+    return [" ".join(plain_text(line[at : at + PIECE_CHARS]).split("\n")) for at in range(0, len(line), PIECE_CHARS)]
+
+
+class Viewer(BlockWindow, can_focus=True):
+    """The window; what is shown is given by `view`."""
+
+    ALLOW_SELECT = True
+    DEFAULT_CSS = """
+    Viewer { height: 1fr; width: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "scroll_down", show=False),
+        Binding("k", "scroll_up", show=False),
+        Binding("space", "page_down", show=False),
+    ]
+
+    def view(self, blocks: Sequence[Block]) -> None:
+        """Show these blocks; what was shown before is read on from where one was."""
+        self.follow, line = False, self.scroll_y
+        self.document.clear()
+        self.document.blocks.extend(blocks)
+        self._sync()
+        if line:
+            self.scroll_to(y=line)
+
+    def next_heading(self) -> None:
+        """Bring the next heading to the top, after the last one the first."""
+        top = round(self.scroll_y)
+        starts = [
+            self._index.start(place)
+            for place, block in enumerate(self.document.blocks)
+            if isinstance(block, HeadingBlock)
+        ]
+        below = [start for start in starts if start > top]
+        if below and top < self.max_scroll_y:
+            self.scroll_to(y=below[0])
+        else:
+            self.scroll_to(y=0)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text."""
+        text = text_between(self.document.blocks, selection, self._text_width, self.palette, margin=MARGIN)
+        return text, "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        """Show the selection."""
+        self.refresh()
+
+
+class DetailScreen(ModalScreen[str | None]):
+    """Sections to read. Gives the action that was asked for, None when it was just closed.
+
+    Args:
+        load: Gives title and sections while the screen is already there.
+        actions: What a key leads to, in words for the key line: `g` to ``("turn", "go to its turn")``.
+        concerns: Whether what the engine said changes what is shown: it is loaded again then.
+        title_now: The title of something that is under way, asked for every second; empty once it is over.
+    """
+
+    CSS = """
+    DetailScreen { align: center middle; }
+    DetailScreen > Vertical {
+        width: 116; max-width: 98%; height: 92%; background: $surface; border: round $border; padding: 0 1;
+    }
+    DetailScreen #detail-title { text-style: bold; height: 1; }
+    DetailScreen Viewer { margin: 1 0; background: $surface; }
+    DetailScreen KeyBar { padding: 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", show=False),
+        Binding("y", "copy", show=False),
+        Binding("s", "section", show=False),
+    ]
+
+    def __init__(
+        self,
+        title: str,
+        load: Callable[[], Awaitable[tuple[str, list[Section]]]],
+        *,
+        actions: dict[str, tuple[str, str]],
+        concerns: Callable[[Event], bool] | None = None,
+        title_now: Callable[[], str] | None = None,
+    ) -> None:
+        super().__init__()
+        self._load = load
+        self._concerns = concerns
+        self._title_now = title_now
+        self._ticker: Timer | None = None
+        self._actions = dict(actions)
+        self._title = Static(plain_text(title), id="detail-title", markup=False)
+        self._viewer = Viewer()
+        self.sections: list[Section] = []
+        self._keys = KeyBar(self._pressed)
+        self._keys.note("loading …")
+
+    def compose(self) -> ComposeResult:
+        """Title, text, keys."""
+        with Vertical():
+            yield self._title
+            yield self._viewer
+            yield self._keys
+
+    def on_mount(self) -> None:
+        """Fetch what is shown while the screen is already there."""
+        self._viewer.focus()
+        for key, (action, words) in list(self._actions.items()):
+            self.offer(key, action, words)
+        self._fill_soon()
+        if self._title_now is not None and self._title_now():
+            self._ticker = self.set_interval(1.0, self._tick)
+
+    def _fill_soon(self) -> None:
+        start_worker(self, self._fill(), group="detail", exclusive=True)
+
+    def engine_event(self, event: Event) -> None:
+        """What is shown went on."""
+        if self._concerns is not None and self._concerns(event):
+            self._fill_soon()
+
+    def _tick(self) -> None:
+        title = self._title_now() if self._title_now is not None else ""
+        if title:
+            self._say_title(title)
+        elif self._ticker is not None:
+            self._ticker.stop()
+
+    def _say_title(self, title: str) -> None:
+        self._title.update(Content(" ".join(plain_text(title).split())))
+
+    def offer(self, key: str, action: str, words: str) -> None:
+        """A key leads to something; what is shown may say so only once it is loaded."""
+        self._actions[key] = (action, words)
+        self._bindings.bind(key, f"leave_with('{action}')", show=False)
+
+    async def _fill(self) -> None:
+        try:
+            title, self.sections = await self._load()
+            palette = self._viewer.palette
+            blocks = await asyncio.to_thread(_prepared, self.sections, palette)
+        except RagforgeError as error:
+            self._keys.note(error.info.sentence(), "$error")
+            return
+        self._say_title(title)
+        self._viewer.view(blocks)
+        hints = [KeyHint("close", "esc", "back")]
+        hints += [KeyHint(action, key, words) for key, (action, words) in self._actions.items()]
+        hints += [KeyHint("section", "s", "next section")] if len(self.sections) > 1 else []
+        self._keys.say([*hints, KeyHint("copy", "y", "copy")])
+
+    def _pressed(self, name: str) -> None:
+        match name:
+            case "close":
+                self.dismiss(None)
+            case "section":
+                self.action_section()
+            case "copy":
+                self.action_copy()
+            case _:
+                self.dismiss(name)
+
+    def action_leave_with(self, action: str) -> None:
+        """Close, and let what opened it do something."""
+        self.dismiss(action)
+
+    def action_copy(self) -> None:
+        """Copy the last section: the result, the file."""
+        if self.sections:
+            self.app.copy_to_clipboard(self.sections[-1].text)
+            self._keys.note(f"{self.sections[-1].title} sent to the clipboard")
+
+    def action_section(self) -> None:
+        """To the next heading, from the last to the first."""
+        self._viewer.next_heading()
+
+
+def _prepared(sections: Sequence[Section], palette: Palette) -> list[Block]:
+    blocks = blocks_of(sections)
+    for whole in {id(b.whole): b.whole for b in blocks if isinstance(b, PieceBlock) and b.whole is not None}.values():
+        whole.lines(palette)
+    return blocks

@@ -1,0 +1,161 @@
+"""Completion while one types: follows the prompt, shows what fits, puts the chosen row in place.
+
+Used by `prompt.py`, which keeps the focus and hands on the keys. What is completed is decided in `completion.py`;
+where rows come from is the `source` the app gives.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.tui import fuzzy
+from ragforge_tui.tui.command_registry import Registry, key_name
+from ragforge_tui.tui.prompt.completion import Suggestion, Wanted, command_suggestion, wanted
+from ragforge_tui.tui.prompt.slash_menu import SlashMenu
+from ragforge_tui.tui.workers import start_worker
+
+if TYPE_CHECKING:
+    from ragforge_tui.tui.prompt.prompt import Prompt
+
+log = logging.getLogger(__name__)
+
+Source = Callable[[str, str], Awaitable[list[Suggestion]]]
+"""From the name of a source and what was typed to the rows."""
+
+
+class Completing:
+    """One per prompt.
+
+    Attributes:
+        source: Gives the rows for an argument or a file; commands come from the registry.
+    """
+
+    def __init__(self, prompt: Prompt, registry: Registry, menu: SlashMenu) -> None:
+        self._prompt = prompt
+        self._registry = registry
+        self._menu = menu
+        self._offered: Wanted | None = None
+        """What the menu's rows are for."""
+        self._known: list[Suggestion] = []
+        """All rows of the argument or the file that is being typed, as they came last."""
+        self.source: Source | None = None
+        menu.picked = self.take
+
+    @property
+    def open(self) -> bool:
+        """Whether there is a menu to walk in."""
+        return self._menu.chosen is not None
+
+    def move(self, step: int) -> None:
+        """Walk in the menu."""
+        self._menu.move(step)
+
+    def close(self) -> None:
+        """Hide the menu until the text changes."""
+        self._offered = None
+        self._menu.close()
+
+    def follow(self) -> None:
+        """The text changed, or the cursor moved while the menu was open."""
+        want = self._wanted()
+        if want == self._offered:
+            return
+        before, self._offered = self._offered, want
+        self._menu.moved = False  # Letters typed after walking say anew what is wanted.
+        if want is None:
+            self._menu.close()
+        elif want.kind == "command":
+            found = self._registry.complete(f"/{want.query}")
+            self._menu.offer([command_suggestion(command, key_name(command.key)) for command in found])
+        else:
+            if not want.continues(before):
+                self._known = []
+            # What still fits of the rows that are known is shown at once; fresh ones may follow.
+            self._narrow(want)
+            if want.live or not want.continues(before):
+                start_worker(self._prompt, self._fetch(want), group="completion", exclusive=True)
+
+    def catch_up(self) -> None:
+        """The menu follows the text by a message; a fast typist's Enter must not meet rows of an earlier text."""
+        if self.open:
+            self.follow()
+
+    def enter(self) -> bool:
+        """Enter was pressed: put the chosen row in place; whether that is all Enter was meant for."""
+        self.catch_up()
+        chosen, want = self._menu.chosen, self._offered
+        if chosen is None or want is None:
+            return False
+        if want.kind == "command":
+            if self._registry.get(want.query) is not None and not self._menu.moved:
+                return False  # Typed to its end: it runs, whatever arguments it could have.
+            self.take(chosen)
+            return chosen.go_on
+        if want.kind == "argument":
+            unfinished = want.query and want.closed and want.query not in {row.text for row in self._known}
+            if self._menu.moved or unfinished:
+                self.take(chosen)
+            return False
+        if chosen.text.rstrip() == self._typed(want):
+            return False
+        self.take(chosen)
+        return True
+
+    def tab(self) -> bool:
+        """Tab was pressed: put the chosen row in place; whether there was one."""
+        self.catch_up()
+        chosen = self._menu.chosen
+        if chosen is not None:
+            self.take(chosen)
+        return chosen is not None
+
+    def take(self, chosen: Suggestion) -> None:
+        """Put a row in the place of what was typed."""
+        want = self._offered
+        if want is None:
+            return
+        row = self._prompt.cursor_location[0]
+        follows = self._prompt.document.get_line(row)[want.end : want.end + 1]
+        text = chosen.text.rstrip() if follows.isspace() else chosen.text
+        self.close()
+        self._prompt.replace(text, (row, want.start), (row, want.end), maintain_selection_offset=False)
+        self._prompt.move_cursor((row, want.start + len(text)))
+        if want.kind != "command" and not (want.kind == "file" and chosen.go_on):
+            self._offered = self._wanted()  # What was just put there need not be offered again.
+
+    def _typed(self, want: Wanted) -> str:
+        line = self._prompt.document.get_line(self._prompt.cursor_location[0])
+        return line[want.start : want.end]
+
+    def _wanted(self) -> Wanted | None:
+        row, column = self._prompt.cursor_location
+        document = self._prompt.document
+        return wanted(document.get_line(row), column, self._registry, alone=document.line_count == 1)
+
+    def _narrow(self, want: Wanted) -> None:
+        self._menu.offer(fuzzy.best(want.query, self._known, _read))
+
+    async def _fetch(self, want: Wanted) -> None:
+        source = want.source
+        if isinstance(source, tuple):
+            rows = [Suggestion(word, word) for word in source]
+        elif self.source is None:
+            return
+        else:
+            try:
+                rows = await self.source(source, want.query)
+            except RagforgeError as error:
+                log.info("nothing to complete with: %s", error)
+                return
+        offered = self._offered
+        if offered is None or not offered.continues(want) or (want.live and offered != want):
+            return
+        self._known = rows
+        self._menu.offer(rows if want.live else fuzzy.best(offered.query, rows, _read))
+
+
+def _read(row: Suggestion) -> str:
+    return f"{row.label} {row.text}"

@@ -1,0 +1,286 @@
+"""A question of the engine above the prompt: may this tool run, may these instructions be used.
+
+Not part of the transcript: it has the focus, it is answered by one key, and then it is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Literal
+
+import msgspec
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from ragforge_tui.events import ApprovalRequested, CostLimitReached, TrustRequested
+from ragforge_tui.text import cut_middle, dollars, plain_text
+from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList
+
+MAX_DETAIL_CHARS = 100_000
+MAX_TITLE_CHARS = 1_000
+MIN_DETAIL_LINES = 2
+OWN_LINES = 2 + 2 + 1
+"""Border of the panel, margins of the detail, and a line of the chat that stays in view."""
+DetailKind = Literal["diff", "command", "text"]
+DETAIL_KINDS: dict[Literal["write", "command", "secret"], DetailKind] = {
+    "write": "diff",
+    "command": "command",
+    "secret": "text",
+}
+
+
+class Question(msgspec.Struct):
+    """What is asked.
+
+    Attributes:
+        key: Names it: the approval's id or the repository.
+        answers: Choices by the key that picks them; the last one is what Escape means.
+        feedback: The answer that may carry words, empty when none may.
+    """
+
+    key: str
+    kind: DetailKind
+    title: str
+    detail: str
+    answers: list[Choice]
+    answer: Callable[[str, str], None]
+    feedback: str = ""
+
+
+def approval_question(event: ApprovalRequested, answer: Callable[[str, str], None]) -> Question:
+    """An `ApprovalRequested` as a question."""
+    answers = [Choice("once", "once", mark="y")]
+    if event.session_scope:
+        answers.append(Choice("session", f"this session: {event.session_scope}", mark="s"))
+    if event.always:
+        answers.append(Choice("always", f"always `{event.always}`, saved in your settings", mark="a"))
+    answers += [Choice("because", "no, and say why", mark="w"), Choice("no", "no", mark="n")]
+    return Question(
+        event.approval_id, DETAIL_KINDS[event.kind], event.question, event.detail, answers, answer, feedback="no"
+    )
+
+
+def cost_question(event: CostLimitReached, answer: Callable[[str, str], None]) -> Question:
+    """A `CostLimitReached` as a question."""
+    where = "This turn" if event.scope == "turn" else "This session"
+    title = f"{where} has cost {dollars(event.spent)}; the next request would go beyond {dollars(event.limit)}. Go on?"
+    answers = [
+        Choice("once", "one more request", mark="y"),
+        Choice("session", f"raise the limit to {dollars(event.raised)} for this session", mark="s"),
+        Choice("no", "stop; what came is kept", mark="n"),
+    ]
+    return Question(event.approval_id, "text", title, "", answers, answer)
+
+
+def trust_question(event: TrustRequested, answer: Callable[[str, str], None]) -> Question:
+    """A `TrustRequested` as a question."""
+    files = ", ".join(event.files)
+    if event.persona:
+        answers = [Choice("yes", "let it speak, with exactly this text", mark="y"), Choice("no", "no", mark="n")]
+        title = f"Let the persona {event.persona} speak? Its file {files} came with the folder and instructs the agent."
+        return Question(f"trust:{event.root}", "text", title, event.text, answers, answer)
+    answers = [Choice("yes", "use them, in this repository from now on", mark="y"), Choice("no", "no", mark="n")]
+    title = f"Follow the instructions in {files}? They came with the folder."
+    return Question(f"trust:{event.root}", "text", title, event.text, answers, answer)
+
+
+class FeedbackInput(Input):
+    """Field for the reason of a refusal; Enter sends it to the panel."""
+
+    def __init__(self) -> None:
+        super().__init__(placeholder="What should be done instead? Enter sends, Escape goes back", compact=True)
+
+    async def action_submit(self) -> None:
+        """Hand the text to the panel."""
+        if isinstance(self.parent, QuestionPanel):
+            self.parent.feedback_given(self.value.strip())
+
+
+class QuestionPanel(Vertical, can_focus=True):
+    """Shows one question at a time, in the order they came."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,left", "move(-1)", show=False),
+        Binding("down,right", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("enter", "choose", show=False),
+        Binding("escape", "refuse", show=False),
+        Binding("tab", "leave", show=False),
+    ]
+
+    class Emptied(Message):
+        """The last question was answered, or the panel lost the keyboard over that; the next may be there already."""
+
+    class Left(Message):
+        """The person wants the prompt back for a moment."""
+
+    def __init__(self) -> None:
+        super().__init__(id="question")
+        self._title = Static(id="question-title", markup=False)
+        self._detail = Static(id="question-detail", markup=False)
+        self._choices = ChoiceList()
+        self._waiting: list[Question] = []
+        self._shown = ""
+        self.display = False
+
+    def compose(self) -> ComposeResult:
+        """Title, detail that scrolls, choices."""
+        yield self._title
+        yield VerticalScroll(self._detail, id="question-scroll", can_focus=False)
+        yield self._choices
+
+    @property
+    def waiting(self) -> list[Question]:
+        """Questions without an answer, the shown one first."""
+        return list(self._waiting)
+
+    def ask(self, question: Question) -> None:
+        """Show it, or keep it until its turn comes; asked twice is asked once."""
+        if any(waiting.key == question.key for waiting in self._waiting):
+            return
+        self._waiting.append(question)
+        self._show()
+
+    def withdraw(self, key: str) -> None:
+        """It was answered elsewhere, or nobody wants to know any more."""
+        self._waiting = [question for question in self._waiting if question.key != key]
+        self._show()
+
+    def clear(self) -> None:
+        """Drop all of them."""
+        self._waiting = []
+        self._show()
+
+    def _show(self) -> None:
+        if self.query("FeedbackInput:focus"):
+            # Taken away with the keyboard, the field would give it to some other widget, a moment later.
+            self.screen.set_focus(self)
+        self.query("FeedbackInput").remove()
+        self.display = bool(self._waiting)
+        if not self._waiting:
+            self.post_message(self.Emptied())
+            return
+        question = self._waiting[0]
+        title = plain_text(cut_middle(question.title, MAX_TITLE_CHARS, note=" … "))
+        more = f"   ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
+        self._title.update(Content.assemble((title, "bold"), (more, "dim")))
+        self._detail.update(_detail(question))
+        scroll = self.query_one("#question-scroll", VerticalScroll)
+        scroll.display = bool(question.detail.strip())
+        self.set_class(not scroll.display, "-bare")
+        scroll.scroll_home(animate=False)
+        self.make_room()
+        self._choices.show(question.answers, keep=question.key == self._shown)
+        self._shown = question.key
+
+    def make_room(self) -> None:
+        """Let the detail have what title, choices and the rest of the screen leave: choices are never cut off."""
+        if not self._waiting:
+            return
+        question = self._waiting[0]
+        taken = sum(
+            one.outer_size.height + one.styles.margin.height
+            for one in self.siblings
+            if one.display and one.styles.height is not None and not one.styles.height.is_fraction
+        )
+        title = min(len(question.title), MAX_TITLE_CHARS) // max(self.screen.size.width - 8, 1) + 1
+        own = OWN_LINES + title + len(question.answers) + (2 if self.query("FeedbackInput") else 0)
+        room = max(self.screen.size.height - taken - own, MIN_DETAIL_LINES)
+        self.query_one("#question-scroll").styles.max_height = room
+
+    def on_hide(self) -> None:
+        """Hidden after the last answer, and told so late: the next question may be shown by then, without keyboard."""
+        if self._waiting:
+            self.post_message(self.Emptied())
+
+    def on_resize(self) -> None:
+        """The room for the detail changed."""
+        self.make_room()
+
+    def on_key(self, event: events.Key) -> None:
+        """A choice's own key picks it."""
+        if self._waiting and not self.query("FeedbackInput"):
+            for choice in self._waiting[0].answers:
+                if event.key.lower() == choice.mark:
+                    event.stop()
+                    self._pick(choice)
+                    return
+
+    def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
+        """A click picks too."""
+        event.stop()
+        self._pick(event.choice)
+
+    def action_move(self, step: int) -> None:
+        """To the next choice."""
+        self._choices.move(step, wrap=True)
+
+    def action_page(self, direction: int) -> None:
+        """Scroll the detail."""
+        scroll = self.query_one("#question-scroll", VerticalScroll)
+        scroll.scroll_relative(y=direction * max(scroll.size.height - 1, 1), animate=False)
+
+    def action_choose(self) -> None:
+        """Pick the choice under the cursor."""
+        if (choice := self._choices.chosen) is not None:
+            self._pick(choice)
+
+    def action_refuse(self) -> None:
+        """Escape: no. While a reason is typed: back to the choices."""
+        if self.query("FeedbackInput"):
+            self.query("FeedbackInput").remove()
+            self.focus()
+        elif self._waiting:
+            self._finish(self._waiting[0].answers[-1].key, "")
+
+    def action_leave(self) -> None:
+        """Back to the prompt, the question stays."""
+        self.post_message(self.Left())
+
+    def _pick(self, choice: Choice) -> None:
+        if choice.key == "because":
+            self._ask_why()
+        else:
+            self._finish(choice.key, "")
+
+    def _ask_why(self) -> None:
+        if not self.query(FeedbackInput):
+            field = FeedbackInput()
+            self.mount(field)
+            field.focus()
+            self.call_after_refresh(self.make_room)
+
+    def feedback_given(self, text: str) -> None:
+        """The reason was typed."""
+        self._finish(self._waiting[0].feedback, text)
+
+    def _finish(self, answer: str, feedback: str) -> None:
+        question = self._waiting.pop(0)
+        question.answer(answer, feedback)
+        self._show()
+        if self._waiting:
+            self.focus()
+
+
+def _detail(question: Question) -> Content:
+    text = plain_text(question.detail)
+    if len(text) > MAX_DETAIL_CHARS:
+        text = f"{text[:MAX_DETAIL_CHARS]}\n… {len(text) - MAX_DETAIL_CHARS} more characters are not shown"
+    if question.kind == "command":
+        return Content.assemble(("$ ", "dim"), (text, "$warning"))
+    if question.kind == "diff":
+        return Content("\n").join([_diff_line(line) for line in text.splitlines()])
+    return Content(text)
+
+
+def _diff_line(line: str) -> Content:
+    if line.startswith(("+++", "---", "@@")):
+        return Content.styled(line, "dim")
+    style = {"+": "$success", "-": "$error"}.get(line[:1], "")
+    return Content.styled(line, style) if style else Content(line)

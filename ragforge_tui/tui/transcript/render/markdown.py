@@ -1,0 +1,349 @@
+"""Markdown as lines: units that can be drawn on their own, and how each is drawn.
+
+A unit is a block of the top level, or one item of a list there. Nothing in a unit depends on what follows it
+(link references are off, blanks between items are taken from the source), which is what lets a streamed text
+be committed unit by unit and still look like the same text drawn at once. Pure and free of widgets, so that it
+can run in a thread; markdown-it is imported at the first text, not before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.style import Style
+
+from ragforge_tui.tui.drawing.code import code_lines
+from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, indent, line_of, one_line, wrap
+from ragforge_tui.tui.style.palette import Palette
+from ragforge_tui.tui.transcript.render.links import link_style, linked_runs
+from ragforge_tui.tui.transcript.render.table import Align, Cell, table_lines
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+PLAIN = Style()
+_MAX_NESTING = 60
+_BULLETS = "•◦▪"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A piece of Markdown that is drawn on its own.
+
+    Attributes:
+        tokens: Its parser tokens.
+        source: The lines their maps speak of.
+        gap: Whether a blank line stands before it.
+        ordinal: Number of a list item; 0 for a bullet, None when this is not an item.
+    """
+
+    tokens: Sequence[Token]
+    source: Sequence[str]
+    gap: bool
+    ordinal: int | None = None
+
+
+class OpenList(NamedTuple):
+    """The list a piece of text goes on with: what is known of the items before it."""
+
+    kind: str
+    markup: str
+    next_ordinal: int
+    blank_before: bool
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+    from mdit_py_plugins.tasklists import tasklists_plugin
+
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_NESTING})
+    parser.enable(["table", "strikethrough"]).disable(["reference", "html_block", "html_inline"])
+    return parser.use(tasklists_plugin)
+
+
+class Parsed(NamedTuple):
+    """Units of a text; `starts` are the source lines they begin at, `after` the list the last one belongs to."""
+
+    units: list[Unit]
+    starts: list[int]
+    lists: list[OpenList | None]
+
+
+def parse(text: str, goes_on: OpenList | None = None) -> Parsed:
+    """Split cleaned text into units.
+
+    Args:
+        goes_on: The list whose next item the text begins with, when its earlier items were cut off before.
+    """
+    tokens = _parser().parse(text)
+    source = text.split("\n")
+    result = Parsed([], [], [])
+    if any(token.level >= _MAX_NESTING - 1 for token in tokens):
+        return _as_plain(text, source)
+    for node in _nodes(tokens):
+        opening = node[0]
+        start = opening.map[0] if opening.map else 0
+        if opening.type in ("bullet_list_open", "ordered_list_open"):
+            _add_items(result, node, source, goes_on if start == 0 and not result.units else None)
+        else:
+            result.units.append(Unit(node, source, gap=True))
+            result.starts.append(start)
+            result.lists.append(None)
+    return result
+
+
+def _as_plain(text: str, source: list[str]) -> Parsed:
+    """Nested deeper than the parser follows, it would lose text: shown as it was written."""
+    from markdown_it.token import Token
+
+    token = Token("fence", "code", 0, content=text, map=[0, len(source)])
+    return Parsed([Unit([token], source, gap=True)], [0], [None])
+
+
+def _add_items(result: Parsed, node: Sequence[Token], source: Sequence[str], goes_on: OpenList | None) -> None:
+    opening = node[0]
+    ordered = opening.type == "ordered_list_open"
+    number = int(opening.attrs.get("start", 1)) if ordered else 0
+    continued = goes_on is not None and (goes_on.kind, goes_on.markup) == (opening.type, opening.markup)
+    if continued and goes_on is not None:
+        number = goes_on.next_ordinal
+    for position, item in enumerate(_nodes(node[1:-1])):
+        start = item[0].map[0] if item[0].map else 0
+        if position:
+            gap = _is_blank(source, start - 1)
+        else:
+            gap = goes_on.blank_before if continued and goes_on is not None else True
+        result.units.append(Unit(item, source, gap=gap, ordinal=number))
+        result.starts.append(start)
+        blank = _is_blank(source, start - 1) if position else gap
+        result.lists.append(OpenList(opening.type, opening.markup, number, blank))
+        number += ordered
+
+
+def _nodes(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """The tokens grouped by the nodes of their outermost level."""
+    at = 0
+    while at < len(tokens):
+        end = at
+        depth: int = tokens[at].nesting
+        while depth > 0:
+            end += 1
+            depth += tokens[end].nesting
+        yield tokens[at : end + 1]
+        at = end + 1
+
+
+def _is_blank(source: Sequence[str], line: int) -> bool:
+    return 0 <= line < len(source) and not source[line].strip(" \t>")
+
+
+def render(text: str, width: int, palette: Palette) -> list[Line]:
+    """A whole text as lines."""
+    lines: list[Line] = []
+    for unit in parse(clean_source(text)).units:
+        lines.extend(render_unit(unit, width, palette, first=not lines))
+    return lines
+
+
+def clean_source(text: str) -> str:
+    """Text as the parser is given it: without controls; tabs stay, they mean something in Markdown."""
+    from ragforge_tui.text import plain_text
+
+    return plain_text(text)
+
+
+def render_unit(unit: Unit, width: int, palette: Palette, *, first: bool = False) -> list[Line]:
+    """A unit as lines, with the blank line before it unless it is the first of its text."""
+    painter = _Painter(unit.source, palette)
+    if unit.ordinal is None:
+        lines = painter.block(unit.tokens, width, 0)
+    else:
+        lines = painter.item(unit.tokens, unit.ordinal, width, 0)
+    return lines if first or not unit.gap or not lines else [BLANK, *lines]
+
+
+def table_rows(unit: Unit, palette: Palette) -> list[list[Cell]] | None:
+    """The cells of a table, the head first; None when the unit is something else."""
+    if unit.ordinal is not None or not unit.tokens or unit.tokens[0].type != "table_open":
+        return None
+    return _Painter(unit.source, palette).cells(unit.tokens)
+
+
+_ALIGNS: dict[str, Align] = {"text-align:center": "center", "text-align:right": "right"}
+"""As the parser says it, for a browser."""
+_WAITS = re.compile(r"[`\[<]|~~|\*(?=\S)|(?<!\w)_(?=\S)")
+"""What may be the beginning of something that ends later."""
+
+
+def inline_runs(text: str, palette: Palette) -> tuple[list[Run], bool]:
+    """Text of a paragraph as runs, and whether what follows it cannot change how it looks."""
+    token = _parser().parseInline(text)[0]
+    waits = any(_WAITS.search(child.content) for child in token.children or () if child.type == "text")
+    return _Painter((), palette).inline(token, palette.text), not waits
+
+
+class _Painter:
+    """Draws parser tokens; one for each unit."""
+
+    def __init__(self, source: Sequence[str], palette: Palette) -> None:
+        self.source = source
+        self.palette = palette
+        self.base = palette.text
+
+    def blocks(self, tokens: Sequence[Token], width: int, depth: int) -> list[Line]:
+        """Blocks inside an item or a quote: a blank line between two where the source has one."""
+        lines: list[Line] = []
+        for node in _nodes(tokens):
+            start = node[0].map[0] if node[0].map else 0
+            if lines and _is_blank(self.source, start - 1):
+                lines.append(BLANK)
+            lines.extend(self.block(node, width, depth))
+        return lines
+
+    def block(self, node: Sequence[Token], width: int, depth: int) -> list[Line]:
+        opening = node[0]
+        palette = self.palette
+        width = max(1, width)
+        match opening.type:
+            case "heading_open":
+                style = palette.strong_heading if opening.tag in ("h1", "h2") else palette.heading
+                return wrap(self.inline(node[1], style), width)
+            case "paragraph_open":
+                return wrap(self.inline(node[1], self.base), width)
+            case "fence" | "code_block":
+                language = opening.info.split(maxsplit=1)[0] if opening.info.strip() else ""
+                return code_lines(opening.content, language, width, palette)
+            case "blockquote_open":
+                return self.quote(node[1:-1], width, depth)
+            case "bullet_list_open" | "ordered_list_open":
+                return self.items(node, width, depth)
+            case "table_open":
+                return table_lines(self.cells(node), width, palette)
+            case "hr":
+                return [line_of([("─" * width, palette.faint)], width)]
+            case _:
+                content = "".join(token.content for token in node)
+                return wrap([(clean(content), self.base)], width) if content else []
+
+    def quote(self, tokens: Sequence[Token], width: int, depth: int) -> list[Line]:
+        outer, self.base = self.base, self.palette.muted
+        lines = self.blocks(tokens, width - 2, depth)
+        self.base = outer
+        mark = "> " if self.palette.plain else "▎ "
+        return indent(lines or [BLANK], [(mark, self.palette.faint)], width)
+
+    def items(self, node: Sequence[Token], width: int, depth: int) -> list[Line]:
+        """A list inside another block; those of the top level are units item by item."""
+        opening = node[0]
+        ordered = opening.type == "ordered_list_open"
+        number = int(opening.attrs.get("start", 1)) if ordered else 0
+        lines: list[Line] = []
+        for item in _nodes(node[1:-1]):
+            start = item[0].map[0] if item[0].map else 0
+            if lines and _is_blank(self.source, start - 1):
+                lines.append(BLANK)
+            lines.extend(self.item(item, number, width, depth))
+            number += ordered
+        return lines
+
+    def item(self, item: Sequence[Token], number: int, width: int, depth: int) -> list[Line]:
+        """One item: its mark, and everything in it indented by the mark's width."""
+        ordered = "." in item[0].markup or ")" in item[0].markup
+        lead = "  " if depth == 0 and width > 20 else ""
+        mark = f"{number}. " if ordered else f"{_BULLETS[min(depth, 2)]} "
+        if box := self.box(item):
+            mark = f"{mark}{box} " if ordered or self.palette.plain else f"{box} "
+        inner = width - len(lead) - len(mark)
+        lines = self.blocks(item[1:-1], max(1, inner), depth + 1) or [BLANK]
+        marked = indent(lines[:1], [(lead, self.base), (mark, self.palette.muted)], width)
+        # The mark is copied with its item, its indentation is not.
+        marked = [Line(line.strip, line.gutter - len(mark), line.join) for line in marked if line.gutter >= len(mark)]
+        return marked + indent(lines[1:], [(" " * (len(lead) + len(mark)), self.base)], width)
+
+    def box(self, item: Sequence[Token]) -> str:
+        """The box of an item that is a task, ticked or not; the parser gives it as HTML. Else empty."""
+        if "task-list-item" not in str(item[0].attrs.get("class", "")):
+            return ""
+        done = " checked=" in (item[2].children or item)[0].content
+        if self.palette.plain:
+            return "[x]" if done else "[ ]"
+        return "☑" if done else "☐"
+
+    def cells(self, node: Sequence[Token]) -> list[list[Cell]]:
+        """The rows of a table, each a list of cells; the first row is the head."""
+        rows: list[list[Cell]] = []
+        for at, token in enumerate(node):
+            if token.type == "tr_open":
+                rows.append([])
+            elif token.type == "inline":
+                style = self.palette.heading if node[at - 1].type == "th_open" else self.base
+                cell = Cell(self.inline(token, style))
+                cell.align = _ALIGNS.get(str(node[at - 1].attrs.get("style", "")), "left")
+                rows[-1].append(cell)
+        return rows
+
+    def inline(self, token: Token, base: Style) -> list[Run]:
+        """The runs of an inline token."""
+        runs: list[Run] = []
+        styles = [base]
+        links: list[tuple[str, int]] = []
+        for at, child in enumerate(token.children or ()):
+            match child.type:
+                case "text" | "text_special":
+                    text = clean(child.content)
+                    text = text.lstrip() if at == 1 and not runs else text  # Behind the box of a task.
+                    runs.extend(self.words(text, styles[-1], linked=bool(links)))
+                case "html_inline":
+                    pass  # HTML is off: it is the box of a task, which stands before the item.
+                case "code_inline":
+                    runs.append((one_space(child.content), styles[-1] + self.palette.code))
+                case "softbreak":
+                    runs.append((" ", styles[-1]))
+                case "hardbreak":
+                    runs.append(("\n", styles[-1]))
+                case "strong_open":
+                    styles.append(styles[-1] + Style(bold=True))
+                case "em_open":
+                    styles.append(styles[-1] + Style(italic=True))
+                case "s_open":
+                    styles.append(styles[-1] + Style(strike=True))
+                case "link_open":
+                    href = one_line(str(child.attrs.get("href", "")))
+                    links.append((href, len(runs)))
+                    styles.append(styles[-1] + self.palette.link + (link_style(href) or PLAIN))
+                case "link_close":
+                    styles.pop()
+                    runs.extend(self.target(*links.pop(), runs))
+                case "image":
+                    src = one_line(str(child.attrs.get("src", "")))
+                    style = styles[-1] + self.palette.link + (link_style(src) or PLAIN)
+                    runs.append((f"[{one_line(child.content) or 'image'}]", style))
+                    runs.extend(self.target(src, len(runs), runs))
+                case kind if kind.endswith("_close"):
+                    styles.pop()
+                case _:
+                    runs.append((clean(child.content), styles[-1]))
+        return runs
+
+    def target(self, href: str, begin: int, runs: Sequence[Run]) -> list[Run]:
+        """Where a link leads, said in plain sight unless its text says it."""
+        label = "".join(text for text, _ in runs[begin:])
+        if not href or href in (label, f"mailto:{label}"):
+            return []
+        muted = self.palette.muted
+        return [(" (", muted), (href, muted + (link_style(href) or PLAIN)), (")", muted)]
+
+    def words(self, text: str, style: Style, *, linked: bool) -> list[Run]:
+        """Text, with the addresses in it marked as the links they are; in a link's own text they are none."""
+        return [(text, style)] if linked else linked_runs(text, style, self.palette.link)
+
+
+def one_space(text: str) -> str:
+    """Inline code: on one line, its blanks kept."""
+    return clean(text).replace("\n", " ")
