@@ -105,7 +105,7 @@ async def test_an_item_is_read_as_it_was_sent(run_chat: ChatRunner, engine: Fake
         await chat.press("down", "down", "enter")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         await chat.press("g")
-        await chat.until(lambda: list(chat.app.transcript._marked) == [2])
+        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [2])
 
 
 async def test_the_source_may_be_another_conversation(run_chat: ChatRunner, engine: FakeEngine) -> None:

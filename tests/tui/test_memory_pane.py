@@ -63,10 +63,10 @@ async def test_a_turn_is_brought_into_view_and_marked(run_chat: ChatRunner, engi
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
         await chat.press("enter", "down", "right", "down", "down", "enter")
-        await chat.until(lambda: 2 in chat.app.transcript._marked)
-        assert list(chat.app.transcript._marked) == [2]
+        await chat.until(lambda: 2 in chat.app.transcript.cursor.turns)
+        assert list(chat.app.transcript.cursor.turns) == [2]
         await chat.press("left", "g")
-        await chat.until(lambda: list(chat.app.transcript._marked) == [1, 2, 3])
+        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [1, 2, 3])
         assert pane.rows.has_focus
 
 
@@ -74,7 +74,7 @@ async def test_over_the_chat_the_sidebar_makes_room_for_the_turn(run_chat: ChatR
     async with run_chat(engine, resume="00000001") as chat:
         await opened(chat)
         await chat.press("g")
-        await chat.until(lambda: list(chat.app.transcript._marked) == [1, 2, 3, 4, 5])
+        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [1, 2, 3, 4, 5])
         assert not chat.app.sidebar.display
 
 
@@ -89,7 +89,7 @@ async def test_a_summary_is_read_and_a_finding_leads_to_its_turn(run_chat: ChatR
         assert [section.title for section in screen.sections] == ["What was said", "Key findings"]
         assert screen.sections[1].text == "1. The second retry began before the first had ended. [t2, t3]"
         await chat.press("1")
-        await chat.until(lambda: list(chat.app.transcript._marked) == [2])
+        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [2])
 
 
 async def test_summaries_come_into_the_tree_as_they_are_made(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -167,7 +167,7 @@ async def test_topics_are_a_second_grouping(run_chat: ChatRunner, engine: FakeEn
         await chat.press("escape")
         await chat.until(lambda: pane.topic_rows.has_focus)
         await chat.press("down", "enter")
-        await chat.until(lambda: list(chat.app.transcript._marked) == [1, 2, 3])
+        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [1, 2, 3])
         await chat.press("down", "g")
         await chat.until(lambda: chat.app.session.state.conversation_id != UUID)
         await chat.press("t")

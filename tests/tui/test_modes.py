@@ -9,7 +9,7 @@ from textual.content import Content
 
 from ragforge_tui.events import TurnCompleted
 from ragforge_tui.protocol import SendMessage, SetMode
-from ragforge_tui.tui.command_registry import work_commands
+from ragforge_tui.tui.commands import work_commands
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
 from tests.tui.test_chat import endless

@@ -50,7 +50,7 @@ async def test_a_session_in_words(run_chat: ChatRunner, size: tuple[int, int], t
         assert not set("│─╭╮╰╯●○◐▸▾✶") & set(drawn), "no sign stands for something that words do not say"
         assert not chat.app.sidebar.display
         assert chat.app.animation_level == "none"
-        assert chat.app.transcript.shortest_pause == UPDATE_SECONDS
+        assert chat.app.transcript.stream_painter.shortest_pause == UPDATE_SECONDS
         assert not chat.app.prompt.cursor_blink
 
 

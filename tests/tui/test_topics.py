@@ -62,7 +62,7 @@ async def test_a_topic_leads_to_its_turns(run_chat: ChatRunner, engine: FakeEngi
         await chat.until(lambda: screen.topics.place("t1|place|1") is not None)
         assert engine.asked(FetchTopicPlaces)[0].conversation_id == conversation(1).uuid
         await chat.press("down", "left", "down", "enter")
-        await chat.until(lambda: list(chat.app.transcript._marked) == [1, 2, 3])
+        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [1, 2, 3])
 
 
 async def test_a_topic_is_read(run_chat: ChatRunner, engine: FakeEngine) -> None:

@@ -62,7 +62,7 @@ def close_find(host: Host) -> bool:
 
 def view_block(host: Host, block: Block) -> None:
     """Show a whole block of the chat in a screen of its own."""
-    from ragforge_tui.tui.dialogs.block_view import block_screen
+    from ragforge_tui.tui.dialogs.block_screen import block_screen
 
     def closed(action: str | None) -> None:
         if action == "turn":

@@ -143,7 +143,7 @@ class FindBar(Horizontal):
         if not text:
             self._where.update("")
             return
-        found = transcript.turns_with(text)
+        found = transcript.finder.turns_with(text)
         self._say("looking …")
         try:
             conversation_id = self._session.state.conversation_id
@@ -171,7 +171,7 @@ class FindBar(Horizontal):
     async def _step(self, by: int) -> None:
         if not self._turns:
             return
-        spots = self._transcript.spots(self._turn, self._text)
+        spots = self._transcript.finder.spots(self._turn, self._text)
         if self._spot in spots:
             at = spots.index(self._spot) + by
             if 0 <= at < len(spots):
@@ -183,14 +183,14 @@ class FindBar(Horizontal):
     async def _go_to_turn(self, turn: int, by: int) -> None:
         self._turn, self._spot = turn, None
         await self._host.show_turn(turn)
-        spots = self._transcript.spots(turn, self._text)
+        spots = self._transcript.finder.spots(turn, self._text)
         if spots:
             self._go(spots, 0 if by > 0 else len(spots) - 1)
         else:
             self._tell("")
 
     def _go(self, spots: list[Spot], at: int) -> None:
-        self._spot = self._transcript.show_spot(spots[at], self._text)
+        self._spot = self._transcript.finder.show_spot(spots[at], self._text)
         self._tell(f"line {at + 1} of {len(spots)} in " if len(spots) > 1 else "")
 
     def _tell(self, within: str) -> None:

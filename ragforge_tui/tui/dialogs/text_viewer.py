@@ -16,7 +16,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.selection import Selection
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -28,8 +27,7 @@ from ragforge_tui.tui.drawing.code import highlight
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, wrap
 from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.transcript.model.blocks import Block
-from ragforge_tui.tui.transcript.widget.copying import text_between
-from ragforge_tui.tui.transcript.widget.viewport import MARGIN, BlockWindow
+from ragforge_tui.tui.transcript.widget.block_view import BlockView
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.workers import start_worker
 
@@ -157,10 +155,9 @@ def _parts(line: str) -> list[str]:
     return [" ".join(plain_text(line[at : at + PIECE_CHARS]).split("\n")) for at in range(0, len(line), PIECE_CHARS)]
 
 
-class Viewer(BlockWindow, can_focus=True):
-    """The window; what is shown is given by `view`."""
+class Viewer(BlockView, can_focus=True):
+    """Scrolling text."""
 
-    ALLOW_SELECT = True
     DEFAULT_CSS = """
     Viewer { height: 1fr; width: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
     """
@@ -171,36 +168,23 @@ class Viewer(BlockWindow, can_focus=True):
     ]
 
     def view(self, blocks: Sequence[Block]) -> None:
-        """Show these blocks; what was shown before is read on from where one was."""
+        """Show these blocks, at the same line as the blocks before."""
         self.follow, line = False, self.scroll_y
         self.document.clear()
         self.document.blocks.extend(blocks)
-        self._sync()
+        self.sync()
         if line:
             self.scroll_to(y=line)
 
     def next_heading(self) -> None:
         """Bring the next heading to the top, after the last one the first."""
-        top = round(self.scroll_y)
-        starts = [
-            self._index.start(place)
-            for place, block in enumerate(self.document.blocks)
-            if isinstance(block, HeadingBlock)
-        ]
+        top = self.top
+        starts = [self.viewport.start(block) for block in self.document.blocks if isinstance(block, HeadingBlock)]
         below = [start for start in starts if start > top]
         if below and top < self.max_scroll_y:
             self.scroll_to(y=below[0])
         else:
             self.scroll_to(y=0)
-
-    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The selected text."""
-        text = text_between(self.document.blocks, selection, self._text_width, self.palette, margin=MARGIN)
-        return text, "\n"
-
-    def selection_updated(self, selection: Selection | None) -> None:
-        """Show the selection."""
-        self.refresh()
 
 
 class DetailScreen(ModalScreen[str | None]):

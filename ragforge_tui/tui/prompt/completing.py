@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+
+from textual.widgets import TextArea
 
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.tui import fuzzy
@@ -16,9 +17,6 @@ from ragforge_tui.tui.command_registry import Registry, key_name
 from ragforge_tui.tui.prompt.completion import Suggestion, Wanted, command_suggestion, wanted
 from ragforge_tui.tui.prompt.slash_menu import SlashMenu
 from ragforge_tui.tui.workers import start_worker
-
-if TYPE_CHECKING:
-    from ragforge_tui.tui.prompt.prompt import Prompt
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +31,7 @@ class Completing:
         source: Gives the rows for an argument or a file; commands come from the registry.
     """
 
-    def __init__(self, prompt: Prompt, registry: Registry, menu: SlashMenu) -> None:
+    def __init__(self, prompt: TextArea, registry: Registry, menu: SlashMenu) -> None:
         self._prompt = prompt
         self._registry = registry
         self._menu = menu

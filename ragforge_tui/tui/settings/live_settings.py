@@ -138,7 +138,7 @@ class LiveSettings:
 
     def _use_plain(self, *, plain: bool) -> None:
         self._app.set_class(plain, PLAIN)
-        self._transcript.shortest_pause = UPDATE_SECONDS if plain else SHORTEST_PAUSE
+        self._transcript.stream_painter.shortest_pause = UPDATE_SECONDS if plain else SHORTEST_PAUSE
 
     def _change_plain(self, *, plain: bool) -> None:
         """Switch to the plain mode, or back to the settings of the start."""

@@ -19,7 +19,7 @@ from ragforge_tui.events import Event
 from ragforge_tui.models import ToolCall
 from ragforge_tui.requests.calls import FetchCall, ListCalls
 from ragforge_tui.text import plain_text
-from ragforge_tui.tui.dialogs.block_view import block_of_call, call_screen
+from ragforge_tui.tui.dialogs.block_screen import block_of_call, call_screen
 from ragforge_tui.tui.drawing.lines import Run, clip
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sidebar.pane import Pane

@@ -187,7 +187,7 @@ async def streaming(app: TranscriptApp, pilot: Pilot[None], text: str) -> None:
 
 async def drawn(app: TranscriptApp, pilot: Pilot[None]) -> None:
     """Wait until what came is shown."""
-    while app.transcript.streaming:
+    while app.transcript.stream_painter.busy:
         await pilot.pause(0.01)
     await pilot.pause()
 

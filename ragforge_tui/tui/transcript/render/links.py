@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from rich.style import Style
 
 from ragforge_tui.text import plain_text
+from ragforge_tui.tui.transcript.render.markdown_parser import clean_source, parse
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -154,8 +155,6 @@ def _bare(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _marked(source: str) -> Iterator[tuple[str, str]]:
-    from ragforge_tui.tui.transcript.render.markdown import clean_source, parse
-
     for unit in parse(clean_source(source)).units:
         for token in unit.tokens:
             yield from _inline(token.children or ())

@@ -9,10 +9,8 @@ can run in a thread; markdown-it is imported at the first text, not before.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.style import Style
 
@@ -20,127 +18,21 @@ from ragforge_tui.tui.drawing.code import code_lines
 from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, indent, line_of, one_line, wrap
 from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.transcript.render.links import link_style, linked_runs
+from ragforge_tui.tui.transcript.render.markdown_parser import (
+    Unit,
+    clean_source,
+    grouped,
+    is_blank,
+    markdown_parser,
+    parse,
+)
 from ragforge_tui.tui.transcript.render.table import Align, Cell, table_lines
 
 if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
 PLAIN = Style()
-_MAX_NESTING = 60
 _BULLETS = "•◦▪"
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A piece of Markdown that is drawn on its own.
-
-    Attributes:
-        tokens: Its parser tokens.
-        source: The lines their maps speak of.
-        gap: Whether a blank line stands before it.
-        ordinal: Number of a list item; 0 for a bullet, None when this is not an item.
-    """
-
-    tokens: Sequence[Token]
-    source: Sequence[str]
-    gap: bool
-    ordinal: int | None = None
-
-
-class OpenList(NamedTuple):
-    """The list a piece of text goes on with: what is known of the items before it."""
-
-    kind: str
-    markup: str
-    next_ordinal: int
-    blank_before: bool
-
-
-@lru_cache(maxsize=1)
-def _parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt
-    from mdit_py_plugins.tasklists import tasklists_plugin
-
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_NESTING})
-    parser.enable(["table", "strikethrough"]).disable(["reference", "html_block", "html_inline"])
-    return parser.use(tasklists_plugin)
-
-
-class Parsed(NamedTuple):
-    """Units of a text; `starts` are the source lines they begin at, `after` the list the last one belongs to."""
-
-    units: list[Unit]
-    starts: list[int]
-    lists: list[OpenList | None]
-
-
-def parse(text: str, goes_on: OpenList | None = None) -> Parsed:
-    """Split cleaned text into units.
-
-    Args:
-        goes_on: The list whose next item the text begins with, when its earlier items were cut off before.
-    """
-    tokens = _parser().parse(text)
-    source = text.split("\n")
-    result = Parsed([], [], [])
-    if any(token.level >= _MAX_NESTING - 1 for token in tokens):
-        return _as_plain(text, source)
-    for node in _nodes(tokens):
-        opening = node[0]
-        start = opening.map[0] if opening.map else 0
-        if opening.type in ("bullet_list_open", "ordered_list_open"):
-            _add_items(result, node, source, goes_on if start == 0 and not result.units else None)
-        else:
-            result.units.append(Unit(node, source, gap=True))
-            result.starts.append(start)
-            result.lists.append(None)
-    return result
-
-
-def _as_plain(text: str, source: list[str]) -> Parsed:
-    """Nested deeper than the parser follows, it would lose text: shown as it was written."""
-    from markdown_it.token import Token
-
-    token = Token("fence", "code", 0, content=text, map=[0, len(source)])
-    return Parsed([Unit([token], source, gap=True)], [0], [None])
-
-
-def _add_items(result: Parsed, node: Sequence[Token], source: Sequence[str], goes_on: OpenList | None) -> None:
-    opening = node[0]
-    ordered = opening.type == "ordered_list_open"
-    number = int(opening.attrs.get("start", 1)) if ordered else 0
-    continued = goes_on is not None and (goes_on.kind, goes_on.markup) == (opening.type, opening.markup)
-    if continued and goes_on is not None:
-        number = goes_on.next_ordinal
-    for position, item in enumerate(_nodes(node[1:-1])):
-        start = item[0].map[0] if item[0].map else 0
-        if position:
-            gap = _is_blank(source, start - 1)
-        else:
-            gap = goes_on.blank_before if continued and goes_on is not None else True
-        result.units.append(Unit(item, source, gap=gap, ordinal=number))
-        result.starts.append(start)
-        blank = _is_blank(source, start - 1) if position else gap
-        result.lists.append(OpenList(opening.type, opening.markup, number, blank))
-        number += ordered
-
-
-def _nodes(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """The tokens grouped by the nodes of their outermost level."""
-    at = 0
-    while at < len(tokens):
-        end = at
-        depth: int = tokens[at].nesting
-        while depth > 0:
-            end += 1
-            depth += tokens[end].nesting
-        yield tokens[at : end + 1]
-        at = end + 1
-
-
-def _is_blank(source: Sequence[str], line: int) -> bool:
-    return 0 <= line < len(source) and not source[line].strip(" \t>")
 
 
 def render(text: str, width: int, palette: Palette) -> list[Line]:
@@ -149,13 +41,6 @@ def render(text: str, width: int, palette: Palette) -> list[Line]:
     for unit in parse(clean_source(text)).units:
         lines.extend(render_unit(unit, width, palette, first=not lines))
     return lines
-
-
-def clean_source(text: str) -> str:
-    """Text as the parser is given it: without controls; tabs stay, they mean something in Markdown."""
-    from ragforge_tui.text import plain_text
-
-    return plain_text(text)
 
 
 def render_unit(unit: Unit, width: int, palette: Palette, *, first: bool = False) -> list[Line]:
@@ -183,7 +68,7 @@ _WAITS = re.compile(r"[`\[<]|~~|\*(?=\S)|(?<!\w)_(?=\S)")
 
 def inline_runs(text: str, palette: Palette) -> tuple[list[Run], bool]:
     """Text of a paragraph as runs, and whether what follows it cannot change how it looks."""
-    token = _parser().parseInline(text)[0]
+    token = markdown_parser().parseInline(text)[0]
     waits = any(_WAITS.search(child.content) for child in token.children or () if child.type == "text")
     return _Painter((), palette).inline(token, palette.text), not waits
 
@@ -199,9 +84,9 @@ class _Painter:
     def blocks(self, tokens: Sequence[Token], width: int, depth: int) -> list[Line]:
         """Blocks inside an item or a quote: a blank line between two where the source has one."""
         lines: list[Line] = []
-        for node in _nodes(tokens):
+        for node in grouped(tokens):
             start = node[0].map[0] if node[0].map else 0
-            if lines and _is_blank(self.source, start - 1):
+            if lines and is_blank(self.source, start - 1):
                 lines.append(BLANK)
             lines.extend(self.block(node, width, depth))
         return lines
@@ -244,9 +129,9 @@ class _Painter:
         ordered = opening.type == "ordered_list_open"
         number = int(opening.attrs.get("start", 1)) if ordered else 0
         lines: list[Line] = []
-        for item in _nodes(node[1:-1]):
+        for item in grouped(node[1:-1]):
             start = item[0].map[0] if item[0].map else 0
-            if lines and _is_blank(self.source, start - 1):
+            if lines and is_blank(self.source, start - 1):
                 lines.append(BLANK)
             lines.extend(self.item(item, number, width, depth))
             number += ordered

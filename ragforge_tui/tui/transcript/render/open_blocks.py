@@ -12,7 +12,8 @@ from typing import Protocol
 from ragforge_tui.tui.drawing.code import GrowingCode, run_lines
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, wrap
 from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.render.markdown import inline_runs, parse, table_rows
+from ragforge_tui.tui.transcript.render.markdown import inline_runs, table_rows
+from ragforge_tui.tui.transcript.render.markdown_parser import parse
 from ragforge_tui.tui.transcript.render.table import Cell, fitted_widths, table_lines, wanted_widths
 
 _FENCE = re.compile(r" {0,3}(`{3,})([^`\n]*)\n| {0,3}(~{3,})([^\n]*)\n")

@@ -12,7 +12,8 @@ import threading
 from ragforge_tui.text import plain_length
 from ragforge_tui.tui.drawing.lines import BLANK, Line
 from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.render.markdown import OpenList, Unit, clean_source, parse, render_unit
+from ragforge_tui.tui.transcript.render.markdown import render_unit
+from ragforge_tui.tui.transcript.render.markdown_parser import OpenList, Unit, clean_source, parse
 from ragforge_tui.tui.transcript.render.open_blocks import OpenBlock, open_block
 
 _ENDED_BY_BLANK_LINE = frozenset({"paragraph_open", "heading_open", "hr", "table_open"})

@@ -51,7 +51,7 @@ def text_between(blocks: Sequence[Block], selection: Selection, width: int, pale
 
 def code_of(markdown: str) -> list[str]:
     """The contents of the fences of a text, in order."""
-    from ragforge_tui.tui.transcript.render.markdown import clean_source, parse
+    from ragforge_tui.tui.transcript.render.markdown_parser import clean_source, parse
 
     units = parse(clean_source(markdown)).units
     return [token.content for unit in units for token in unit.tokens if token.type == "fence"]
