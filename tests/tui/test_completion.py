@@ -254,4 +254,4 @@ async def test_an_editor_that_fails_leaves_the_prompt(run_chat: ChatRunner, monk
         await chat.press(*"keep", "ctrl+g")
         await chat.until(lambda: chat.said("ended with status 1"))
         assert chat.app.prompt.text == "keep"
-        assert chat.app._draft._path.exists(), "it outlives a crash while the editor is open"
+        assert chat.app.view._draft._path.exists(), "it outlives a crash while the editor is open"

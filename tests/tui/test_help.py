@@ -14,7 +14,7 @@ def test_what_a_command_does_stays_in_its_column(screen: int) -> None:
     registry = Registry(COMMANDS)
     lines = help_text(registry, "1", {}, screen=screen).plain.splitlines()
     assert max(map(len, lines)) <= screen * 96 // 100 - FRAME
-    column = next(line for line in lines if line.startswith("  /help ")).index("Commands and keys")
+    column = next(line for line in lines if line.startswith("  /help ")).index("Show commands and keys")
     goes_on = [line for line in lines if line.startswith("   ")]
     assert all(len(line) - len(line.lstrip()) == column for line in goes_on)
     assert goes_on

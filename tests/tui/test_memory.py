@@ -36,7 +36,7 @@ async def test_without_a_conversation_there_is_nothing_to_show(
     async with run_chat(engine) as chat:
         await chat.ready()
         await chat.type(command)
-        await chat.until(lambda: chat.said("Nothing was said here yet"))
+        await chat.until(lambda: chat.said("This conversation has no messages yet"))
 
 
 async def test_a_summary_is_written_on_demand(run_chat: ChatRunner, engine: FakeEngine) -> None:

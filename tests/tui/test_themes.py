@@ -112,7 +112,7 @@ async def test_a_theme_by_name(run_chat: ChatRunner, tmp_path: Path) -> None:
         await chat.ready()
         await chat.type("/theme contrast-light")
         await chat.until(lambda: chat.app.theme == "ragforge-contrast-light")
-        await chat.until(lambda: chat.said("wins at the next start"))
+        await chat.until(lambda: chat.said("overrides it at the next start"))
         assert yaml.safe_load(file.read_text()) == {"tui": {"theme": "contrast-light"}}
         await chat.type("/settings x")
         await chat.press("escape", "escape")

@@ -43,7 +43,7 @@ async def test_diff_of_nothing(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.type("/diff")
-        await chat.until(lambda: chat.said("Nothing was said here yet"))
+        await chat.until(lambda: chat.said("This conversation has no messages yet"))
 
 
 async def test_undo_asks_first(run_chat: ChatRunner) -> None:
@@ -58,7 +58,7 @@ async def test_undo_asks_first(run_chat: ChatRunner) -> None:
         await chat.type("/undo")
         await chat.until(lambda: chat.app.questions.waiting)
         question = chat.app.questions.waiting[0]
-        assert question.title.startswith("Take back turn 4? 1 file as before it; 1 left alone.")
+        assert question.title.startswith("Undo turn 4? 1 file as before it; 1 left alone.")
         assert question.detail.startswith("a.py is left alone: it was changed by someone else since.")
         await chat.until(lambda: chat.app.questions.has_focus)
         await chat.press("n")
