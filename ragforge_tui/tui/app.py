@@ -291,12 +291,10 @@ class ChatApp(TypeAheadApp):
         return not (self._covered and parameters == ("mode",))
 
     def action_command(self, name: str) -> None:
-        """Run a command by its key."""
         if not self._covered or name == "quit":
             self.view.run_command(name)
 
     async def action_quit(self) -> None:
-        """Leave in order."""
         await self.view.leave()
 
     def action_escape(self) -> None:

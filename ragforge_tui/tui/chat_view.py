@@ -224,7 +224,6 @@ class ChatView:
         self.sidebar.event(event)
 
     def shows_turn(self, turn_index: int) -> bool:
-        """Return whether the transcript holds a turn."""
         return self.transcript.document.holds(turn_index)
 
     def turn_read(self, turn: Turn) -> None:
@@ -235,7 +234,6 @@ class ChatView:
             self.transcript.add_turn(turn)
 
     def turn_continues(self, turn_index: int) -> None:
-        """Show a turn as still being answered."""
         self.transcript.go_on(turn_index)
 
     def answer_finished(self, seconds: float) -> None:
@@ -243,7 +241,6 @@ class ChatView:
         self.attention.answer_finished(seconds)
 
     def due_changed(self) -> None:
-        """Show what the summarizer is waiting for."""
         self.sidebar.due_changed()
 
     def conversation_opened(self, view: ConversationView) -> None:
@@ -256,7 +253,6 @@ class ChatView:
             self.show_problems()
 
     def conversation_created(self) -> None:
-        """Let the panes follow the new conversation."""
         self.sidebar.conversation_changed()
 
     def conversation_closed(self) -> None:
@@ -325,7 +321,6 @@ class ChatView:
 
     @property
     def plain(self) -> bool:
-        """Whether the plain mode is on."""
         return self.app.has_class(PLAIN)
 
     def open_screen(self, screen: Screen[T], closed: Callable[[T | None], None] | None = None) -> None:
@@ -347,7 +342,6 @@ class ChatView:
         self.sidebar.toggle(name)
 
     def uncover_chat(self) -> None:
-        """Hide a sidebar that covers the chat."""
         if self.sidebar.overlaid:
             self.sidebar.fold()
 

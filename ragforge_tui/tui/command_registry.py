@@ -42,7 +42,6 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def usage(self) -> str:
-        """The command as the user types it."""
         return f"/{self.name} {self.arguments}".rstrip()
 
 

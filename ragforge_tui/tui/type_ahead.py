@@ -1,10 +1,9 @@
-"""Keys do what they do in the order they were typed, also where one takes the keyboard elsewhere.
+"""Type-ahead: keys take effect in the order they were typed, even while the focus is moving.
 
-The base of the chat's app. A letter is taken in by the field that has the keyboard, but a key that means something
-travels from widget to widget up to the app before its command runs, and letters behind it would overtake it: so a
-field's own keys, such as backspace, run in its own line of work, and behind other keys what is typed waits here until
-they are through. And a pane or a picker needs a moment until it stands; by then the next letters would have gone to
-the widget that is left, so they wait for that too.
+Base of the app. The focused field takes in a letter at once, but the event of a key with a binding bubbles from widget
+to widget up to the app before its command runs, and later letters would overtake it. So a field's own keys, such as
+backspace, run in the field's message queue, and after other keys everything typed is buffered here until they have run.
+A pane or a screen needs a moment to open; letters typed meanwhile belong to it and are buffered too.
 """
 
 from __future__ import annotations
@@ -21,28 +20,28 @@ from textual.message import Message
 from textual.widget import Widget
 
 HOLD_SECONDS = 3.0
-"""Nothing that is typed waits longer, whatever became of the key before it."""
+"""Maximum time for which keys are buffered, whatever happened to the key before them."""
 LOOK_SECONDS = 0.005
 QUIET_LOOKS = 50
-"""A command that is done and has moved nothing when it was looked at so often since moves nothing any more."""
+"""A finished command that has not moved the focus for this many checks is not going to."""
 PALETTE_KEY = "ctrl+p"
 FOCUS_KEYS = frozenset({"tab", "shift+tab"})
 SCROLLS = ("scroll_", "page_")
-"""Actions every widget has for keys; where there is nothing to scroll, those above it are asked."""
+"""Actions that every widget has for keys; if there is nothing to scroll, its parents get them."""
 AT_ONCE = frozenset({"ctrl+c", "ctrl+q"})
-"""Stopping and leaving wait for nothing."""
+"""Keys that are never buffered: stop and quit."""
 
 
 class TypeAheadApp(App[str]):
-    """An app in which a key that moves the focus is done before the next one is given away.
+    """An app that finishes a key that moves the focus before it handles the next one.
 
     Attributes:
-        opening_keys: Keys whose command opens something that takes the keyboard, a moment later.
+        opening_keys: Keys of commands that move the focus elsewhere, a moment later.
     """
 
     @dataclass
     class Passed(Message):
-        """Follows a key on its way up: when it arrives, the key has done what it does."""
+        """Follows a key while it bubbles: when it arrives, the key has run."""
 
         key: str
         before: Widget | None
@@ -53,19 +52,19 @@ class TypeAheadApp(App[str]):
         self.opening_keys: frozenset[str] = frozenset({PALETTE_KEY})
         self._held: deque[events.Key | events.Paste] = deque()
         self._holding = 0
-        """The number of the hold that is on, 0 for none; a late end of an earlier one ends nothing."""
+        """Number of the active hold, 0 for none; a late end of an earlier hold has no effect."""
         self._opening = False
-        """Whether the key that is held for turned out to open something."""
+        """Whether the held key opens something."""
         self._holds = 0
         self._asked_before = 0
-        """How many commands were asked for when the key that is held for was given away."""
+        """Number of commands requested before the held key."""
         self._commands_asked = 0
         self._commands_running = 0
         self.last_key = 0.0
-        """When a key came last, by the monotonic clock."""
+        """Monotonic time of the last key."""
 
     async def on_event(self, event: events.Event) -> None:
-        """Give an event to who it is for, or keep it until the keyboard is where it is going."""
+        """Handle an event, or buffer it until the focus has moved."""
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             await super().on_event(event)
             return
@@ -99,11 +98,10 @@ class TypeAheadApp(App[str]):
 
     @property
     def _in_field(self) -> bool:
-        """Whether letters are written into what has the keyboard."""
         return self.focused is not None and self.focused.check_consume_key("a", "a")
 
     def _run_in_field(self, key: str) -> bool:
-        """Let the field do what its own key means, behind the letters that came before."""
+        """Let the field handle its own key, after the letters before it."""
         field = self.focused
         bound = self.screen.active_bindings.get(key)
         if field is None or bound is None or bound.node is not field or not bound.enabled:
@@ -120,25 +118,24 @@ class TypeAheadApp(App[str]):
 
     @property
     def letters_move(self) -> bool:
-        """Whether a letter, or any other sign, takes the keyboard elsewhere now."""
+        """Whether a printable key moves the focus now."""
         return False
 
     @property
     def enter_moves(self) -> bool:
-        """Whether Enter may take the keyboard elsewhere now."""
         return False
 
     def hold_until_moved(self) -> None:
-        """What the key that runs now has begun takes the keyboard: what is typed behind the key waits for that."""
+        """Buffer keys until the focus has moved, since the current key opens something."""
         self._opening = True
 
     def command_requested(self) -> None:
-        """A key, or what was typed, runs a command."""
+        """Note that a key or the prompt runs a command."""
         self._commands_asked += 1
 
     @contextmanager
     def command_running(self) -> Iterator[None]:
-        """Around a command: until it is done it may still take the keyboard."""
+        """Note while a command runs: it may still move the focus."""
         self._commands_running += 1
         try:
             yield
@@ -146,7 +143,7 @@ class TypeAheadApp(App[str]):
             self._commands_running -= 1
 
     def on_type_ahead_app_passed(self, event: Passed) -> None:
-        """The key has run; what it opens may still be on its way."""
+        """Go on once the key has run; what it opens may not be visible yet."""
         event.stop()
         hold = self._holding
         if self._opening and (self._commands_asked > self._asked_before or event.key == PALETTE_KEY):
@@ -169,7 +166,7 @@ class TypeAheadApp(App[str]):
             self.set_timer(LOOK_SECONDS, lambda: self._until_moved(before, hold, quiet))
 
     def _until_left(self, before: Widget | None, hold: int) -> None:
-        """A key that closes its field may take the message behind it along."""
+        """End the hold when the field has closed: it may have taken the message after the key with it."""
         if self._holding == hold and self.screen_stack:
             if self.focused is before:
                 self.set_timer(LOOK_SECONDS, lambda: self._until_left(before, hold))
@@ -182,6 +179,6 @@ class TypeAheadApp(App[str]):
             self.call_later(self._give_held)
 
     async def _give_held(self) -> None:
-        """In the app's own line of work, where no newer key can come in between."""
+        """Handle the buffered keys in the app's message queue, where no newer key can come in between."""
         while self._held and not self._holding:
             await self._give(self._held.popleft())

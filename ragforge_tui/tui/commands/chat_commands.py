@@ -47,7 +47,6 @@ async def use_model(host: Host, name: str) -> None:
 
 
 async def retry(host: Host) -> None:
-    """Ask for the last answer again."""
     await host.session.ask(RetryTurn(conversation_id=open_conversation_id(host)))
 
 
@@ -68,12 +67,10 @@ async def edit_prompt(host: Host) -> None:
 
 
 async def stop(host: Host) -> None:
-    """Stop the running answer."""
     await host.session.stop()
 
 
 async def quit_chat(host: Host) -> None:
-    """Leave the chat."""
     await host.leave()
 
 

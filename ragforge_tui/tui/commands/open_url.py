@@ -1,7 +1,8 @@
-"""How an address is opened: by what the desktop has for that, in the background, or not at all.
+"""Opening an address with the desktop's program for it, in the background.
 
-`opener` is pure. Python's own `webbrowser` would start a browser of the terminal over the chat where there is no
-desktop, and over ssh it would open on a machine nobody sits at; there the address is copied instead.
+Python's own `webbrowser` would start a terminal browser over the chat if there is no desktop, and over ssh it would
+open
+on a machine where nobody sits; there the address is copied instead. `opener` is pure.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ OPEN_SECONDS = 5.0
 
 
 def opener(env: Mapping[str, str], platform: str = sys.platform, find: Callable[[str], str | None] = which) -> str:
-    """The program that opens an address here; empty when there is none, or nobody would see it."""
+    """Return the program that opens an address; empty if there is none, or nobody would see it."""
     if env.get("SSH_CONNECTION") or env.get("SSH_TTY"):
         return ""
     if platform == "darwin":
@@ -29,7 +30,7 @@ def opener(env: Mapping[str, str], platform: str = sys.platform, find: Callable[
 
 
 async def open_address(program: str, address: str) -> bool:
-    """Whether the address was opened; nothing the program says reaches the screen."""
+    """Open an address; return whether that worked. Output of the program never reaches the screen."""
     try:
         process = await asyncio.create_subprocess_exec(
             program,

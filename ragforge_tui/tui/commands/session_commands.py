@@ -23,7 +23,6 @@ async def resume(host: Host, ref: str) -> None:
 
 
 async def show_sessions(host: Host) -> None:
-    """Show the list of conversations."""
     pick_session(host)
 
 

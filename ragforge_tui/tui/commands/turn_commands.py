@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 async def go_to_turn(host: Host, which: str) -> None:
-    """Bring a turn into view."""
     await host.show_turn(_turn_index(host, which))
 
 

@@ -62,7 +62,6 @@ async def undo(host: Host, turn: str) -> None:
 
 
 async def redo(host: Host) -> None:
-    """Offer to revert the last undo."""
     await _offer_undo(host, PlanUndo(conversation_id=_conversation_with_messages(host), redo=True))
 
 

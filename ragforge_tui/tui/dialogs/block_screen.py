@@ -1,6 +1,6 @@
-"""A block of the chat read whole in a window of its own: a call with all it was given and gave back, a long text.
+"""Screens for a whole block of the chat: a tool call with all arguments and results, or a long text.
 
-A call of a tool looks the same whether it is opened here or in the trace.
+A tool call looks the same whether it is opened here or in the trace.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def call_screen(
     whole: Callable[[], Awaitable[ToolCall]],
     state: Callable[[], CallState],
 ) -> DetailScreen:
-    """A call, shown as it goes on.
+    """Return a screen for a call, updated while it runs.
 
     Args:
-        whole: Gives the call with its result.
-        state: What is known of it while it has none.
+        whole: Returns the call with its result.
+        state: Returns the state of the call while it has no result.
     """
     from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 
@@ -61,13 +61,13 @@ def call_screen(
 
 
 def block_of_call(host: Host, call_id: str) -> ToolBlock | None:
-    """The call as the chat shows it, when it does."""
+    """Return the block of a call in the chat, if there is one."""
     blocks = reversed(host.transcript.document.blocks)
     return next((block for block in blocks if isinstance(block, ToolBlock) and block.call.uuid == call_id), None)
 
 
 def block_screen(host: Host, block: Block) -> DetailScreen:
-    """A block of the chat, whole."""
+    """Return a screen for a block of the chat."""
     from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 
     if isinstance(block, ToolBlock):

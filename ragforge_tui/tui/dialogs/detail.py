@@ -1,6 +1,6 @@
-"""What is shown of a tool call or a file when it is opened: sections of text, each with its own look.
+"""Texts of a tool call or a file, as sections.
 
-Pure. The trace and files panes make the sections, in a thread where that may take long; `viewer.py` shows them.
+Pure. Making them may take long and is done in a thread; `text_viewer.py` shows them.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _WORDS = {
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of what is shown.
+    """One section of the text.
 
     Attributes:
-        language: Of code, as Pygments names it; empty: none.
-        numbered: Each line begins with its number and a tab, as `read_file` gives them.
+        language: The language of code by its Pygments name; empty for none.
+        numbered: Each line starts with its number and a tab, as `read_file` returns them.
     """
 
     title: str
@@ -52,11 +52,11 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def call_title(call: ToolCall, turn: int, state: CallState | None = None, at: datetime | None = None) -> str:
-    """Name, turn, outcome, duration and size in a line.
+    """Return name, turn, outcome, duration and size in one line.
 
     Args:
-        state: Of a call without a result, as whoever watches it knows it; None: nobody does.
-        at: Now: a call that runs has taken until then.
+        state: The state of a call without a result; None if nobody watches it.
+        at: The time now, for the duration of a running call.
     """
     state = state_of(call, over=True) if state is None or call.result is not None else state
     parts = [f"{call.tool_name} · turn {turn} · {_WORDS[state]}"]
@@ -70,7 +70,7 @@ def call_title(call: ToolCall, turn: int, state: CallState | None = None, at: da
 
 
 def call_sections(call: ToolCall) -> list[Section]:
-    """Why it was made, what it was given, what came of it."""
+    """Return the sections of a call: reason, arguments, result."""
     result = decoded(call.result.result) if call.result is not None else {}
     given = decoded(call.arguments)
     diff = str(result.get("diff") or "")
@@ -101,7 +101,7 @@ def call_sections(call: ToolCall) -> list[Section]:
 
 
 def _argument_sections(call: ToolCall, given: dict[str, object], *, has_diff: bool) -> list[Section]:
-    """Short arguments together, long texts each by themselves."""
+    """Return short arguments together and long texts as sections of their own."""
     if not given:
         return [Section(title="Arguments", text=call.arguments)] if call.arguments.strip() not in ("", "{}") else []
     language = language_of(str(given.get("path") or ""))
@@ -126,7 +126,7 @@ def _pretty(value: object) -> str:
 
 
 def file_sections(workspace: Path, path: str, diff: str, note: str = "") -> list[Section]:
-    """What this conversation changed in a file, and the file as it is. Reads it: for a thread."""
+    """Return the changes of a file and its contents. Reads the file: for a thread."""
     sections = [Section(title="Note", text=note, look="prose")] if note else []
     if diff:
         look: Look = "diff" if "\n" in diff else "prose"
@@ -168,7 +168,7 @@ def _language_of_name(name: str) -> str:
 
 
 def language_of(path: str) -> str:
-    """The language of a file by its name; empty when it is not known."""
+    """Return the language of a file by its name; empty if unknown."""
     name = path.replace("\\", "/").rpartition("/")[2]
     if not name:
         return ""
@@ -177,5 +177,5 @@ def language_of(path: str) -> str:
 
 
 def is_numbered(line: str) -> re.Match[str] | None:
-    """The number at the beginning of a line of `read_file`."""
+    """Return the match of a line number of `read_file`."""
     return _NUMBERED.match(line)

@@ -1,4 +1,4 @@
-"""What the agent changed in this conversation, file by file, over the chat. Loaded when first opened.
+"""What the agent changed in this conversation, file by file. Loaded when first used.
 
 Draws only the lines in view, so that a diff of many thousand lines opens and scrolls like a short one.
 """
@@ -39,10 +39,9 @@ class DiffLines(ScrollView, can_focus=True):
         super().__init__()
         self._lines: list[tuple[str, str]] = []
         self.heads: list[int] = []
-        """Where each file begins."""
+        """The first line of each file."""
 
     def show(self, diffs: list[FileDiff]) -> None:
-        """Show these."""
         self._lines, self.heads = [], []
         for one in diffs:
             self.heads.append(len(self._lines))
@@ -52,14 +51,14 @@ class DiffLines(ScrollView, can_focus=True):
         self.refresh()
 
     def go(self, step: int) -> None:
-        """To the next or the previous file."""
+        """Go to the next or the previous file."""
         here = self.scroll_offset.y
         targets = [head for head in self.heads if (head > here if step > 0 else head < here)]
         if targets:
             self.scroll_to(y=targets[0] if step > 0 else targets[-1], animate=False)
 
     def render_line(self, y: int) -> Strip:
-        """One line of those in view."""
+        """Draw one line."""
         x, top = self.scroll_offset
         width = self.scrollable_content_region.width
         if top + y >= len(self._lines):
@@ -74,10 +73,10 @@ class DiffLines(ScrollView, can_focus=True):
 
 
 class DiffScreen(ModalScreen[None]):
-    """All files the agent changed, first known content against the present one.
+    """All files that the agent changed: the first known contents against the current ones.
 
     Args:
-        load: Gives the diffs while the screen is already there.
+        load: Returns the diffs while the screen is already visible.
     """
 
     CSS = """
@@ -104,14 +103,13 @@ class DiffScreen(ModalScreen[None]):
         self._lines = DiffLines()
 
     def compose(self) -> ComposeResult:
-        """Title, lines, keys."""
         with Vertical():
             yield self._title
             yield self._lines
             yield Static("↑ ↓ scroll · n p next, previous file · c copy · esc back", id="diff-keys", markup=False)
 
     def on_mount(self) -> None:
-        """Fetch the diffs while the screen is already there."""
+        """Fetch the diffs while the screen is already visible."""
         self._lines.focus()
         start_worker(self, self._fill(), group="diff", exclusive=True)
 
@@ -131,18 +129,16 @@ class DiffScreen(ModalScreen[None]):
         self._lines.show(self._diffs)
 
     def action_file(self, step: int) -> None:
-        """To the next or previous file."""
         self._lines.go(step)
 
     def action_copy(self) -> None:
-        """Send the whole diff to the clipboard, as a patch."""
         if self._diffs:
             self.app.copy_to_clipboard(plain_text("".join(one.diff for one in self._diffs)))
             self.notify("The whole diff was sent to the clipboard.", timeout=2, markup=False)
 
 
 def _lines_of(one: FileDiff) -> list[tuple[str, str]]:
-    """The lines of one file, each with its kind."""
+    """Return the lines of one file with their kinds."""
     added, removed = diff_counts(one.diff)
     note = f"   {plain_text(one.note)}" if one.note else ""
     lines = [(f"{_flat(plain_text(one.path))}   +{added} −{removed}{note}", "head")]

@@ -1,6 +1,6 @@
-"""The person's own editor on a text, while the chat steps aside.
+"""Editing a text in the user's own editor while the chat is suspended.
 
-Loaded when something is edited. The file has the text's very line ends and is removed afterwards.
+Loaded when first used. The file keeps the text's line endings and is removed afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FALLBACKS = ("nano", "vim", "vi")
 
 
 def editor_command(env: Mapping[str, str]) -> list[str]:
-    """What $VISUAL or $EDITOR says, else the first usual one that is installed.
+    """Return the command in $VISUAL or $EDITOR, else the first usual editor that is installed.
 
     Raises:
         RagforgeError: There is none.
@@ -41,10 +41,10 @@ def editor_command(env: Mapping[str, str]) -> list[str]:
 
 
 async def edited(app: App[str], text: str, name: str) -> str:
-    """The text after the person edited it; `name` is what its file is called.
+    """Return the edited text; `name` is the name of its file.
 
     Raises:
-        RagforgeError: The editor could not be run or failed; the text is as it was.
+        RagforgeError: The editor could not be run or failed; the text is unchanged.
     """
     command = editor_command(os.environ)
     with tempfile.TemporaryDirectory(prefix="ragforge-") as folder:
@@ -72,7 +72,7 @@ async def _run(app: App[str], command: list[str]) -> None:
 
 
 async def _beside(command: list[str]) -> int:
-    """Where the terminal cannot be lent, an editor with a window of its own can still be used."""
+    """Run an editor with a window of its own, since the terminal cannot be suspended."""
     try:
         process = await asyncio.create_subprocess_exec(
             *command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

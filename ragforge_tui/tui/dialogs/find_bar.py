@@ -1,7 +1,6 @@
-"""Find in the open conversation: a line above the prompt, and a walk from place to place, loaded or not.
+"""Find in the open conversation: a line above the prompt, and steps from match to match, loaded or not.
 
-The engine says which turns hold the text; where in a turn it stands is seen when the turn is there. Loaded when
-something is first looked for.
+The engine returns the turns with the text; the matches in a turn are found when it is loaded. Loaded when first used.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.transcript.widget.finder import Spot
 
 PAUSE_SECONDS = 0.15
-"""Typing goes on for that long before a text is looked for."""
+"""A search starts after this pause in typing."""
 WATCH_SECONDS = 0.5
-"""Whether another conversation was opened is seen that often; what was found is not in that one."""
+"""Interval for checking whether another conversation was opened, which ends the search."""
 
 
 class FindBar(Horizontal):
-    """What is looked for, and where one is among the turns that hold it."""
+    """The search text, and the place of the current match among all."""
 
     DEFAULT_CSS = """
     FindBar { height: 1; padding: 0 2; margin-top: 1; }
@@ -57,20 +56,22 @@ class FindBar(Horizontal):
         self._turn = 0
         self._spot: Spot | None = None
         self._origin = host.transcript.turn_in_view
-        """The turn that was read when typing began, or the last one stepped to: letters typed one by one all look from
-        there on, so that how fast they come does not decide where one ends up."""
+        """The turn in view when typing started, or the last one stepped to. Each letter searches from there, so that
+        the
+        result does not depend on the speed of typing.
+        """
         self._text = ""
         self._only_loaded = False
         self._pause: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """A mark, the text, where one is."""
+        """Lay out a label, the text and the place."""
         yield Static("find  ", id="find-mark", markup=False)
         yield self._field
         yield self._where
 
     def on_mount(self) -> None:
-        """Typing goes here; a text given at once is looked for at once."""
+        """Take the focus; search for an initial text at once."""
         if self._take_focus:
             self._field.focus()
         self.set_interval(WATCH_SECONDS, self._watch)
@@ -82,13 +83,13 @@ class FindBar(Horizontal):
             self.close(keep_focus=not self._field.has_focus)
 
     def search_for(self, text: str) -> None:
-        """Look for another text."""
+        """Search for another text."""
         self._origin = self._transcript.turn_in_view
         self._field.value = text
         self._field.focus()
 
     def on_input_changed(self) -> None:
-        """Look when typing pauses; what the line was opened with is looked for already."""
+        """Search after a pause in typing; the initial text is searched already."""
         if self._field.value == self._text:
             return
         if self._pause is not None:
@@ -96,26 +97,26 @@ class FindBar(Horizontal):
         self._pause = self.set_timer(PAUSE_SECONDS, self._look)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter: the next place."""
+        """Go to the next match."""
         event.stop()
         self.action_step(1)
 
     async def on_key(self, event: events.Key) -> None:
-        """Up and down belong to the walk, not to the field."""
+        """Use up and down for steps instead of moving in the field."""
         if event.key in ("up", "down", "shift+enter"):
             event.stop()
             event.prevent_default()
             self.action_step(1 if event.key == "down" else -1)
 
     def action_step(self, by: int) -> None:
-        """To the next place, or the one before."""
+        """Go to the next (1) or previous (-1) match."""
         if self._field.value != self._text or not self._turns:
             self._look()
         else:
             self._session.spawn(self._step(by), group="find")
 
     def action_to_chat(self) -> None:
-        """To the chat; n and N go on from there."""
+        """Focus the chat; n and N continue the search there."""
         self._transcript.focus()
 
     def action_close(self) -> None:
@@ -123,7 +124,7 @@ class FindBar(Horizontal):
         self.close()
 
     def close(self, *, keep_focus: bool = False) -> None:
-        """Take the line away; the prompt has the keyboard then, unless something else is to keep it."""
+        """Remove the line; the prompt gets the focus, unless `keep_focus` is set."""
         self._transcript.highlight("")
         if not keep_focus:
             self._host.prompt.focus()
@@ -164,7 +165,7 @@ class FindBar(Horizontal):
             self._say("not in what is loaded; the graph is away" if self._only_loaded else "nothing found")
 
     def _after(self, turn: int, by: int) -> int:
-        """The turn that follows among those found, round the ends."""
+        """Return the next turn with a match, wrapping around."""
         at = self._turns.index(turn) if turn in self._turns else -1
         return self._turns[(at + by) % len(self._turns)]
 
@@ -194,7 +195,7 @@ class FindBar(Horizontal):
         self._tell(f"line {at + 1} of {len(spots)} in " if len(spots) > 1 else "")
 
     def _tell(self, within: str) -> None:
-        """Where one is: among the lines of the turn that hold the text, and among the turns that do."""
+        """Show the place of the match: among the lines of its turn, and its turn among all."""
         turn = self._turns.index(self._turn) + 1
         turns = f"{len(self._turns)}{' loaded' if self._only_loaded else ''} turn{'s' if len(self._turns) > 1 else ''}"
         self._say(f"{within}turn {self._turn}, {turn} of {turns} · ↓↑ · esc")

@@ -1,4 +1,4 @@
-"""/help: every command and key, read from the registry. Loaded when it is first opened."""
+"""The /help screen: every command and key, from the registry. Loaded when first used."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KEYS = (
 
 
 class HelpScreen(ModalScreen[None]):
-    """Scrolls when it does not fit; any of Escape, Enter, q closes it."""
+    """Scrolls if it does not fit; Escape, Enter or q closes it."""
 
     CSS = """
     HelpScreen { align: center middle; }
@@ -59,16 +59,15 @@ class HelpScreen(ModalScreen[None]):
         self._keymap = keymap
 
     def compose(self) -> ComposeResult:
-        """One text."""
         with VerticalScroll():
             yield Static(help_text(self._registry, self._version, self._keymap, screen=self.app.size.width))
 
 
 def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, screen: int = 0) -> Content:
-    """All commands under their headings, then what keys do.
+    """Return all commands under their headings, then the keys.
 
     Args:
-        screen: Columns of the screen; on a narrow one what a command does stands below it instead of beside it.
+        screen: Columns of the screen; on a narrow one the help of a command is below it instead of next to it.
             0: lines may be of any length.
     """
     narrow = 0 < screen < NARROW

@@ -1,7 +1,6 @@
-"""One thing out of many: sessions, models. Typing narrows, Enter picks, Escape leaves.
+"""A list to pick one item from: models, links, similar conversations. Typing filters, Enter picks, Escape leaves.
 
-Loaded when a picker is first opened. Its rows come from `picking.py`, a waitable gives them while it is already
-on the screen.
+Loaded when first used. Its rows are loaded while it is already visible.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ragforge_tui.tui.workers import start_worker
 
 
 class Picker(ModalScreen[str | None]):
-    """Gives the key of the row that was picked, None when none was."""
+    """Returns the key of the picked row, None if none was picked."""
 
     CSS = """
     Picker { align: center middle; }
@@ -52,13 +51,12 @@ class Picker(ModalScreen[str | None]):
         self._empty = empty
         self._verb = verb
         self._at = at
-        """The key of the row the cursor stands at first."""
+        """The key of the row at which the cursor starts."""
         self._rows: list[Choice] = []
         self._list = ChoiceList(detail_right=True)
         self._note = Static("loading …", id="picker-keys", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Title, filter, rows, keys."""
         with Vertical():
             yield Static(self._title, id="picker-title", markup=False)
             yield Input(placeholder="type to narrow", compact=True)
@@ -66,7 +64,7 @@ class Picker(ModalScreen[str | None]):
             yield self._note
 
     def on_mount(self) -> None:
-        """Fetch the rows while the picker is already there."""
+        """Fetch the rows while the picker is already visible."""
         self.query_one(Input).focus()
         start_worker(self, self._fill(), group="rows", exclusive=True)
 
@@ -88,22 +86,17 @@ class Picker(ModalScreen[str | None]):
         self._note.update(keys if rows else f"{'nothing fits' if self._rows else self._empty} · esc back")
 
     def on_input_changed(self) -> None:
-        """Narrow as letters come."""
         self._narrow()
 
     def on_input_submitted(self) -> None:
-        """Enter."""
         if (choice := self._list.chosen) is not None:
             self.dismiss(choice.key)
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
-        """A click."""
         self.dismiss(event.choice.key)
 
     def action_move(self, step: int) -> None:
-        """Move the cursor."""
         self._list.move(step)
 
     def action_leave(self) -> None:
-        """Pick nothing."""
         self.dismiss(None)

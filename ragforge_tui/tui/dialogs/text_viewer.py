@@ -1,7 +1,7 @@
-"""A long text to look at over the chat: what a tool gave back, a file. Quick however long it is.
+"""A screen for a long text: the result of a tool, a file. Fast for any length.
 
-The text is cut into pieces of some lines; those that come into view are coloured and drawn, by the window that draws
-the transcript. Text that is not very long is coloured as a whole, in a thread, before it is shown.
+The text is cut into pieces of some lines; only those in view are highlighted and drawn. Text that is not very long is
+highlighted as a whole in a thread before it is shown.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from ragforge_tui.tui.workers import start_worker
 PIECE_LINES = 60
 PIECE_CHARS = 6_000
 COLOURED_WHOLE = 200_000
-"""Longer code is coloured piece by piece, where what spans pieces may look plain."""
+"""Longer code is highlighted piece by piece, which may miss what spans pieces."""
 
 
 class HeadingBlock(Block):
-    """The name of a section."""
+    """The title of a section."""
 
     kind = "head"
 
@@ -51,7 +51,7 @@ class HeadingBlock(Block):
 
 
 class Coloured:
-    """The code of a section, coloured as a whole once for each palette."""
+    """The code of a section, highlighted as a whole once for each palette."""
 
     def __init__(self, code: str, language: str) -> None:
         self._code = code
@@ -59,7 +59,7 @@ class Coloured:
         self._made: tuple[Palette, list[list[Run]]] | None = None
 
     def lines(self, palette: Palette) -> list[list[Run]]:
-        """Its lines."""
+        """Return the highlighted lines."""
         if self._made is None or self._made[0] is not palette:
             self._made = palette, by_line(highlight(self._code, self._language, palette))
         return self._made[1]
@@ -107,7 +107,7 @@ class PieceBlock(Block):
 
 
 def by_line(runs: Sequence[Run]) -> list[list[Run]]:
-    """Runs cut at line ends."""
+    """Split runs at line ends."""
     lines: list[list[Run]] = [[]]
     for text, style in runs:
         first, *rest = text.split("\n")
@@ -126,7 +126,7 @@ def _bare(line: str, section: Section) -> str:
 
 
 def blocks_of(sections: Sequence[Section]) -> list[Block]:
-    """The blocks of some sections, in order."""
+    """Return the blocks of sections, in order."""
     blocks: list[Block] = []
     for section in sections:
         blocks.append(HeadingBlock(section.title, gap=1 if blocks else 0))
@@ -148,7 +148,7 @@ def blocks_of(sections: Sequence[Section]) -> list[Block]:
 
 
 def _parts(line: str) -> list[str]:
-    """A line, cut where it is longer than a piece. Carriage returns and the like do not make further lines."""
+    """Split a line that is longer than a piece. Carriage returns and the like do not make further lines."""
     line = " ".join(plain_text(line[:PIECE_CHARS]).split("\n")) if len(line) <= PIECE_CHARS else line
     if len(line) <= PIECE_CHARS:
         return [line]
@@ -177,7 +177,7 @@ class Viewer(BlockView, can_focus=True):
             self.scroll_to(y=line)
 
     def next_heading(self) -> None:
-        """Bring the next heading to the top, after the last one the first."""
+        """Go to the next heading, after the last one to the first."""
         top = self.top
         starts = [self.viewport.start(block) for block in self.document.blocks if isinstance(block, HeadingBlock)]
         below = [start for start in starts if start > top]
@@ -188,13 +188,13 @@ class Viewer(BlockView, can_focus=True):
 
 
 class DetailScreen(ModalScreen[str | None]):
-    """Sections to read. Gives the action that was asked for, None when it was just closed.
+    """Sections of text. Returns the chosen action, None if it was closed.
 
     Args:
-        load: Gives title and sections while the screen is already there.
-        actions: What a key leads to, in words for the key line: `g` to ``("turn", "go to its turn")``.
-        concerns: Whether what the engine said changes what is shown: it is loaded again then.
-        title_now: The title of something that is under way, asked for every second; empty once it is over.
+        load: Returns title and sections while the screen is already visible.
+        actions: Actions by key, with words for the key line: `g` to ``("turn", "go to its turn")``.
+        concerns: Returns whether an event changes the text, which is loaded again then.
+        title_now: Returns the title of something that is running, once a second; empty once it is over.
     """
 
     CSS = """
@@ -234,14 +234,14 @@ class DetailScreen(ModalScreen[str | None]):
         self._keys.note("loading …")
 
     def compose(self) -> ComposeResult:
-        """Title, text, keys."""
+        """Lay out title, text and keys."""
         with Vertical():
             yield self._title
             yield self._viewer
             yield self._keys
 
     def on_mount(self) -> None:
-        """Fetch what is shown while the screen is already there."""
+        """Fetch the text while the screen is already visible."""
         self._viewer.focus()
         for key, (action, words) in list(self._actions.items()):
             self.offer(key, action, words)
@@ -253,7 +253,7 @@ class DetailScreen(ModalScreen[str | None]):
         start_worker(self, self._fill(), group="detail", exclusive=True)
 
     def engine_event(self, event: Event) -> None:
-        """What is shown went on."""
+        """Reload the text if the event changes it."""
         if self._concerns is not None and self._concerns(event):
             self._fill_soon()
 
@@ -268,7 +268,7 @@ class DetailScreen(ModalScreen[str | None]):
         self._title.update(Content(" ".join(plain_text(title).split())))
 
     def offer(self, key: str, action: str, words: str) -> None:
-        """A key leads to something; what is shown may say so only once it is loaded."""
+        """Bind a key to an action; it may be known only once the text is loaded."""
         self._actions[key] = (action, words)
         self._bindings.bind(key, f"leave_with('{action}')", show=False)
 
@@ -299,7 +299,6 @@ class DetailScreen(ModalScreen[str | None]):
                 self.dismiss(name)
 
     def action_leave_with(self, action: str) -> None:
-        """Close, and let what opened it do something."""
         self.dismiss(action)
 
     def action_copy(self) -> None:
@@ -309,7 +308,6 @@ class DetailScreen(ModalScreen[str | None]):
             self._keys.note(f"{self.sections[-1].title} sent to the clipboard")
 
     def action_section(self) -> None:
-        """To the next heading, from the last to the first."""
         self._viewer.next_heading()
 
 

@@ -1,6 +1,6 @@
-"""Source code and diffs as lines: few colours, from the palette, so that they follow the theme.
+"""Source code and diffs as lines: few colors, from the palette, so that they follow the theme.
 
-Used for fences in Markdown and by tool calls. Pygments is imported at the first fence, not before.
+Pygments is imported with the first code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DIFF_NAMES = frozenset({"diff", "patch", "udiff"})
 
 @lru_cache(maxsize=32)
 def _lexer(language: str) -> Any:
-    """A Pygments lexer, or None. Pygments has no types of its own, so it is imported by name."""
+    """Return a Pygments lexer, or None. Pygments has no types of its own, so it is imported by name."""
     lexers = import_module("pygments.lexers")
     try:
         return lexers.get_lexer_by_name(language, stripnl=False, ensurenl=False)
@@ -30,7 +30,7 @@ def _lexer(language: str) -> Any:
 
 
 def _token_style(name: str, palette: Palette) -> Style:
-    """The style of a Pygments token, by the dotted name of its type."""
+    """Return the style of a Pygments token, by the dotted name of its type."""
     match name.split(".")[1:]:
         case ["Comment", *_] | ["Literal", "String", "Doc"]:
             return palette.comment
@@ -47,7 +47,7 @@ def _token_style(name: str, palette: Palette) -> Style:
 
 
 def highlight(code: str, language: str, palette: Palette) -> list[Run]:
-    """Runs of cleaned code; plain when the language is unknown or the code very long."""
+    """Return runs of cleaned code; plain if the language is unknown or the code very long."""
     if language.lower() in _DIFF_NAMES:
         return [run for line in code.split("\n") for run in (_diff_run(line, palette), ("\n", palette.text))][:-1]
     lexer = _lexer(language.lower()) if language and len(code) <= _MAX_HIGHLIGHTED else None
@@ -68,9 +68,9 @@ def _styled(tokens: Iterable[tuple[object, str]], palette: Palette) -> list[Run]
 
 
 class GrowingCode:
-    """Code that comes line by line, each line highlighted once.
+    """Code that arrives line by line, each line highlighted once.
 
-    A lexer's state is kept from line to line. What it can only tell from several lines at once, such as a comment
+    The lexer's state is kept from line to line. What it can only recognize in several lines at once, such as a comment
     over lines in some languages, may look plainer than in `highlight`.
     """
 
@@ -82,11 +82,10 @@ class GrowingCode:
         self._lexer = lexer if lexer is not None and _is_plain(lexer) else None
 
     def add(self, lines: str) -> list[Run]:
-        """The runs of further whole lines, cleaned."""
+        """Return the runs of further complete, cleaned lines."""
         return self._runs(lines, self._stack)
 
     def look(self, line: str) -> list[Run]:
-        """The runs of a line that is not complete."""
         return self._runs(line, list(self._stack))
 
     def _runs(self, text: str, stack: list[str]) -> list[Run]:
@@ -96,13 +95,13 @@ class GrowingCode:
 
 
 def _is_plain(lexer: Any) -> bool:
-    """Whether a lexer is nothing but a table of states, so that it can be stopped between two lines."""
+    """Return whether a lexer is a mere table of states, so that it can stop between two lines."""
     plain = import_module("pygments.lexer").RegexLexer
     return isinstance(lexer, plain) and type(lexer).get_tokens_unprocessed is plain.get_tokens_unprocessed
 
 
 def _lexed(lexer: Any, text: str, stack: list[str]) -> Iterator[tuple[object, str]]:
-    """The tokens of a text; the loop of Pygments' `RegexLexer`, which does not give its stack of states away."""
+    """Yield the tokens of a text; the loop of Pygments' `RegexLexer`, which does not expose its stack of states."""
     states: dict[str, Any] = lexer._tokens
     token_type = import_module("pygments.token")
     at = 0
@@ -128,7 +127,7 @@ def _lexed(lexer: Any, text: str, stack: list[str]) -> Iterator[tuple[object, st
 
 
 def _follow(stack: list[str], following: tuple[str, ...] | str | int | None) -> None:
-    """Go where a rule leads: back some states, to one, or to several."""
+    """Apply the transition of a rule: back some states, to one, or to several."""
     if isinstance(following, int):
         del stack[following if abs(following) < len(stack) else 1 :]
     elif following is not None:
@@ -156,12 +155,12 @@ def _diff_run(line: str, palette: Palette) -> Run:
 def code_lines(
     code: str, language: str, width: int, palette: Palette, *, prefix: Sequence[Run] | None = None
 ) -> list[Line]:
-    """Code behind a thin bar; lines too long are folded at the last cell."""
+    """Return code behind a thin bar; lines that are too long are folded at the last cell."""
     return run_lines(highlight(clean(code).removesuffix("\n"), language, palette), width, palette, prefix=prefix)
 
 
 def run_lines(runs: Iterable[Run], width: int, palette: Palette, *, prefix: Sequence[Run] | None = None) -> list[Line]:
-    """Runs of code behind a thin bar."""
+    """Return runs of code behind a thin bar."""
     bar = prefix if prefix is not None else [("  │ ", palette.faint)]
     # Every line of code is a first line: its bar is decoration as that of a folded rest is.
     return [line for part in _by_line(runs) for line in wrap(part, width, first=bar, rest=bar, hard=True)]
@@ -177,7 +176,7 @@ def _by_line(runs: Iterable[Run]) -> list[list[Run]]:
 
 
 def diff_lines(diff: str, width: int, palette: Palette, *, prefix: Sequence[Run]) -> list[Line]:
-    """A unified diff in colour; of a single file without its two file lines, since the tool's line names it."""
+    """Return a colored unified diff; a diff of one file has no file lines, since the tool's line names the file."""
     lines = clean(diff).split("\n")
     several = sum(line.startswith("+++ ") for line in lines) > 1
     kept = "\n".join(line for line in lines if several or not line.startswith(("--- ", "+++ ")))
@@ -185,7 +184,7 @@ def diff_lines(diff: str, width: int, palette: Palette, *, prefix: Sequence[Run]
 
 
 def diff_counts(diff: str) -> tuple[int, int]:
-    """Added and removed lines of a unified diff."""
+    """Return the numbers of added and removed lines of a unified diff."""
     lines = diff.split("\n")
     added = sum(1 for line in lines if line.startswith("+") and not line.startswith("+++ "))
     removed = sum(1 for line in lines if line.startswith("-") and not line.startswith("--- "))

@@ -1,7 +1,6 @@
-"""Lines whose continuation stands beside what they begin with: a number, a sign, an indentation.
+"""Wraps lines with a hanging indent: continuation lines are indented below the text, not below a number or sign.
 
-Textual wraps a text as a whole, so what does not fit goes under the line numbers; here each line is wrapped in what
-its head leaves. Used by the previews of personas.
+Textual wraps a text as a whole, which would put the rest of a line below its number.
 """
 
 from __future__ import annotations
@@ -14,24 +13,24 @@ from textual.content import Content
 from textual.widgets import Static
 
 NARROWEST = 12
-"""Where a head leaves less than this, its line is wrapped under it after all."""
+"""If a head leaves fewer cells than this, its line is wrapped below it."""
 
 
 class Hung(msgspec.Struct, frozen=True):
-    """A line: `head` stands before its first row only, `body` beside it on as many as it takes."""
+    """A line: `head` precedes its first row only, `body` takes as many rows as it needs."""
 
     head: Content
     body: Content
 
 
 def indented(head: Content, body: Content) -> Hung:
-    """A line that hangs from where its text begins, spaces before it being part of the head."""
+    """Return a line with the hanging indent of its own leading spaces."""
     spaces = len(body.plain) - len(body.plain.lstrip(" "))
     return Hung(Content.assemble(head, " " * spaces), body[spaces:])
 
 
 def hang(lines: Iterable[Hung], width: int) -> Content:
-    """The lines at a width, one below the other; a width of 0 wraps nothing."""
+    """Return the lines wrapped to a width; a width of 0 wraps nothing."""
     rows: list[Content] = []
     for line in lines:
         whole = Content.assemble(line.head, line.body)
@@ -46,7 +45,7 @@ def hang(lines: Iterable[Hung], width: int) -> Content:
 
 
 class HangingText(Static):
-    """Shows such lines, wrapped anew when its width changes."""
+    """Shows such lines, wrapped again when its width changes."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id, markup=False)
@@ -54,12 +53,10 @@ class HangingText(Static):
         self._width = 0
 
     def show(self, lines: Sequence[Hung]) -> None:
-        """Show these."""
         self._lines = lines
         self.update(hang(lines, self._width))
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap where the place to write has another width than before."""
         if event.size.width != self._width:
             self._width = event.size.width
             self.update(hang(self._lines, self._width))

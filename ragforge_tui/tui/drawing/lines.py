@@ -1,7 +1,6 @@
-"""Lines of the transcript: styled text in, wrapped lines of terminal cells out.
+"""Lines of terminal cells: styled text in, wrapped lines out.
 
-The bottom of this package: Markdown, tool calls and everything else end here. All text is made safe here too,
-so that no renderer can forget it.
+The lowest layer of drawing. All text is sanitized here, so that no renderer can forget it.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ class Line(NamedTuple):
     """One line as it is drawn.
 
     Attributes:
-        strip: What is drawn, no wider than asked for.
-        gutter: How many characters at its start are decoration, left out when it is copied.
-        join: What stands between this line and the next in the text they were made from.
+        strip: The cells, no wider than requested.
+        gutter: Number of characters at its start that are decoration and not copied.
+        join: The text between this line and the next in the source.
     """
 
     strip: Strip
@@ -38,7 +37,7 @@ class Line(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What copying the whole line gives."""
+        """The text that copying the whole line gives."""
         return self.strip.text[self.gutter :].rstrip()
 
 
@@ -46,18 +45,18 @@ BLANK = Line(Strip([], 0))
 
 
 def clean(text: str) -> str:
-    """Text that may be drawn: no controls, tabs expanded; line ends stay."""
+    """Sanitize text for drawing: no control characters, tabs expanded; line breaks stay."""
     text = plain_text(text)
     return text.expandtabs(_TAB) if "\t" in text else text
 
 
 def one_line(text: str) -> str:
-    """Text with its line ends and runs of blanks made single blanks."""
+    """Replace line breaks and runs of blanks by single blanks."""
     return " ".join(clean(text).split())
 
 
 def _slices(runs: Sequence[Run], spans: Iterable[Span]) -> list[list[Run]]:
-    """The runs cut at ascending spans of their joined text."""
+    """Cut runs at ascending spans of their joined text."""
     result: list[list[Run]] = []
     index = offset = 0
     for start, end, _ in spans:
@@ -76,7 +75,7 @@ def _slices(runs: Sequence[Run], spans: Iterable[Span]) -> list[list[Run]]:
 
 
 def _hard_lines(runs: Iterable[Run]) -> list[list[Run]]:
-    """Runs split at their line ends."""
+    """Split runs at their line breaks."""
     lines: list[list[Run]] = [[]]
     for text, style in runs:
         first, *rest = text.split("\n")
@@ -88,7 +87,7 @@ def _hard_lines(runs: Iterable[Run]) -> list[list[Run]]:
 
 
 def line_of(runs: Iterable[Run], width: int, *, gutter: int = 0, join: str = "\n") -> Line:
-    """One line; what does not fit is cut off."""
+    """Return one line; what does not fit is cut off."""
     segments = [Segment(text, style) for text, style in runs if text]
     cells = cell_len("".join(segment.text for segment in segments))
     if cells <= width:
@@ -115,12 +114,12 @@ def wrap(
     quiet_first: bool = True,
     hard: bool = False,
 ) -> list[Line]:
-    """Wrap runs, which may hold line ends, into lines no wider than `width`.
+    """Wrap runs, which may contain line breaks, into lines no wider than `width`.
 
     Args:
-        first: What stands before the first line.
-        rest: What stands before all others; as wide as `first`.
-        quiet_first: Whether `first` is decoration, left out when copied, as `rest` always is.
+        first: Decoration before the first line.
+        rest: Decoration before all others; as wide as `first`.
+        quiet_first: Whether `first` is omitted when copied, as `rest` always is.
         hard: Break at the last cell instead of between words, as for code.
     """
     inner = max(1, width - cell_len("".join(text for text, _ in first)))
@@ -139,7 +138,7 @@ def wrap(
 
 
 class WrappedLines:
-    """Plain text that grows, wrapped: its complete lines only once."""
+    """Growing plain text, wrapped: complete lines only once."""
 
     def __init__(self) -> None:
         self._key: tuple[int, Run, Style] | None = None
@@ -147,7 +146,7 @@ class WrappedLines:
         self._lines: list[Line] = []
 
     def lines(self, text: str, width: int, *, bar: Run, style: Style) -> list[Line]:
-        """The text, cleaned before, in one style behind a bar."""
+        """Return the cleaned text in one style behind a bar."""
         key = (width, bar, style)
         if key != self._key or not text.startswith(self._text):
             self._key, self._text, self._lines = key, "", []
@@ -159,7 +158,7 @@ class WrappedLines:
 
 
 def indent(lines: Iterable[Line], prefix: Sequence[Run], width: int) -> list[Line]:
-    """Lines with a decoration put before each; they must leave it room."""
+    """Return lines with a decoration before each; they must leave room for it."""
     segments = [Segment(text, style) for text, style in prefix]
     cells = cell_len("".join(text for text, _ in prefix))
     length = sum(len(text) for text, _ in prefix)
@@ -175,7 +174,7 @@ def indent(lines: Iterable[Line], prefix: Sequence[Run], width: int) -> list[Lin
 
 
 def clip(text: str, width: int) -> str:
-    """Text cut to `width` cells, with an ellipsis when something is missing."""
+    """Truncate text to `width` cells, with an ellipsis."""
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, max(0, width - 1)).rstrip() + "…" if width > 0 else ""

@@ -1,7 +1,6 @@
-"""Where a line of text is broken so that each piece fits into so many terminal cells.
+"""Line breaking: where to break a text so that each piece fits into so many terminal cells.
 
-Pure; the bottom of everything that is drawn. Text of letters that are all one cell wide, which nearly all text is,
-is broken without being measured.
+Pure. Text of letters that are all one cell wide, which is nearly all text, is broken without being measured.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ import re
 from rich.cells import cell_len, split_graphemes
 
 Span = tuple[int, int, str]
-"""Begin and end of a piece, and what stands between it and the next in the text: what was at the break."""
+"""Start and end of a piece, and the text between it and the next piece."""
 
 _WORD = re.compile(r"\S+")
 _NARROW = re.compile("[ -~\xa1-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027]*")
-"""Letters of one cell that join with nothing beside them; the only blank among them is the space."""
+"""Letters of one cell that join with no neighbor; the only blank among them is the space."""
 
 
 def wrap_spans(text: str, width: int) -> list[Span]:
@@ -59,7 +58,7 @@ def _wrap_narrow(text: str, width: int) -> list[Span]:
 
 
 def _is_long(text: str, word: int, length: int, width: int) -> bool:
-    """Whether the word that begins here is wider than a line."""
+    """Return whether the word that starts here is wider than a line."""
     return length - word > width and text.find(" ", word, word + width + 1) < 0
 
 
@@ -102,7 +101,7 @@ def _wrap_measured(text: str, width: int) -> list[Span]:
 
 
 def fold_spans(text: str, width: int) -> list[Span]:
-    """Break one line of text wherever a line is full, as code is."""
+    """Break one line of text wherever a line is full, as for code."""
     if _NARROW.fullmatch(text):
         edges = [*range(0, max(1, len(text)), width), len(text)]
     elif cell_len(text) <= width:
@@ -114,7 +113,7 @@ def fold_spans(text: str, width: int) -> list[Span]:
 
 
 def _fold(word: str, first: int, width: int) -> list[int]:
-    """Where a word without blanks must be broken: `first` cells are free on its first line, `width` after."""
+    """Break a word without blanks: `first` cells are free on its first line, `width` on later ones."""
     breaks: list[int] = []
     room = first
     for start, _, cells in split_graphemes(word)[0]:

@@ -1,4 +1,4 @@
-"""What was sent, as a list: sections with their share of the budget, and under each the items with their source.
+"""Rows of the context screen: sections with their share of the budget, and their items with the source.
 
 The lines are pure; `ContextRows` draws them.
 """
@@ -18,7 +18,7 @@ from ragforge_tui.tui.widgets.status_bar import count
 
 BAR_CELLS = 8
 _PREVIEW_CELLS = 16
-"""How much of an item's text is worth showing beside its source."""
+"""Cells of an item's text that are shown next to its source."""
 _PREVIEW_CHARS = 400
 
 
@@ -26,8 +26,8 @@ class ContextLine(msgspec.Struct, frozen=True):
     """A section, or an item of one.
 
     Attributes:
-        share: Of a section: its part of the budget, from 0 to 1.
-        open: Of a section: whether its items are listed; None when it has none.
+        share: The section's part of the budget, from 0 to 1.
+        open: Whether the section's items are listed; None if it has none.
     """
 
     key: str
@@ -38,7 +38,7 @@ class ContextLine(msgspec.Struct, frozen=True):
 
 
 def lines_of(record: ContextRecord, folded: set[str]) -> list[ContextLine]:
-    """Sections in the order they were sent, those that held something."""
+    """Return the non-empty sections in the order they were sent."""
     found: list[ContextLine] = []
     whole = max(record.budget, record.tokens, 1)
     for place, section in enumerate(record.sections):
@@ -53,18 +53,18 @@ def lines_of(record: ContextRecord, folded: set[str]) -> list[ContextLine]:
 
 
 def bar(share: float, cells: int = BAR_CELLS) -> tuple[str, str]:
-    """A bar in two parts, the filled one first; the least share that is any fills a cell."""
+    """Return a bar of two parts, the filled one first; any share above zero fills at least one cell."""
     filled = min(cells, max(round(share * cells), 1 if share > 0 else 0))
     return "▰" * filled, "▱" * (cells - filled)
 
 
 def percent(share: float) -> str:
-    """A share in words; what is there is never nothing."""
+    """Return a share in percent; a share above zero is never shown as zero."""
     return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
 
 
 def headline(sent: SentRequest) -> str:
-    """Turn, which of its requests, model, tokens and how the past was chosen."""
+    """Return turn, request number, model, tokens and the form of the history."""
     record = sent.record
     which = f" · request {sent.number} of {sent.count}" if sent.count > 1 else ""
     replies = f" · for {sent.replies} replies" if sent.replies > 1 else ""
@@ -77,21 +77,20 @@ def headline(sent: SentRequest) -> str:
 
 
 def source_of(item: ContextItem, own: str) -> tuple[str, int, int] | None:
-    """Conversation, first and last turn an item was taken from; None where it is no turn."""
+    """Return the conversation, first and last turn of an item's source; None if it is no turn."""
     if not item.turn_index:
         return None
     return item.conversation_id or own, item.turn_index, max(item.last_turn, item.turn_index)
 
 
 class ContextRows(BranchRows[ContextLine]):
-    """The list."""
+    """The list of sections and items."""
 
     def key_of(self, line: ContextLine) -> str:
-        """Section and item by their place."""
         return line.key
 
     def draw(self, line: ContextLine, width: int, palette: Palette) -> list[Run]:
-        """Left what it is, right how much."""
+        """Draw the text on the left and the size on the right."""
         if line.item is None:
             return _section_runs(line, width, palette)
         return _item_runs(line.item, width, palette)
@@ -143,7 +142,7 @@ def _item_runs(item: ContextItem, width: int, palette: Palette) -> list[Run]:
 
 
 def _clipped(runs: list[Run], room: int) -> list[Run]:
-    """The runs that have room, the last one cut."""
+    """Return the runs that fit, the last one truncated."""
     found: list[Run] = []
     for text, style in runs:
         if cell_len(text) > room:

@@ -1,6 +1,6 @@
-"""What a request to the model held: every section with its tokens, every item with its source, whole and to the letter.
+"""What a request to the model contained: each section with its tokens, each item with its source, verbatim.
 
-Loaded when it is first asked for. What is listed is decided in `context_rows.py`.
+Loaded when first used. `context_rows.py` decides what is listed.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from ragforge_tui.tui.workers import start_worker
 CHANGED = "A source has changed since: this is not to the letter what was sent."
 
 Source = tuple[str, int, int]
-"""A conversation, and the first and last turn something was taken from."""
+"""A conversation, and the first and last turn of a source."""
 
 
 class ContextScreen(ModalScreen[Source | None]):
-    """Gives the source that was asked for, None when it was just closed.
+    """Returns the source that the user wants to see, None if it was closed.
 
     Args:
-        load: Gives what a request held, by turn and number; see `FetchSent`.
-        conversation_id: The conversation it is about.
-        turn: The turn it begins with, 0 for the newest.
+        load: Returns the contents of a request, by turn and number; see `FetchSent`.
+        conversation_id: The conversation of the requests.
+        turn: The first turn to show, 0 for the newest.
     """
 
     CSS = """
@@ -85,7 +85,6 @@ class ContextScreen(ModalScreen[Source | None]):
         self._keys = KeyBar(self._pressed)
 
     def compose(self) -> ComposeResult:
-        """Which request, a blank line or what is to be said about it, sections, keys."""
         with Vertical():
             yield self._title
             yield self._note
@@ -93,7 +92,7 @@ class ContextScreen(ModalScreen[Source | None]):
             yield self._keys
 
     def on_mount(self) -> None:
-        """Fetch it while the screen is already there."""
+        """Fetch the request while the screen is already visible."""
         self.rows.focus()
         self._fetch()
 
@@ -136,7 +135,7 @@ class ContextScreen(ModalScreen[Source | None]):
         self._keys.say([*hints, KeyHint("source", "g", "source"), KeyHint("copy", "y", "copy")])
 
     def _item(self) -> ContextItem | None:
-        """The item the cursor is at."""
+        """Return the item at the cursor."""
         section, _, number = self.rows.chosen.removeprefix("s").partition(".")
         if self.sent is None or not number:
             return None
@@ -160,20 +159,20 @@ class ContextScreen(ModalScreen[Source | None]):
                 self.action_copy()
 
     def action_turn(self, by: int) -> None:
-        """The turn before or after this one."""
+        """Go to the previous or next turn."""
         wanted = min(max(self._turn + by, 1), max(self._last, 1))
         if wanted != self._turn:
             self._turn, self._number = wanted, 0
             self._fetch()
 
     def action_request(self, by: int) -> None:
-        """Another request of this turn, round and round."""
+        """Show another request of this turn, wrapping around."""
         if self.sent is not None and self.sent.count > 1:
             self._number = (self.sent.number - 1 + by) % self.sent.count + 1
             self._fetch()
 
     def action_source(self) -> None:
-        """To where the chosen item was taken from."""
+        """Go to the source of the chosen item."""
         item = self._item()
         source = source_of(item, self._conversation_id) if item is not None else None
         if source is not None:
@@ -183,14 +182,13 @@ class ContextScreen(ModalScreen[Source | None]):
             self.set_timer(2.0, self._say_keys)
 
     def action_copy(self) -> None:
-        """Copy all of it."""
         if self.sent is not None:
             self.app.copy_to_clipboard(context_text(self.sent.record))
             self._keys.note("What was sent is on the clipboard")
             self.set_timer(2.0, self._say_keys)
 
     def on_branch_rows_folded(self, event: BranchRows.Folded) -> None:
-        """Open or close a section; from an item, to its section."""
+        """Open or close a section; from an item, go to its section."""
         event.stop()
         section, _, item = event.key.partition(".")
         if item:
@@ -201,7 +199,7 @@ class ContextScreen(ModalScreen[Source | None]):
             self._show()
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
-        """A section folds, an item is read as it was sent."""
+        """Open or close a section, or show an item as it was sent."""
         event.stop()
         if "." not in event.key:
             self._folded.symmetric_difference_update({event.key})

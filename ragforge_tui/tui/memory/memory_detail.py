@@ -1,4 +1,4 @@
-"""What is shown of a summary or a topic when it is opened: sections of text. Pure; `viewer.py` shows them."""
+"""Texts of a summary or a topic, as sections. Pure; `text_viewer.py` shows them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MOST_CITED = 9
 
 
 def summary_title(summary: Summary) -> str:
-    """Level, turns and who wrote it."""
+    """Return level, turns and author of a summary."""
     turns = range_text(summary.start_turn_index, summary.end_turn_index)
     made = f" · by {summary.made_by}" if summary.made_by else ""
     return f"L{summary.level} · turns {turns} · {summary.created_at.astimezone():%Y-%m-%d %H:%M}{made}"
 
 
 def summary_sections(summary: Summary) -> list[Section]:
-    """Both parts, findings with their turns, files, tools, topics."""
+    """Return the sections of a summary: both parts, findings with their turns, files, tools, topics."""
     findings = [
         f"{number}. {found.text}{_cited(found.turns)}" for number, found in enumerate(summary.key_findings, start=1)
     ]
@@ -37,13 +37,13 @@ def summary_sections(summary: Summary) -> list[Section]:
 
 
 def cited_turns(summary: Summary) -> dict[str, int]:
-    """The key of each finding that names a turn, and the first turn it names."""
+    """Return the key and first turn of each finding that names a turn."""
     numbered = enumerate(summary.key_findings[:_MOST_CITED], start=1)
     return {str(number): found.turns[0] for number, found in numbered if found.turns}
 
 
 def topic_sections(topic: Topic, places: Sequence[TopicPlace]) -> list[Section]:
-    """What it is, what it is also called, what is near it, where it is found."""
+    """Return the sections of a topic: description, merged names, related topics, places."""
     return [Section(title=title, text=text, look="prose") for title, text in topic_text(topic, places)]
 
 

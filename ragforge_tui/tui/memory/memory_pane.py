@@ -1,7 +1,7 @@
-"""The memory: the tree of summaries over the turns, live; or the topics, each with the turns it is found in.
+"""The memory pane: the live tree of summaries over the turns, or the topics with the turns that mention them.
 
-What is listed is decided in `memory_tree.py` and `topic_list.py`. How turns begin and where topics are found is
-fetched when it is looked at.
+`memory_tree.py` and `topic_list.py` decide what is listed. The beginnings of turns and the places of topics are
+fetched when they come into view.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from ragforge_tui.tui.widgets.virtual_list import MARGIN, Rows
 log = logging.getLogger(__name__)
 
 REDRAW_SECONDS = 0.1
-"""What comes in a burst is drawn together."""
+"""Updates in a burst are drawn together."""
 FETCH_SECONDS = 0.02
 AROUND = 30
-"""Turns that are fetched with those that are seen, before and after them."""
+"""Turns that are fetched before and after those in view."""
 MOST_TURNS = 300
 _HINTS = (KeyHint("read", "r", "read"), KeyHint("turns", "g", "go to"), KeyHint("sent", "c", "sent"))
 
 
 class Foot(Widget):
-    """What the summariser does or waits for."""
+    """Shows the work of the summarizer, or what it is waiting for."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "Foot { height: 1; padding: 0 1; }"
@@ -55,7 +55,7 @@ class Foot(Widget):
         self._pane = pane
 
     def render(self) -> Content:
-        """One line."""
+        """Return one line."""
         due = self._pane.session.state.due
         text = one_line(due_text(due, self._pane.memory.working))
         style = "$warning" if due is not None and due.behind else "dim"
@@ -63,7 +63,7 @@ class Foot(Widget):
 
 
 class MemoryPane(Pane):
-    """The pane."""
+    """Lists summaries or topics, with keys to read them and to go to their turns."""
 
     name_: ClassVar[str] = "memory"
     label: ClassVar[str] = "Memory"
@@ -92,7 +92,7 @@ class MemoryPane(Pane):
         self._asked: set[int] = set()
 
     def compose(self) -> ComposeResult:
-        """Lists above, what the summariser waits for and keys below."""
+        """Lay out the lists, the state of the summarizer and the keys."""
         yield self.tree_rows
         yield self.topic_rows
         yield self._foot
@@ -100,7 +100,6 @@ class MemoryPane(Pane):
 
     @property
     def rows(self) -> BranchRows[TreeLine] | TopicRows:
-        """The list that is shown."""
         return self.topic_rows if self.topic_rows.display else self.tree_rows
 
     # -- what the sidebar says
@@ -121,7 +120,7 @@ class MemoryPane(Pane):
         self._show()
 
     def event(self, event: Event) -> None:
-        """Take in what concerns the memory."""
+        """Take in an event about the memory."""
         changed = self.memory.apply(event)
         match event:
             case TopicsChanged():
@@ -135,13 +134,12 @@ class MemoryPane(Pane):
             self.set_timer(REDRAW_SECONDS, self._show)
 
     def due_changed(self) -> None:
-        """The summariser waits for something else, or is gone with its engine."""
+        """Show what the summarizer is waiting for, or that it is gone with its engine."""
         if not self.session.state.summarising and self.memory.stop_working():
             self._show()
         self._foot.refresh()
 
     def on_resize(self) -> None:
-        """The conversation's own summary is broken anew."""
         self._show()
 
     # -- lists
@@ -170,7 +168,7 @@ class MemoryPane(Pane):
         return node.headline if node is not None else ""
 
     def _about(self) -> list[TreeLine]:
-        """The conversation's own summary, in the lines there is room for."""
+        """Return the summary of the conversation, truncated to the available lines."""
         conversation = self.session.state.conversation
         text = one_line(conversation.summary) if conversation is not None else ""
         width = self.tree_rows.scrollable_content_region.width - MARGIN
@@ -208,7 +206,7 @@ class MemoryPane(Pane):
         self._fetch_places()
 
     def _turn_missing(self, turn: int) -> None:
-        """A turn came into view of which it is not known how it begins."""
+        """Fetch the beginning of a turn that came into view."""
         if turn in self._asked:
             return
         self._wanted.add(turn)
@@ -265,7 +263,7 @@ class MemoryPane(Pane):
     # -- keys
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
-        """Enter or a click: open what can be opened, else go there."""
+        """Open or close a line, or go to its turns."""
         event.stop()
         if event.key == ABOUT or (event.rows is self.tree_rows and self.memory.failure(event.key)):
             self.action_read()
@@ -273,7 +271,7 @@ class MemoryPane(Pane):
             self.action_show_turns()
 
     def on_branch_rows_folded(self, event: BranchRows.Folded) -> None:
-        """Space and arrows: open, close, or go to what a line stands under."""
+        """Open or close a line, or go to its parent."""
         event.stop()
         if not self._toggle(event.key, event.wanted) and event.wanted is False:
             above = event.key.partition("|")[0] if self.topic_rows.display else self.memory.parent_of(event.key)
@@ -302,7 +300,7 @@ class MemoryPane(Pane):
                 self.action_manage()
 
     def action_switch(self) -> None:
-        """Show the tree or the topics."""
+        """Switch between tree and topics."""
         focused = self.has_focus_within
         wanted = not self.topic_rows.display
         self.topic_rows.display, self.tree_rows.display = wanted, not wanted
@@ -313,11 +311,11 @@ class MemoryPane(Pane):
             self._fetch()
 
     def action_manage(self) -> None:
-        """Show the topics of the whole folder, where they are merged."""
+        """Open the topics screen, where topics are merged."""
         self.host.run_command("topics")
 
     def action_show_turns(self) -> None:
-        """Bring the turns of the chosen line into view in the chat, in another conversation where they are there."""
+        """Bring the turns of the chosen line into view, in another conversation if they are there."""
         key = self.rows.chosen
         if not self.topic_rows.display:
             first, last = self.memory.range_of(key)
@@ -330,13 +328,13 @@ class MemoryPane(Pane):
             self.host.go_to_turns(first, last)
 
     def action_sent(self) -> None:
-        """Show what was sent in the chosen turn, of a summary in its last one."""
+        """Show what was sent in the chosen turn, or in the last turn of a summary."""
         _, last = self.memory.range_of(self.tree_rows.chosen)
         if last and not self.topic_rows.display:
             self.host.run_command("context", str(last))
 
     def action_read(self) -> None:
-        """Read what the chosen line stands for."""
+        """Read the summary, topic or turn of the chosen line."""
         key = self.rows.chosen
         if self.topic_rows.display:
             if (topic := self.topics.topic(key)) is not None:
@@ -378,7 +376,7 @@ class MemoryPane(Pane):
         self.app.push_screen(DetailScreen(topic.name, load, actions={}))
 
     def _read_text(self, key: str) -> None:
-        """The conversation's own summary, or why one could not be made."""
+        """Show the summary of the conversation, or why one could not be made."""
         from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 
         conversation = self.session.state.conversation

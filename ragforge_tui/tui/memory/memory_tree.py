@@ -1,7 +1,7 @@
-"""The tree of a conversation's summaries as the sidebar lists it: L3, L2, L1, turns; live and lazy.
+"""The tree of a conversation's summaries as the sidebar lists it: L3, L2, L1, turns.
 
-Pure. The outline comes from the engine once and is kept up to date with events; how turns begin is asked for when
-they come into view. Only what is open makes lines, so that thousands of summaries cost what is listed of them.
+Pure. The outline is fetched once and kept up to date with events; the beginnings of turns are fetched when they come
+into view. Only open nodes make lines: thousands of closed summaries cost nothing.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class TreeLine(msgspec.Struct, frozen=True):
     """A line of the list.
 
     Attributes:
-        key: What it stands for.
+        key: Identifies the node.
         first: First turn it covers; `last` the last one.
-        open: Whether what is under it is listed; None where nothing can be.
-        text: None where it is not known yet.
-        part: Of a text that takes several lines: which of them.
+        open: Whether its children are listed; None if it can have none.
+        text: None while unknown.
+        part: The number of the line, in a text of several lines.
     """
 
     kind: Kind
@@ -62,7 +62,7 @@ class SummaryTree:
     # -- what the engine says
 
     def load(self, tree: MemoryTree) -> None:
-        """Take the outline; what is open and under way stays so."""
+        """Take in the outline; open nodes and running summaries stay."""
         if not self.loaded and not tree.nodes:
             self._open.add(RAW)
         self.loaded = True
@@ -76,7 +76,7 @@ class SummaryTree:
             self._under.setdefault(self._parent(node), []).append(node.uuid)
 
     def apply(self, event: Event) -> bool:
-        """Take in an event; whether anything changed."""
+        """Take in an event; return whether anything changed."""
         match event:
             case SummaryStarted(level=level, start_turn_index=first, end_turn_index=last):
                 self._working[level, first] = last
@@ -106,12 +106,11 @@ class SummaryTree:
         return True
 
     def know(self, turns: Iterable[TurnLine]) -> None:
-        """Take how turns begin."""
         for turn in turns:
             self._turns[turn.turn_index] = turn.text
 
     def _add(self, node: TreeNode, children: Iterable[str]) -> None:
-        """Put a new node in its place and those it summarises under it."""
+        """Insert a new node, with the nodes it summarizes below it."""
         if node.uuid in self._nodes:
             return
         self._nodes[node.uuid] = node
@@ -133,7 +132,7 @@ class SummaryTree:
     # -- what the person does
 
     def toggle(self, key: str, wanted: bool | None = None) -> bool:
-        """Open or close what a line stands for; whether that changed anything."""
+        """Open or close a node; return whether anything changed."""
         if self._is_leaf(key) or wanted is (key in self._open):
             return False
         self._open.symmetric_difference_update({key})
@@ -143,7 +142,7 @@ class SummaryTree:
         return key != RAW and key not in self._nodes
 
     def parent_of(self, key: str) -> str:
-        """The key of the line above which this one stands; empty at the top."""
+        """Return the key of the parent line; empty at the top."""
         if key in self._nodes:
             return self._parent(self._nodes[key])
         turn = turn_of(key)
@@ -153,16 +152,16 @@ class SummaryTree:
         return next(over, RAW)
 
     def node(self, key: str) -> TreeNode | None:
-        """The summary of a line, None where it stands for something else."""
+        """Return the summary of a line, None for other lines."""
         return self._nodes.get(key)
 
     def at(self, first: int, last: int) -> TreeNode | None:
-        """The lowest summary of exactly these turns."""
+        """Return the lowest summary of exactly these turns."""
         found = [n for n in self._nodes.values() if (n.start_turn_index, n.end_turn_index) == (first, last)]
         return min(found, key=lambda node: node.level, default=None)
 
     def range_of(self, key: str) -> tuple[int, int]:
-        """First and last turn a line stands for, (0, 0) when it stands for none."""
+        """Return the first and last turn of a line, (0, 0) for none."""
         if turn := turn_of(key):
             return turn, turn
         if key == RAW:
@@ -174,13 +173,13 @@ class SummaryTree:
         return (node.start_turn_index, node.end_turn_index) if node is not None else (0, 0)
 
     def failure(self, key: str) -> str:
-        """Why the summary of a line could not be made."""
+        """Return why the summary of a line could not be made."""
         return next((reason for one, _, _, reason in self._unfinished() if one == key), "")
 
     # -- what is listed
 
     def count(self) -> str:
-        """Turns and summaries in words, as the pane's title says them."""
+        """Return the numbers of turns and summaries, for the pane's title."""
         levels: dict[int, int] = {}
         for node in self._nodes.values():
             levels[node.level] = levels.get(node.level, 0) + 1
@@ -188,14 +187,13 @@ class SummaryTree:
         return " · ".join([*turns, *(f"{number} L{level}" for level, number in sorted(levels.items()))])
 
     def stop_working(self) -> bool:
-        """Nothing is being made any more; whether anything was."""
+        """Forget running summaries; return whether there were any."""
         stopped = bool(self._working)
         self._working.clear()
         return stopped
 
     @property
     def working(self) -> list[tuple[int, int, int]]:
-        """Summaries under way: level, first and last turn."""
         return sorted((level, first, last) for (level, first), last in self._working.items())
 
     @property
@@ -205,14 +203,14 @@ class SummaryTree:
         return max(ends, default=0) + 1
 
     def _unfinished(self) -> list[tuple[str, int, int, str]]:
-        """Key, range and failure of what is under way or failed."""
+        """Yield key, range and failure of running and failed summaries."""
         working = [(f"working:{level}-{first}", first, last, "") for (level, first), last in self._working.items()]
         return working + [
             (f"failed:{level}-{first}", first, last, reason) for (level, first), (last, reason) in self._failed.items()
         ]
 
     def lines(self) -> list[TreeLine]:
-        """What is listed, from the top."""
+        """Return the visible lines, from the top."""
         tops = [self._line(uuid, 0) for uuid in self._under.get("", [])]
         for (level, first), last in self._working.items():
             tops.append(TreeLine("working", f"working:{level}-{first}", 0, level, first, last))
@@ -246,27 +244,25 @@ class SummaryTree:
 
 
 def turn_key(turn: int) -> str:
-    """The key of a turn's line."""
     return f"{_TURN}{turn}"
 
 
 def turn_of(key: str) -> int:
-    """The turn of a key, 0 when it is none."""
+    """Return the turn of a key, 0 for other keys."""
     return int(key.removeprefix(_TURN)) if key.startswith(_TURN) else 0
 
 
 def range_text(first: int, last: int) -> str:
-    """Turns as people write them."""
     return f"{first}–{last}" if last > first else f"{first}"
 
 
 def chars_text(chars: int) -> str:
-    """A number of characters in short."""
+    """Return a number of characters in short form."""
     return f"{chars / 1000:.1f}k".replace(".0k", "k") if chars >= 1000 else str(chars)
 
 
 def due_text(due: MemoryDue | None, working: Iterable[tuple[int, int, int]] = ()) -> str:
-    """What the summariser does or waits for, in a line; empty while nothing is known."""
+    """Return the state of the summarizer in one line; empty while unknown."""
     doing = [f"L{level} {range_text(first, last)}" for level, first, last in working]
     if doing:
         return f"summarising {', '.join(doing)} …"

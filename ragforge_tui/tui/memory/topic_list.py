@@ -1,6 +1,6 @@
-"""Topics as the sidebar and the topics screen list them: each with the turns it is found in and the names it took in.
+"""The topics as the sidebar and the topics screen list them: each with its places and the names merged into it.
 
-Pure. Where a topic is found is asked for when it is opened.
+Pure. The places of a topic are fetched when it is opened.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class TopicLine(msgspec.Struct, frozen=True):
     """A line of the list.
 
     Attributes:
-        key: What it stands for; empty for one that cannot be chosen.
-        open: Whether its places are listed; None where there are none.
-        detail: Said quietly behind the text.
-        own: Of a place: whether it is in the open conversation.
+        key: Identifies the line; empty for one that cannot be chosen.
+        open: Whether its places are listed; None if there are none.
+        detail: Muted text after the main text.
+        own: Whether a place is in the open conversation.
     """
 
     kind: Kind
@@ -37,7 +37,7 @@ class TopicLine(msgspec.Struct, frozen=True):
 
 
 class TopicList:
-    """Topics, which of them are open, and where those are found."""
+    """Topics, the open ones among them, and their places."""
 
     def __init__(self) -> None:
         self.topics: list[Topic] = []
@@ -46,26 +46,25 @@ class TopicList:
         self._places: dict[str, list[TopicPlace]] = {}
 
     def load(self, topics: Iterable[Topic]) -> None:
-        """Take these; where those that are open are found is asked for again."""
+        """Take in topics; the places of open ones are fetched again."""
         self.topics = list(topics)
         self.loaded = True
         self._places = {}
 
     def found(self, uuid: str, places: Sequence[TopicPlace]) -> None:
-        """A topic is found there."""
         self._places[uuid] = list(places)
 
     def unknown(self) -> list[str]:
-        """Ids of topics that are open and nobody was asked about yet."""
+        """Return the ids of open topics whose places were not fetched yet."""
         return [topic.uuid for topic in self.topics if topic.uuid in self._open and topic.uuid not in self._places]
 
     def topic(self, key: str) -> Topic | None:
-        """The topic of a line: its own, or the one it stands under."""
+        """Return the topic of a line, or of its parent."""
         uuid = key.partition("|")[0]
         return next((topic for topic in self.topics if topic.uuid == uuid), None)
 
     def merged(self, key: str) -> RelatedTopic | None:
-        """What was merged in that a line stands for."""
+        """Return the merged name that a line shows."""
         uuid, kind, rest = _parts(key)
         topic = self.topic(uuid)
         if topic is None or kind != "merged":
@@ -73,23 +72,23 @@ class TopicList:
         return next((near for near in topic.related if near.uuid == rest), None)
 
     def place(self, key: str) -> TopicPlace | None:
-        """The turns a line stands for."""
+        """Return the turns that a line shows."""
         uuid, kind, rest = _parts(key)
         places = self._places.get(uuid, [])
         return places[int(rest)] if kind == "place" and int(rest) < len(places) else None
 
     def toggle(self, key: str, wanted: bool | None = None) -> bool:
-        """Open or close a topic; whether that changed anything."""
+        """Open or close a topic; return whether anything changed."""
         if self.topic(key) is None or "|" in key or wanted is (key in self._open):
             return False
         self._open.symmetric_difference_update({key})
         return True
 
     def lines(self, own: str, headline: Callable[[int, int], str] | None = None) -> list[TopicLine]:
-        """What is listed, for a screen on which the conversation `own` is open.
+        """Return the visible lines, for a chat with the conversation `own` open.
 
         Args:
-            headline: How the summary of some turns of that conversation begins.
+            headline: Returns the beginning of the summary of some turns of that conversation.
         """
         found: list[TopicLine] = []
         for topic in self.topics:
@@ -116,7 +115,7 @@ class TopicList:
 
 
 def topic_text(topic: Topic, places: Sequence[TopicPlace] = ()) -> list[tuple[str, str]]:
-    """What there is to read on a topic: titles and texts."""
+    """Return titles and texts about a topic."""
     merged = [near.name for near in topic.related if near.relation == "merged"]
     near = [
         f"{other.name} ({other.confidence:.2f}){f': {other.reason}' if other.reason else ''}"

@@ -1,6 +1,6 @@
-"""The topics of a folder: where each is found, which are made one, and that undone.
+"""The topics of a folder: their places, merging two topics, and undoing that.
 
-Loaded when it is first asked for. What is listed is decided in `topic_list.py`.
+Loaded when first used. `topic_list.py` decides what is listed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ NOTE_SECONDS = 4.0
 
 
 class Ask(Protocol):
-    """How the engine is asked."""
+    """Sends a request to the engine."""
 
     async def __call__(self, request: Request[R]) -> R: ...
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What was done and can be undone: a topic was merged into another, or taken out of it."""
+    """A step that can be undone: a topic was merged into another, or split off."""
 
     merged: bool
     topic: str
@@ -49,11 +49,11 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class TopicsScreen(ModalScreen[TopicPlace | None]):
-    """Gives the turns that were asked for, None when it was just closed.
+    """Returns the turns that the user wants to see, None if it was closed.
 
     Args:
-        conversation_id: The conversation that is open, empty for none.
-        query: Words the topics are narrowed by at the start.
+        conversation_id: The open conversation, empty for none.
+        query: Initial search words.
     """
 
     CSS = """
@@ -89,7 +89,6 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         self._done: list[Step] = []
 
     def compose(self) -> ComposeResult:
-        """Title, words, topics, keys."""
         with Vertical():
             yield Static("Topics", id="topics-title", markup=False)
             yield self._words
@@ -97,13 +96,13 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
             yield self._keys
 
     def on_mount(self) -> None:
-        """Fetch them while the screen is already there."""
+        """Fetch the topics while the screen is already visible."""
         self.rows.focus()
         self._say_keys()
         self._work(self._load)
 
     def engine_event(self, event: Event) -> None:
-        """A summary brought topics, here or in another terminal."""
+        """Reload after a summary has changed the topics, here or in another terminal."""
         if isinstance(event, TopicsChanged) and self.topics.loaded:
             self._work(self._load, "news")  # It must not break off a merge that was just asked for.
 
@@ -164,7 +163,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         actions[name]()
 
     def action_leave(self) -> None:
-        """Leave the words, then the mark, then the screen."""
+        """Leave the search, then the mark, then the screen."""
         if self._words.has_focus:
             self.rows.focus()
         elif self.rows.marked:
@@ -173,28 +172,27 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
             self.dismiss(None)
 
     def action_narrow(self) -> None:
-        """Type words."""
         self._words.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Narrow as letters come."""
+        """Filter while the user types."""
         event.stop()
         if self.topics.loaded:
             self._work(self._load)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """To the topics."""
+        """Go to the topics."""
         event.stop()
         self.rows.focus()
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
-        """A topic opens; turns are gone to."""
+        """Open a topic, or go to its turns."""
         event.stop()
         if not self._toggle(event.key, None):
             self.action_go()
 
     def on_branch_rows_folded(self, event: BranchRows.Folded) -> None:
-        """Open, close, or go to the topic a line stands under."""
+        """Open or close a topic, or go to the topic of a line."""
         event.stop()
         if not self._toggle(event.key, event.wanted) and event.wanted is False:
             self.rows.choose(event.key.partition("|")[0])
@@ -207,12 +205,12 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         return changed
 
     def action_go(self) -> None:
-        """To the turns of the chosen line."""
+        """Go to the turns of the chosen line."""
         if (place := self.topics.place(self.rows.chosen)) is not None:
             self.dismiss(place)
 
     def action_read(self) -> None:
-        """What is known of the chosen topic."""
+        """Show all about the chosen topic."""
         topic = self.topics.topic(self.rows.chosen)
         if topic is None:
             return
@@ -231,7 +229,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         self._say_keys()
 
     def action_merge(self) -> None:
-        """Mark a topic; with one marked, make it and the chosen one the same."""
+        """Mark a topic; with one marked, merge it with the chosen one."""
         chosen = self.topics.topic(self.rows.chosen)
         marked = self.topics.topic(self.rows.marked) if self.rows.marked else None
         if chosen is None:
@@ -252,7 +250,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         self._work(work)
 
     def action_unmerge(self) -> None:
-        """Take a name out of the topic it was merged into."""
+        """Split a name off the topic it was merged into."""
         key = self.rows.chosen
         topic = self.topics.topic(key)
         if topic is None:
@@ -274,7 +272,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         self._work(work)
 
     def action_undo(self) -> None:
-        """Undo what was merged or taken out last."""
+        """Undo the last merge or split."""
         if not self._done:
             return
         step = self._done[-1]

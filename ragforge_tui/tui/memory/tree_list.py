@@ -1,6 +1,6 @@
-"""Lists of which a line can be opened to show what is under it: the tree of summaries, the topics.
+"""Lists with lines that open and close: the tree of summaries, the topics.
 
-How they are drawn; what is listed is decided in `memory_tree.py` and `topic_list.py`.
+This draws the lines; `memory_tree.py` and `topic_list.py` decide what is listed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ragforge_tui.tui.widgets.virtual_list import Rows
 L = TypeVar("L")
 
 _DEEPEST = 6
-"""Levels that are set in further than the one above; below that all stand alike, so that text keeps its room."""
+"""Levels with an indentation of their own; deeper levels share the last one, so that text keeps its room."""
 
 
 class BranchRows(Rows[L]):
-    """Rows that open and close."""
+    """A list with lines that open and close."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "fold", show=False),
@@ -35,7 +35,7 @@ class BranchRows(Rows[L]):
     ]
 
     class Folded(Message):
-        """A line is to be opened or closed; None: the other of both."""
+        """The user wants to open or close a line; None toggles it."""
 
         def __init__(self, rows: BranchRows[Any], key: str, wanted: bool | None) -> None:
             super().__init__()
@@ -45,20 +45,19 @@ class BranchRows(Rows[L]):
 
         @property
         def control(self) -> BranchRows[Any]:
-            """The list."""
             return self.rows
 
     def action_fold(self, wanted: bool | None = None) -> None:
-        """Open or close the line the cursor is at."""
+        """Open or close the line at the cursor."""
         if self.chosen:
             self.post_message(self.Folded(self, self.chosen, wanted))
 
 
 class TreeRows(BranchRows[TreeLine]):
-    """The tree.
+    """The tree of summaries.
 
     Args:
-        missing: Told of a turn that came into view and of which it is not known how it begins.
+        missing: Called with a turn that came into view before its beginning is known.
     """
 
     def __init__(self, missing: Callable[[int], None]) -> None:
@@ -66,11 +65,10 @@ class TreeRows(BranchRows[TreeLine]):
         self._missing = missing
 
     def key_of(self, line: TreeLine) -> str:
-        """What it stands for."""
         return line.key
 
     def draw(self, line: TreeLine, width: int, palette: Palette) -> list[Run]:
-        """A summary, a turn, or what is between them."""
+        """Draw a summary, a turn, or a gap between them."""
         lead: Run = ("  " * min(line.depth, _DEEPEST), palette.text)
         turns = range_text(line.first, line.last)
         match line.kind:
@@ -111,11 +109,10 @@ class TopicRows(BranchRows[TopicLine]):
     marked = ""
 
     def key_of(self, line: TopicLine) -> str:
-        """What it stands for."""
         return line.key
 
     def draw(self, line: TopicLine, width: int, palette: Palette) -> list[Run]:
-        """A topic, a name it took in, or turns."""
+        """Draw a topic, a name merged into it, or turns."""
         lead: Run = ("  " * line.depth, palette.text)
         match line.kind:
             case "note":
@@ -146,11 +143,11 @@ def _arrow(opened: bool | None, palette: Palette) -> str:
 
 
 def _sign(sign: str, word: str, palette: Palette) -> str:
-    """A sign, or in the plain mode the word for it."""
+    """Return a sign, or in the plain mode a word."""
     return f"{word if palette.plain else sign} "
 
 
 def _fit(runs: list[Run], text: str, style: Style, width: int) -> list[Run]:
-    """The runs, and of the text what has room behind them."""
+    """Return the runs, followed by as much of the text as fits."""
     used = sum(cell_len(part) for part, _ in runs)
     return [*runs, (clip(one_line(text), max(0, width - used)), style)]

@@ -1,6 +1,6 @@
-"""All personas in a list, the one under the cursor beside it: who it is, its file, what is wrong with it.
+"""List of all personas, with a preview of the one at the cursor: facts, file, errors.
 
-Typing narrows, Enter lets it speak, ctrl+e edits, ctrl+d deletes, Escape leaves. Loaded when it is first opened.
+Typing filters, Enter chooses, ctrl+e edits, ctrl+d deletes, Escape leaves. Loaded when first used.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from ragforge_tui.tui.personas.persona_preview import ORIGINS, faults, preview, 
 from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList
 
 WIDE = 100
-"""Columns from which the preview stands beside the list."""
+"""Columns from which the preview is next to the list."""
 KEYS = "enter speak · ^e edit · ^d delete · esc back"
 
 
 class Picked(msgspec.Struct, frozen=True):
-    """What the person wants done with which persona."""
+    """A persona and what to do with it."""
 
     name: str
     action: Literal["use", "edit", "delete"]
 
 
 class PersonaPicker(ModalScreen[Picked | None]):
-    """Gives what was picked, None when nothing was.
+    """Returns what was picked, None if nothing was.
 
     Args:
-        load: Gives all personas.
-        show: Gives one of them with its text.
-        current: Name of the one that speaks.
+        load: Returns all personas.
+        show: Returns one of them with its text.
+        current: Name of the persona in use.
     """
 
     CSS = """
@@ -91,7 +91,6 @@ class PersonaPicker(ModalScreen[Picked | None]):
         self._note = Static("loading …", id="persona-keys", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Title, filter, list and preview, keys."""
         with Vertical():
             yield Static("Personas", id="persona-title", markup=False)
             yield Input(placeholder="type to narrow", compact=True)
@@ -101,13 +100,13 @@ class PersonaPicker(ModalScreen[Picked | None]):
             yield self._note
 
     def on_mount(self) -> None:
-        """Fetch the list while the picker is already there."""
+        """Fetch the list while the picker is already visible."""
         self.query_one(Input).focus()
         self._arrange()
         self.run_worker(self._fill(), name="rows", group="rows", exclusive=True, exit_on_error=False)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Beside each other where there is room."""
+        """Place the preview next to the list if there is room."""
         self._arrange()
 
     def _arrange(self) -> None:
@@ -140,7 +139,7 @@ class PersonaPicker(ModalScreen[Picked | None]):
         self._look()
 
     def _look(self) -> None:
-        """Show the one under the cursor."""
+        """Show the persona at the cursor."""
         chosen = self._list.chosen
         if chosen is None:
             self._preview.show(())
@@ -164,19 +163,15 @@ class PersonaPicker(ModalScreen[Picked | None]):
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
     def on_input_changed(self) -> None:
-        """Narrow as letters come."""
         self._narrow()
 
     def on_input_submitted(self) -> None:
-        """Enter."""
         self.action_pick("use")
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
-        """A click."""
         self.dismiss(Picked(event.choice.key, "use"))
 
     def action_move(self, step: int) -> None:
-        """Move the cursor."""
         self._list.move(step)
         self._look()
 
@@ -186,10 +181,8 @@ class PersonaPicker(ModalScreen[Picked | None]):
         scroll.scroll_relative(y=direction * max(scroll.size.height - 1, 1), animate=False)
 
     def action_pick(self, action: Literal["use", "edit", "delete"]) -> None:
-        """Leave with the one under the cursor."""
         if (choice := self._list.chosen) is not None:
             self.dismiss(Picked(choice.key, action))
 
     def action_leave(self) -> None:
-        """Pick nothing."""
         self.dismiss(None)

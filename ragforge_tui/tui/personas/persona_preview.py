@@ -1,6 +1,6 @@
-"""How a persona is shown before it is chosen: what is known of it, and its file with the places marked.
+"""Preview of a persona: facts, errors, and its file with the errors marked.
 
-Pure: texts in, `Content` out, everything in it plain text. Loaded with the first persona picker or review.
+Pure: texts in, `Content` out, everything as plain text. Loaded with the first persona picker or review.
 """
 
 from __future__ import annotations
@@ -24,28 +24,25 @@ _MARKUP = re.compile(r"<!--.*?-->|<[^<>]*+>")
 
 
 def said_line(text: str) -> str:
-    """A text from a file on one line."""
     return " ".join(plain_text(text).split())
 
 
 def name_style(color: str, *, dark: bool) -> str:
-    """The style a persona's name is written in outside the transcript."""
+    """Return the style of a persona's name outside the transcript."""
     found = ink(color, dark=dark)
     return f"bold {found.hex}" if found is not None else "bold $secondary"
 
 
 def signature(info: PersonaInfo) -> str:
-    """Glyph and name."""
     return f"{said_line(info.glyph) or DEFAULT_GLYPH} {said_line(info.name)}"
 
 
 def faults(info: PersonaInfo) -> list[PersonaRemark]:
-    """Remarks that say something is wrong; notes are not."""
     return [remark for remark in info.remarks if remark.severity == "warning"]
 
 
 def facts(info: PersonaInfo) -> Iterator[tuple[str, str]]:
-    """What is known of a persona, as (label, text)."""
+    """Return the known facts about a persona, as (label, text)."""
     yield "from", ORIGINS[info.origin] + (f", hides the one {_shadowed(info)}" if info.shadows else "")
     if info.origin == "project":
         answer = {None: "you are asked before it speaks", True: "you allowed this text", False: "you did not allow it"}
@@ -64,7 +61,7 @@ def _shadowed(info: PersonaInfo) -> str:
 
 
 def preview(info: PersonaInfo, text: str, *, dark: bool) -> list[Hung]:
-    """A persona whole: name, facts, faults, file."""
+    """Return the whole preview: name, facts, errors, file."""
     lines = [_line(signature(info), name_style(info.color, dark=dark))]
     if info.description:
         lines.append(_line(said_line(info.description)))
@@ -92,7 +89,7 @@ def _label(label: str) -> Content:
 
 
 def source_lines(text: str, remarks: list[PersonaRemark]) -> list[Hung]:
-    """The file, a number before each line and what is wrong with it below."""
+    """Return the file with line numbers, and errors below their lines."""
     by_line: dict[int, list[PersonaRemark]] = {}
     for remark in remarks:
         by_line.setdefault(remark.line, []).append(remark)
@@ -125,7 +122,7 @@ def _inked(line: str) -> Iterator[tuple[str, str]]:
 
 
 def changes(before: str, after: str) -> list[Hung]:
-    """What a proposal changes, as a unified diff."""
+    """Return the changes of a proposal as a unified diff."""
     lines = [plain_text(line.rstrip("\r\n")).expandtabs(4) for line in _diff(before, after)]
     return [_diff_line(line[:MAX_COLUMNS]) for line in lines[2 : MAX_LINES + 2]]
 

@@ -1,6 +1,6 @@
-"""A persona's draft before it is kept: its text with faults marked, what the model would make of it as a diff.
+"""Review of a persona's draft: its text with errors marked, and the model's proposal as a diff.
 
-Nothing is saved until the person says so. Loaded when a persona is first made or edited.
+Nothing is saved until the user accepts. Loaded when a persona is first created or edited.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ DIFF_KEYS = "y accept · n keep the draft · page up/down"
 
 
 class Reviewed(msgspec.Struct, frozen=True):
-    """What is to be done with which text."""
+    """A text and what to do with it."""
 
     text: str
     action: Literal["save", "use", "edit"]
 
 
 class PersonaReview(ModalScreen[Reviewed | None]):
-    """Gives what was decided, None when it was discarded.
+    """Returns the decision, None if the draft was discarded.
 
     Args:
-        improve: Asks the model for a better one.
+        improve: Asks the model for a better text.
     """
 
     CSS = """
@@ -80,7 +80,6 @@ class PersonaReview(ModalScreen[Reviewed | None]):
         self._keys = Static(id="review-keys", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Title, text or diff, what happened, keys."""
         with Vertical():
             yield self._title
             yield VerticalScroll(self._text, can_focus=False)
@@ -88,7 +87,6 @@ class PersonaReview(ModalScreen[Reviewed | None]):
             yield self._keys
 
     def on_mount(self) -> None:
-        """The draft."""
         self._show(self._first_note)
 
     def _show(self, note: str = "", style: str = "$warning") -> None:
@@ -106,7 +104,7 @@ class PersonaReview(ModalScreen[Reviewed | None]):
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
     def action_improve(self) -> None:
-        """Ask the model."""
+        """Ask the model for a proposal."""
         if self._proposal is None and not self._asking:
             self._asking = True
             self._show()
@@ -127,7 +125,7 @@ class PersonaReview(ModalScreen[Reviewed | None]):
         self._show(note)
 
     def action_accept(self, accept: bool) -> None:
-        """Take the proposal, or keep the draft."""
+        """Accept the proposal, or save the draft."""
         if self._proposal is None:
             return
         if accept:
@@ -136,16 +134,15 @@ class PersonaReview(ModalScreen[Reviewed | None]):
         self._show("Taken over; nothing is saved yet." if accept else "The draft is as it was.", "$text-muted")
 
     def action_finish(self, action: Literal["save", "use", "edit"]) -> None:
-        """Leave with the draft; not while a proposal waits for an answer."""
+        """Save the draft; not while a proposal waits for an answer."""
         if self._proposal is None and not self._asking:
             self.dismiss(Reviewed(self._draft.text, action))
 
     def action_scroll(self, step: int) -> None:
-        """Scroll the text."""
         self.query_one(VerticalScroll).scroll_relative(y=step, animate=False)
 
     def action_leave(self) -> None:
-        """Escape: stop the model, else refuse the proposal, else discard the draft."""
+        """Stop the model, else reject the proposal, else discard the draft."""
         if self._asking:
             self.workers.cancel_group(self, "improve")
             self._asking = False

@@ -1,6 +1,6 @@
-"""Eight questions that make a persona: Enter goes on (empty skips), ctrl+b goes back, Escape cancels.
+"""Eight questions about a new persona: Enter continues (empty skips), ctrl+b goes back, Escape cancels.
 
-Only the name is needed. Loaded when /create-persona is first used.
+Only the name is required. Loaded when /create-persona is first used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ragforge_tui.tui.style.persona_colors import NAMES, ink
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One question; `field` is the brief's."""
+    """One question; `field` belongs to the brief."""
 
     field: str
     title: str
@@ -41,7 +41,7 @@ STEPS = (
 
 
 class PersonaWizard(ModalScreen[PersonaBrief | None]):
-    """Gives what was said, None when it was cancelled."""
+    """Returns the answers, None if it was cancelled."""
 
     CSS = """
     PersonaWizard { align: center middle; }
@@ -68,7 +68,7 @@ class PersonaWizard(ModalScreen[PersonaBrief | None]):
         self._keys = Static(id="wizard-keys", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Where one is, the question, the answer, what was said before, keys."""
+        """Lay out progress, question, answer, earlier answers and keys."""
         with Vertical():
             yield self._title
             yield self._help
@@ -77,7 +77,6 @@ class PersonaWizard(ModalScreen[PersonaBrief | None]):
             yield self._keys
 
     def on_mount(self) -> None:
-        """The first question."""
         self._input.focus()
         self._show()
 
@@ -113,7 +112,7 @@ class PersonaWizard(ModalScreen[PersonaBrief | None]):
         return Content.assemble(*parts, "or #rrggbb")
 
     def on_input_submitted(self) -> None:
-        """Enter: keep the answer and go on."""
+        """Store the answer and continue."""
         value = self._input.value.strip()
         if self._step.field == "name" and not value:
             self._show("It needs a name.")
@@ -126,12 +125,11 @@ class PersonaWizard(ModalScreen[PersonaBrief | None]):
             self.dismiss(msgspec.convert(self._said, PersonaBrief))
 
     def action_back(self) -> None:
-        """To the question before; what stands here is kept."""
+        """Go back to the question before; the current answer is kept."""
         if self._at:
             self._said[self._step.field] = self._input.value.strip()
             self._at -= 1
             self._show()
 
     def action_leave(self) -> None:
-        """Nothing is made."""
         self.dismiss(None)

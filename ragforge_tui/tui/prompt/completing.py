@@ -1,7 +1,7 @@
-"""Completion while one types: follows the prompt, shows what fits, puts the chosen row in place.
+"""Completion in the prompt: follows the text, fills the menu and inserts the chosen row.
 
-Used by `prompt.py`, which keeps the focus and hands on the keys. What is completed is decided in `completion.py`;
-where rows come from is the `source` the app gives.
+The prompt keeps the focus and forwards the keys. `completion.py` decides what is completed; the app gives the `source`
+of the rows.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ragforge_tui.tui.workers import start_worker
 log = logging.getLogger(__name__)
 
 Source = Callable[[str, str], Awaitable[list[Suggestion]]]
-"""From the name of a source and what was typed to the rows."""
+"""Returns the rows of a source for the typed text."""
 
 
 class Completing:
-    """One per prompt.
+    """Completion of one prompt.
 
     Attributes:
-        source: Gives the rows for an argument or a file; commands come from the registry.
+        source: Returns the rows for an argument or a file; commands come from the registry.
     """
 
     def __init__(self, prompt: TextArea, registry: Registry, menu: SlashMenu) -> None:
@@ -36,19 +36,18 @@ class Completing:
         self._registry = registry
         self._menu = menu
         self._offered: Wanted | None = None
-        """What the menu's rows are for."""
+        """What the rows of the menu complete."""
         self._known: list[Suggestion] = []
-        """All rows of the argument or the file that is being typed, as they came last."""
+        """The last fetched rows of the argument or file that is being typed."""
         self.source: Source | None = None
         menu.picked = self.take
 
     @property
     def open(self) -> bool:
-        """Whether there is a menu to walk in."""
+        """Whether there is a menu to move in."""
         return self._menu.chosen is not None
 
     def move(self, step: int) -> None:
-        """Walk in the menu."""
         self._menu.move(step)
 
     def close(self) -> None:
@@ -57,7 +56,7 @@ class Completing:
         self._menu.close()
 
     def follow(self) -> None:
-        """The text changed, or the cursor moved while the menu was open."""
+        """Update the menu after a change of the text or the cursor."""
         want = self._wanted()
         if want == self._offered:
             return
@@ -77,12 +76,12 @@ class Completing:
                 start_worker(self._prompt, self._fetch(want), group="completion", exclusive=True)
 
     def catch_up(self) -> None:
-        """The menu follows the text by a message; a fast typist's Enter must not meet rows of an earlier text."""
+        """Update an open menu before a key acts on it: after fast typing its rows may belong to an earlier text."""
         if self.open:
             self.follow()
 
     def enter(self) -> bool:
-        """Enter was pressed: put the chosen row in place; whether that is all Enter was meant for."""
+        """Insert the chosen row; return whether Enter was meant for the menu only."""
         self.catch_up()
         chosen, want = self._menu.chosen, self._offered
         if chosen is None or want is None:
@@ -103,7 +102,7 @@ class Completing:
         return True
 
     def tab(self) -> bool:
-        """Tab was pressed: put the chosen row in place; whether there was one."""
+        """Insert the chosen row; return whether there was one."""
         self.catch_up()
         chosen = self._menu.chosen
         if chosen is not None:
@@ -111,7 +110,7 @@ class Completing:
         return chosen is not None
 
     def take(self, chosen: Suggestion) -> None:
-        """Put a row in the place of what was typed."""
+        """Replace the typed text by a row."""
         want = self._offered
         if want is None:
             return

@@ -1,6 +1,6 @@
-"""What can be completed where the cursor stands: a command, its argument, or a file after an @.
+"""What can be completed at the cursor: a command, its argument, or a file after an @.
 
-Pure. `completing.py` asks this on every key and shows what fits in the menu above the prompt.
+Pure. `completing.py` calls this on every key.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class Suggestion(msgspec.Struct, frozen=True):
     """One row of the menu.
 
     Attributes:
-        text: What is put in the place of what was typed.
-        label: What is read in the menu.
-        go_on: Whether more is to be typed behind it, so that Enter does not send yet.
+        text: Replaces the typed text.
+        label: The text in the menu.
+        go_on: Whether more has to be typed after it, so that Enter does not send yet.
     """
 
     text: str
@@ -30,11 +30,11 @@ class Suggestion(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What is being typed.
+    """What the user is typing.
 
     Attributes:
-        query: The part of it that was typed already.
-        start: The column of the line where it begins, and `end` where the cursor stands; that much is replaced.
+        query: The part typed so far.
+        start: First column of the replaced part; it ends at `end`, the cursor.
         command: The command whose argument it is.
     """
 
@@ -46,30 +46,29 @@ class Wanted(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> str | tuple[str, ...]:
-        """Where the rows come from: the name of a source, or the words themselves."""
+        """Source of the rows: its name, or the words themselves."""
         return self.command.completes if self.command is not None else "mentions"
 
     @property
     def live(self) -> bool:
-        """Whether the rows are asked for anew on every key."""
+        """Whether the rows are fetched again on every key."""
         return self.source in LIVE
 
     @property
     def closed(self) -> bool:
-        """Whether nothing else than the rows makes sense."""
         return isinstance(self.source, tuple) or self.source in CLOSED
 
     def continues(self, before: Wanted | None) -> bool:
-        """Whether this is the same thing as before, a letter on."""
+        """Return whether this continues the same word as before."""
         if before is None:
             return False
         return (self.kind, self.start, self.command) == (before.kind, before.start, before.command)
 
 
 CLOSED = frozenset({"sessions", "themes"})
-"""Sources whose rows are all there is: Enter behind the beginning of one means that row."""
+"""Sources that list all valid values: Enter after the beginning of one chooses that row."""
 LIVE = frozenset({"files", "mentions"})
-"""Sources that are asked anew on every key, because nobody wants all their rows."""
+"""Sources that are fetched on every key, because they have too many rows."""
 
 _ARGUMENT = re.compile(r"/([\w?-]+)[ ]+")
 _MENTION = re.compile(r"(?<![\w@./\\])@(?:\"([^\"\n]*)|([^\s\"'`<>|@]*))\Z")
@@ -77,11 +76,11 @@ _PLAIN = re.compile(r"[^\s\"'`<>|@]+")
 
 
 def wanted(line: str, column: int, registry: Registry, *, alone: bool) -> Wanted | None:
-    """What the cursor stands behind, None for nothing that could be completed.
+    """Return what can be completed at the cursor, None for nothing.
 
     Args:
-        line: The line of the prompt the cursor is on.
-        alone: Whether the prompt has no other line: commands are one line.
+        line: The line of the prompt with the cursor.
+        alone: Whether the prompt has no other line: commands have one line.
     """
     if alone and line.startswith("/"):
         if registry.complete(line):
@@ -101,14 +100,14 @@ def wanted(line: str, column: int, registry: Registry, *, alone: bool) -> Wanted
 
 
 def mention(path: str) -> str:
-    """A file as it is named in a message: in quotes where its name needs them."""
+    """Return a file as a message names it: in quotes if its name needs them."""
     if _PLAIN.fullmatch(path) and path[-1] not in ".,;:!?)]}":
         return f"@{path}"
     return f"@'{path}'" if '"' in path else f'@"{path}"'
 
 
 def mention_row(path: str, query: str) -> Suggestion:
-    """A file or folder (``src/``) as a row; one goes on into a folder, unless it is the one that was typed."""
+    """Return a file or folder (``src/``) as a row; a folder can be continued, unless it is the typed one."""
     if not path.endswith("/"):
         return Suggestion(f"{mention(path)} ", path)
     if path == query:
@@ -118,7 +117,7 @@ def mention_row(path: str, query: str) -> Suggestion:
 
 
 def command_suggestion(command: Command, key: str) -> Suggestion:
-    """A command as a row; `key` is the one it is bound to, as people write it."""
+    """Return a command as a row; `key` is the short form of its key."""
     detail = f"{command.help} · {key}" if key else command.help
     space = " " if command.arguments else ""
     return Suggestion(f"/{command.name}{space}", command.usage, detail, go_on=bool(command.arguments))

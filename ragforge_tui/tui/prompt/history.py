@@ -1,7 +1,8 @@
-"""Prompt history of a workspace, and the draft of a prompt that was never sent.
+"""Prompt history of a workspace, and drafts of prompts that were not sent.
 
-Pure files, no widgets. The history is JSON lines appended under a lock, so several terminals share it; a draft
-belongs to one process and is offered to the next one when that process is gone.
+Plain files, no widgets. The history is JSON lines appended under a lock, so that terminals can share it; a draft
+belongs
+to one process and is offered to the next one when that process is gone.
 """
 
 from __future__ import annotations
@@ -24,24 +25,22 @@ MAX_ENTRY_CHARS = 256_000
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A prompt as it stood: its text, and the texts behind its paste labels."""
+    """A prompt: its text, and the texts of its paste labels."""
 
     text: str
     pastes: dict[str, str] = {}
 
     @property
     def size(self) -> int:
-        """Characters it stands for."""
         return len(self.text) + sum(map(len, self.pastes.values()))
 
 
 def workspace_key(workspace: str) -> str:
-    """A file name for a workspace."""
     return hashlib.sha256(workspace.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 class History:
-    """Earlier prompts, and a place in them while the person walks through."""
+    """Earlier prompts, and the position while the user walks through them."""
 
     def __init__(self, state_dir: Path, workspace: str) -> None:
         self._path = state_dir / "history" / f"{workspace_key(workspace)}.jsonl"
@@ -51,7 +50,7 @@ class History:
         self._draft = Entry("")
 
     def older(self, current: Entry) -> Entry | None:
-        """One step back; `current` is kept and comes back after the newest. None at the oldest."""
+        """Go one step back; `current` is remembered and follows the newest. Returns None at the oldest."""
         if self._index is None:
             self._reload()
             self._draft = current
@@ -63,7 +62,7 @@ class History:
         return None
 
     def newer(self) -> Entry | None:
-        """One step forward, in the end the prompt as it was before. None when not walking."""
+        """Go one step forward, at the end to the remembered prompt. Returns None if not walking."""
         if self._index is None:
             return None
         self._index += 1
@@ -77,7 +76,7 @@ class History:
         self._index = None
 
     def add(self, entry: Entry) -> None:
-        """Append a prompt that was sent. Failure to write is logged, never shown: the chat matters more."""
+        """Append a sent prompt. Failure to write is logged, never shown: the chat matters more."""
         self.leave()
         if not entry.text.strip() or entry.size > MAX_ENTRY_CHARS:
             return
@@ -131,7 +130,7 @@ class History:
 
 
 class Draft:
-    """What stands in the prompt, kept on disk so that a crash does not lose it."""
+    """The contents of the prompt, stored on disk so that a crash does not lose them."""
 
     def __init__(self, state_dir: Path, workspace: str, pid: int | None = None) -> None:
         self._folder = state_dir / "drafts"
@@ -139,7 +138,7 @@ class Draft:
         self._path = self._folder / f"{self._key}-{pid or os.getpid()}.json"
 
     def save(self, entry: Entry) -> None:
-        """Keep this; an empty prompt removes the file."""
+        """Store a prompt; an empty one removes the file."""
         try:
             if not entry.text.strip():
                 self._path.unlink(missing_ok=True)
@@ -150,7 +149,7 @@ class Draft:
             log.warning("draft not written: %s", error)
 
     def restore(self) -> Entry | None:
-        """The newest draft of this workspace whose process is gone; it is taken, so only one terminal gets it."""
+        """Take the newest draft of this workspace whose process is gone; only one terminal gets it."""
         try:
             drafts = sorted(self._folder.glob(f"{self._key}-*.json"), key=lambda path: -path.stat().st_mtime)
         except OSError:
@@ -179,7 +178,7 @@ def _alive(pid: int) -> bool:
 
 
 def _write_whole(path: Path, data: bytes) -> None:
-    """Replace a file at once: a reader sees the old content or the new."""
+    """Replace a file atomically: a reader sees the old contents or the new ones."""
     fresh = path.with_suffix(f".{os.getpid()}.tmp")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -1,6 +1,6 @@
-"""Large pastes: shown in the prompt as a short label, sent whole.
+"""Large pastes: shown in the prompt as a short label, sent in full.
 
-Pure. A prompt of a megabyte would make every key slow (the whole text is wrapped again); a label costs nothing.
+Pure. A prompt of a megabyte would make every key slow, since the whole text is wrapped again.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ MAX_CHARS = 2_000
 
 
 def is_large(text: str) -> bool:
-    """Whether a paste is better shown as a label."""
+    """Return whether a paste is shown as a label."""
     return len(text) > MAX_CHARS or text.count("\n") >= MAX_LINES
 
 
 class Pastes:
-    """The texts behind the labels of one prompt."""
+    """The texts of the labels in one prompt."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
 
     def collapse(self, text: str) -> str:
-        """Remember `text`; returns the label that stands for it."""
+        """Remember a text; return its label."""
         lines = text.count("\n") + 1
         size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
         size = size.replace(",", " ")
@@ -34,7 +34,7 @@ class Pastes:
         return label
 
     def expand(self, text: str) -> str:
-        """`text` with every label replaced by what it stands for."""
+        """Replace every label in a text by its paste."""
         pieces = [text]
         for label, whole in self._texts.items():
             # Piece by piece, so that a pasted text that happens to hold a label is not expanded again.
@@ -42,37 +42,34 @@ class Pastes:
         return "".join(str(piece) for piece in pieces)
 
     def shorten(self, text: str) -> str:
-        """`text` with every pasted text in it replaced by its label, the longest first."""
+        """Replace every paste in a text by its label, the longest first."""
         for label, whole in sorted(self._texts.items(), key=lambda item: -len(item[1])):
             text = text.replace(whole, label)
         return text
 
     @property
     def texts(self) -> dict[str, str]:
-        """All labels and what they stand for."""
         return dict(self._texts)
 
     def label_before(self, text: str) -> str:
-        """The label `text` ends with, or an empty string."""
+        """Return the label at the end of a text, or an empty string."""
         if not text.endswith("]"):
             return ""
         return next((label for label in self._texts if text.endswith(label)), "")
 
     def used(self, text: str) -> dict[str, str]:
-        """The labels of `text` and what they stand for."""
+        """Return the labels in a text and their texts."""
         return {label: whole for label, whole in self._texts.items() if label in text}
 
     def restore(self, texts: dict[str, str]) -> None:
-        """Know these labels again, as `used` gave them."""
         self._texts.update(texts)
 
     def clear(self) -> None:
-        """Forget all labels."""
         self._texts.clear()
 
 
 class _Whole(str):
-    """A pasted text: not searched for labels."""
+    """A pasted text, which is not searched for labels."""
 
     __slots__ = ()
 

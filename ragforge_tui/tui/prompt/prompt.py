@@ -1,7 +1,6 @@
-"""The prompt: a text area that sends with Enter, grows, remembers, and swallows large pastes.
+"""The prompt: a growing text area with history, completion and labels for large pastes; Enter sends.
 
-Used by the chat screen, which gives it the menu. What is history, draft or paste lives in widget-free modules, what
-is completed in `completing.py`; here is only what keys do.
+History, drafts and pastes are in modules without widgets; here are the keys.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from ragforge_tui.tui.prompt.slash_menu import SlashMenu
 log = logging.getLogger(__name__)
 
 MAX_SHOWN = 20_000
-"""A text of more characters is shown as a label, wherever it comes from: the prompt wraps all of it on every key."""
+"""A longer text is shown as a label: the prompt wraps all of its text on every key."""
 NEWLINE_KEYS = frozenset({"ctrl+j", "alt+enter", "shift+enter"})
 
 
 def teach_alt_enter() -> None:
-    """Let Textual know alt+enter of a terminal without the Kitty protocol (ESC CR), which it takes for Enter.
+    """Let Textual recognize alt+enter of a terminal without the Kitty protocol (ESC CR), which it takes for Enter.
 
-    There is no public way; where this one goes, ctrl+j is left.
+    There is no public way; if this one disappears, ctrl+j remains.
     """
     try:
         from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
@@ -44,24 +43,24 @@ def teach_alt_enter() -> None:
 
 
 class Prompt(TextArea):
-    """Where the person types."""
+    """The text area for messages and commands."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "tab", "Complete", show=False),
     ]
 
     class Submitted(Message):
-        """Enter was pressed; `text` is whole, pastes included. The prompt is empty then, but for an unknown command."""
+        """Enter was pressed; `text` includes pastes. The prompt is empty then, except after an unknown command."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
 
     class TakeBack(Message):
-        """Up in an empty prompt: the newest queued message is wanted back."""
+        """Up was pressed in an empty prompt: the user wants the newest queued message back."""
 
     class Answer(Message):
-        """Tab in a prompt without a menu: the waiting question is wanted."""
+        """Tab was pressed without a menu: the user wants to answer the waiting question."""
 
     def __init__(self, history: History, registry: Registry, menu: SlashMenu) -> None:
         super().__init__(
@@ -77,15 +76,15 @@ class Prompt(TextArea):
         self._pastes = Pastes()
         self._walking = False
         self.take_back_first = False
-        """Whether Up in an empty prompt takes a queued message back instead of walking the history."""
+        """Whether Up in an empty prompt takes a queued message back instead of showing the history."""
 
     @property
     def entry(self) -> Entry:
-        """The prompt as it can be kept and brought back."""
+        """The prompt in a form that can be stored and restored."""
         return Entry(self.text, self._pastes.used(self.text))
 
     def put(self, entry: Entry) -> None:
-        """Replace what stands in the prompt; the cursor goes to its end."""
+        """Replace the contents; the cursor goes to the end."""
         self._pastes.restore(entry.pastes)
         # Titles, stored messages and files of earlier chats come in here too.
         self.text = plain_text(storable(entry.text))
@@ -93,23 +92,22 @@ class Prompt(TextArea):
 
     @property
     def whole(self) -> str:
-        """What stands here, pastes included."""
         return self._pastes.expand(self.text)
 
     def put_whole(self, text: str) -> None:
-        """Replace what stands here by a text in full; what was pasted and not touched is a label again."""
+        """Replace the contents by a full text; untouched pastes become labels again."""
         text = plain_text(storable(text))
         short = self._pastes.shorten(text)
         self.put(Entry(short if len(short) <= MAX_SHOWN else self._pastes.collapse(text), self._pastes.texts))
 
     def put_back(self, text: str) -> None:
-        """Put a message that was not sent before what stands here now."""
+        """Insert a message that was not sent before the current contents."""
         shown = self._pastes.collapse(text) if is_large(text) else text
         both = f"{shown}\n\n{self.text}" if self.text.strip() else shown
         self.put(Entry(both, self._pastes.used(both)))
 
     def empty(self) -> None:
-        """Clear it, and forget its pastes."""
+        """Clear the prompt and its pastes."""
         self.text = ""
         self._pastes.clear()
         self._history.leave()
@@ -145,12 +143,11 @@ class Prompt(TextArea):
         self.post_message(self.Submitted(text))
 
     def action_tab(self) -> None:
-        """Complete what is chosen, or go to the question that waits."""
         if not self.completing.tab():
             self.post_message(self.Answer())
 
     def action_cursor_up(self, select: bool = False) -> None:
-        """Up in the menu, in the text, or back in the history."""
+        """Move up in the menu, in the text, or back in the history."""
         if self.completing.open:
             self.completing.move(-1)
         elif select or not self.navigator.is_first_wrapped_line(self.cursor_location):
@@ -161,7 +158,7 @@ class Prompt(TextArea):
             self._walk_to(older)
 
     def action_cursor_down(self, select: bool = False) -> None:
-        """Down in the menu, in the text, or forward in the history."""
+        """Move down in the menu, in the text, or forward in the history."""
         if self.completing.open:
             self.completing.move(1)
         elif select or not self.navigator.is_last_wrapped_line(self.cursor_location):
@@ -183,7 +180,7 @@ class Prompt(TextArea):
             super().action_delete_left()
 
     def on_text_area_changed(self) -> None:
-        """Open, narrow or close the menu. What is met in the history does not open it."""
+        """Open, narrow or close the menu; entries of the history do not open it."""
         walking, self._walking = self._walking, False
         self.set_class(self.document.get_line(0).startswith("!"), "shell")
         if walking:
@@ -193,5 +190,5 @@ class Prompt(TextArea):
             self.completing.follow()
 
     def on_text_area_selection_changed(self) -> None:
-        """The menu belongs to the place where the cursor stands."""
+        """Update the menu, which belongs to the position of the cursor."""
         self.completing.catch_up()

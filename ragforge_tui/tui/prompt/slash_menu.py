@@ -1,4 +1,4 @@
-"""The menu just above the prompt: commands, arguments or files that fit what is being typed."""
+"""The menu above the prompt: commands, arguments or files that match the typed text."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class SlashMenu(Container):
     """Hidden while there is nothing to offer; the prompt keeps the focus and moves the cursor.
 
     Attributes:
-        moved: Whether the person walked in the rows: then the cursor says what they want.
-        picked: Called with a row that was clicked.
+        moved: Whether the user moved in the rows, which makes the row at the cursor their choice.
+        picked: Called with a clicked row.
     """
 
     def __init__(self) -> None:
@@ -27,17 +27,16 @@ class SlashMenu(Container):
         self.picked: Callable[[Suggestion], None] | None = None
 
     def compose(self) -> ComposeResult:
-        """One list."""
         yield self._list
 
     @property
     def chosen(self) -> Suggestion | None:
-        """The row under the cursor; None while the menu is closed."""
+        """The row at the cursor; None while the menu is closed."""
         choice = self._list.chosen if self.display else None
         return self._rows[choice.key] if choice else None
 
     def offer(self, rows: list[Suggestion]) -> None:
-        """Show these; none closes the menu. The cursor stays on a row the person walked to."""
+        """Show rows; none closes the menu. The cursor stays on a row that the user moved to."""
         self._rows = {row.text: row for row in rows}
         self.display = bool(rows)
         self._list.show([Choice(row.text, row.label, row.detail) for row in rows], keep=self.moved)
@@ -45,17 +44,17 @@ class SlashMenu(Container):
         self.moved = self.moved and chosen is not None and self._list.rows[0] is not chosen
 
     def move(self, step: int) -> None:
-        """Move the cursor, round the ends."""
+        """Move the cursor, wrapping around."""
         self.moved = True
         self._list.move(step, wrap=True)
 
     def close(self) -> None:
-        """Hide it until the text changes."""
+        """Hide the menu until the text changes."""
         self.moved = False
         self.offer([])
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
-        """A click."""
+        """Insert a clicked row."""
         event.stop()
         if self.picked is not None:
             self.picked(self._rows[event.choice.key])

@@ -1,6 +1,6 @@
-"""A question of the engine above the prompt: may this tool run, may these instructions be used.
+"""Panel above the prompt for a question of the engine: may this tool run, may these instructions be used.
 
-Not part of the transcript: it has the focus, it is answered by one key, and then it is gone.
+Not part of the transcript: it takes the focus, one key answers it, and then it disappears.
 """
 
 from __future__ import annotations

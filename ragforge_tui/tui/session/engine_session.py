@@ -224,7 +224,6 @@ class EngineSession:
         self._listener.state_changed()
 
     def notice(self, text: str, level: Level = "info") -> None:
-        """Show a sentence to the user."""
         self._listener.notice(text, level)
 
     def offer_retry(self, what: str) -> None:

@@ -38,7 +38,6 @@ class Outbox:
 
     @property
     def items(self) -> list[Outgoing]:
-        """A copy of the queue, oldest first."""
         return list(self._items)
 
     @property

@@ -28,7 +28,6 @@ class RemoteTurns:
         """Active remote turns, as far as they were shown."""
 
     def forget(self) -> None:
-        """Forget all turns, for another conversation."""
         self._shown.clear()
 
     def follow(self, turn: Turn) -> None:

@@ -50,7 +50,6 @@ class Spent(msgspec.Struct):
 
     @property
     def tokens(self) -> int:
-        """Input and output tokens together."""
         return self.input_tokens + self.output_tokens
 
 
@@ -115,12 +114,10 @@ class ChatState(msgspec.Struct):
 
     @property
     def speaker(self) -> str:
-        """The persona that answers next."""
         return (self.conversation.persona if self.conversation else "") or self.persona
 
     @property
     def closing(self) -> bool:
-        """Whether the user is leaving."""
         return self.connection == "closing"
 
     @property

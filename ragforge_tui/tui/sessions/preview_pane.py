@@ -1,6 +1,6 @@
-"""The session under the cursor, beside or below the list: fetches how it begins and ends, shows what is known.
+"""Preview of the session at the cursor: fetches its first and last messages and shows what is known.
 
-Used by the session picker alone; what it says is put together in `session_preview.py`.
+`session_preview.py` makes the text.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ragforge_tui.tui.sessions.session_service import SessionService
 from ragforge_tui.tui.workers import start_worker
 
 PEEK_SECONDS = 0.1
-"""It asks only for a session the cursor rests on, so that walking through the list asks for nothing."""
+"""Only a session on which the cursor rests is fetched: walking through the list requests nothing."""
 
 
 class SessionPane(VerticalScroll, can_focus=False):
-    """See the module."""
+    """Shows one session, next to or below the list."""
 
     def __init__(self, service: SessionService, shelf: SessionShelf) -> None:
         super().__init__()
@@ -37,11 +37,10 @@ class SessionPane(VerticalScroll, can_focus=False):
         self._text = Static(id="session-preview", markup=False)
 
     def compose(self) -> ComposeResult:
-        """One text."""
         yield self._text
 
     def show(self, chosen: Conversation | None) -> None:
-        """Show this one; nothing is asked for while the pane is hidden."""
+        """Show a session; nothing is fetched while the pane is hidden."""
         if self._chosen is None or chosen is None or self._chosen.uuid != chosen.uuid:
             self.scroll_home(animate=False)
         self._chosen = chosen

@@ -1,4 +1,4 @@
-"""What a search over all sessions is asked, and how its hits read: a line on where, two of the text around the words.
+"""Queries of the search over all sessions, and its hits as text: the place, and a snippet around the words.
 
 Pure; `search_screen.py` shows them.
 """
@@ -26,7 +26,7 @@ _TOPIC = re.compile(r'(?<!\S)topic:(?:"([^"]*)"?|(\S*))', re.IGNORECASE)
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What is looked for, and where."""
+    """Words, topic and scope of a search."""
 
     words: str = ""
     topic: str = ""
@@ -34,21 +34,21 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def parse_query(text: str, scope: Scope) -> Wanted:
-    """What a person typed: words, and ``topic:NAME`` or ``topic:"MORE WORDS"`` among them."""
+    """Parse a query: words, and ``topic:NAME`` or ``topic:"MORE WORDS"`` among them."""
     found = _TOPIC.search(text)
     topic = (found[1] or found[2] or "") if found else ""
     return Wanted(words=" ".join(_TOPIC.sub(" ", text).split()), topic=topic.strip(), scope=scope)
 
 
 def with_topic(text: str, topic: str) -> str:
-    """The query with this topic in the place of any other; empty takes it out."""
+    """Return the query with this topic instead of any other; an empty topic removes it."""
     words = " ".join(_TOPIC.sub(" ", text).split())
     name = topic.replace('"', " ")
     return f'topic:"{name}" {words}' if name else words
 
 
 def hit_lines(hit: SearchHit, now: datetime, width: int, *, selected: bool, current: str = "") -> list[Content]:
-    """A hit as exactly `HIT_LINES` lines."""
+    """Return a hit as exactly `HIT_LINES` lines."""
     when = said_when(hit.timestamp.astimezone(now.tzinfo), now.date())
     where = f" · turn {hit.turn_index} · {when}" + (" · open now" if hit.conversation_id == current else "")
     title = _line(hit.title) or f"untitled {hit.conversation_id[:8]}"
@@ -63,7 +63,7 @@ def hit_lines(hit: SearchHit, now: datetime, width: int, *, selected: bool, curr
 
 
 def snippet(hit: SearchHit, room: int) -> Content:
-    """The text around the words, these set apart; what stands far before the first of them is left out."""
+    """Return the text around the words, with the words highlighted; text far before the first one is omitted."""
     text, spans = hit.snippet, hit.highlights
     first = spans[0][0] if spans else 0
     start = max(first - room // 4, 0) if first > room * 2 // 3 else 0
@@ -81,5 +81,5 @@ def _line(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """On one line, blanks at its ends kept."""
+    """Return a text on one line, with the blanks at its ends."""
     return re.sub(r"\s+", " ", plain_text(text))

@@ -1,6 +1,6 @@
-"""Search over all sessions: hits come as one types, Enter opens the session at that turn.
+"""Search over all sessions: results as you type; Enter opens the session at that turn.
 
-Loaded when it is first opened. What a query says and how a hit reads is in `hits.py`.
+Loaded when first used. `search_hits.py` parses queries and formats hits.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from ragforge_tui.tui.widgets.option_list import Choice
 from ragforge_tui.tui.workers import start_worker
 
 SETTLE_SECONDS = 0.15
-"""A search begins when no letter came for this long."""
+"""A search starts this long after the last letter."""
 ANY_TOPIC = "\x00any"
 HINT = 'type words · topic:NAME or topic:"MORE WORDS" looks only in turns about it'
 
 
 class HitList(Widget):
-    """Hits with a cursor, each of the same height, so that only those in view are drawn."""
+    """Hits with a cursor, all of the same height, so that only those in view are drawn."""
 
     DEFAULT_CSS = "HitList { height: 1fr; width: 1fr; }"
     ALLOW_SELECT = False
 
     class Picked(Message):
-        """A hit was clicked."""
+        """The user clicked on a hit."""
 
         def __init__(self, hit: SearchHit) -> None:
             super().__init__()
@@ -61,31 +61,28 @@ class HitList(Widget):
 
     @property
     def chosen(self) -> SearchHit | None:
-        """The hit under the cursor."""
         return self.hits[self._cursor] if self.hits else None
 
     def show(self, hits: list[SearchHit]) -> None:
-        """Replace the hits; the cursor goes to the best."""
+        """Replace the hits and go to the best one."""
         self.hits = hits
         self._cursor = 0
         self.refresh()
 
     def move(self, step: int) -> None:
-        """Move the cursor."""
         if self.hits:
             self._cursor = max(0, min(self._cursor + step, len(self.hits) - 1))
             self.refresh()
 
     @property
     def page(self) -> int:
-        """Hits in view."""
         return max(self.size.height // HIT_LINES, 1)
 
     def _top(self) -> int:
         return max(0, min(self._cursor - self.page // 2, len(self.hits) - self.page))
 
     def render(self) -> Content:
-        """Those in view."""
+        """Return the hits in view."""
         top, now, current = self._top(), self._service.now, self._service.current
         lines: list[Content] = []
         for index, hit in enumerate(self.hits[top : top + self.page + 1], top):
@@ -101,19 +98,17 @@ class HitList(Widget):
             self.post_message(self.Picked(self.hits[index]))
 
     def on_mouse_scroll_down(self) -> None:
-        """The wheel moves the cursor."""
         self.move(1)
 
     def on_mouse_scroll_up(self) -> None:
-        """The wheel moves the cursor."""
         self.move(-1)
 
 
 class SearchScreen(ModalScreen[SearchHit | None]):
-    """Gives the hit that was picked, None when none was.
+    """Returns the picked hit, None if none was picked.
 
     Args:
-        words: What to look for at once.
+        words: Initial search words.
     """
 
     CSS = """
@@ -148,7 +143,6 @@ class SearchScreen(ModalScreen[SearchHit | None]):
         self._keys = Static(HINT, id="search-keys", markup=False)
 
     def compose(self) -> ComposeResult:
-        """What is searched, words, hits, keys."""
         with Vertical():
             yield self._title
             yield self._input
@@ -156,7 +150,7 @@ class SearchScreen(ModalScreen[SearchHit | None]):
             yield self._keys
 
     def on_mount(self) -> None:
-        """Search at once when there are words already."""
+        """Search at once if there are words already."""
         self._input.focus()
         self._show_title()
 
@@ -172,7 +166,7 @@ class SearchScreen(ModalScreen[SearchHit | None]):
     # -- searching
 
     def on_input_changed(self) -> None:
-        """Search when the typing settles; what was asked before is not waited for."""
+        """Search after a pause in typing, without waiting for the search before."""
         self._search_soon()
 
     def _search_soon(self) -> None:
@@ -205,24 +199,20 @@ class SearchScreen(ModalScreen[SearchHit | None]):
     # -- keys
 
     def on_input_submitted(self) -> None:
-        """Enter."""
         if self._hits.chosen is not None:
             self.dismiss(self._hits.chosen)
 
     def on_hit_list_picked(self, event: HitList.Picked) -> None:
-        """A click."""
         self.dismiss(event.hit)
 
     def action_move(self, step: int) -> None:
-        """Move the cursor."""
         self._hits.move(step)
 
     def action_page(self, direction: int) -> None:
-        """Move the cursor by a page."""
         self._hits.move(direction * self._hits.page)
 
     def action_scope(self) -> None:
-        """The next place to search in; this conversation only while one is open."""
+        """Change the scope; this conversation is offered only while one is open."""
         offered = [
             scope
             for scope in SCOPES
@@ -253,7 +243,6 @@ class SearchScreen(ModalScreen[SearchHit | None]):
         return [Choice(ANY_TOPIC, "any topic"), *rows] if rows else []
 
     def action_leave(self) -> None:
-        """Pick nothing."""
         self.dismiss(None)
 
 

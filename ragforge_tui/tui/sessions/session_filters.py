@@ -1,4 +1,4 @@
-"""The lines above and below the list of sessions: filters and keys, each of them also to be clicked.
+"""The lines above and below the list of sessions: filters and keys, all of them clickable.
 
 Pure; `session_picker.py` shows them and binds the keys.
 """
@@ -30,13 +30,13 @@ ACTIONS: tuple[tuple[str, str, str], ...] = (
     ("ctrl+l", "private", "private"),
     ("tab", "preview", "preview"),
 )
-"""Key, what it does, and its word."""
+"""Key, action and word."""
 ORDER_NAMES = {"updated": "last changed", "created": "newest", "title": "by title"}
 EDITING = "enter takes it over · esc leaves it as it was"
 
 
 def filter_bar(narrowed: Narrowed, *, everywhere: bool, count: str, width: int) -> Content:
-    """What is listed, in which order; what differs from the start stands out."""
+    """Return the current filters and order; what differs from the default is highlighted."""
     values = {
         "folder": ("all folders" if everywhere else "this folder", everywhere),
         "status": ("any status" if narrowed.status == "any" else narrowed.status, narrowed.status != "active"),
@@ -53,10 +53,10 @@ def filter_bar(narrowed: Narrowed, *, everywhere: bool, count: str, width: int) 
 
 
 def key_bar(chosen: Conversation | None, *, nothing: str, undo: bool, width: int) -> Content:
-    """What can be done with the session under the cursor.
+    """Return the actions for the session at the cursor.
 
     Args:
-        nothing: Said when there is none.
+        nothing: Shown if there is no session.
         undo: Whether a delete can be undone.
     """
     parts = [clickable("enter open", "screen.open") if chosen is not None else Content(nothing)]
@@ -67,10 +67,10 @@ def key_bar(chosen: Conversation | None, *, nothing: str, undo: bool, width: int
 
 
 def nothing_fits(unfiltered: Mapping[str, int], *, everywhere: bool) -> str:
-    """What is said in the place of a list without rows.
+    """Return the text of an empty list.
 
     Args:
-        unfiltered: How many sessions of each status the words fit when no filter is on.
+        unfiltered: Number of sessions of each status that match the words without filters.
     """
     found = ", ".join(f"{unfiltered[status]} {status}" for status in STATUSES if unfiltered.get(status))
     if found:
@@ -96,7 +96,7 @@ def _offered(chosen: Conversation | None, undo: bool) -> Iterator[tuple[str, str
 
 
 def _broken(parts: list[Content], between: str, width: int) -> Content:
-    """All of them in lines of at most that width, none broken in the middle."""
+    """Wrap texts into lines of at most that width, without breaking a text."""
     lines = [parts[0]]
     for part in parts[1:]:
         longer = Content(between).join([lines[-1], part])
@@ -108,13 +108,12 @@ def _broken(parts: list[Content], between: str, width: int) -> Content:
 
 
 def clickable(said: str | Content, action: str) -> Content:
-    """A text that does something when it is clicked."""
+    """Return a text that runs an action when it is clicked."""
     text = Content(said) if isinstance(said, str) else said
     return text.stylize(Style.from_meta({"@click": action}))
 
 
 def key_sign(key: str) -> str:
-    """A key as people write it."""
     return key.replace("ctrl+", "^")
 
 

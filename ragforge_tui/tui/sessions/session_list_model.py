@@ -1,7 +1,7 @@
-"""The sessions a picker knows, and which of them it shows in which order: filters, search, branches under parents.
+"""The list of sessions: which are shown in which order, with filters, search and branches below their parents.
 
-Pure; `session_picker.py` shows its rows. What a search compares and what a row says is made once a session and kept,
-so that a letter typed over thousands of them costs milliseconds.
+Pure. Search texts and rows are made once per session and cached, so that a letter typed over thousands of sessions
+costs milliseconds.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ Order = Literal["updated", "created", "title"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 ORDERS: tuple[Order, ...] = get_args(Order)
 ID_LETTERS = 4
-"""So many letters at least are taken for the beginning of an id."""
+"""Minimum letters of a word that may be the beginning of an id."""
 _HEXADECIMAL = frozenset("0123456789abcdef-")
 _IN_SUMMARY = 2.0
 _IN_ID = 60.0
 
 
 class Narrowed(msgspec.Struct, frozen=True):
-    """What of the shelf is wanted.
+    """What the list shows.
 
     Attributes:
-        query: Words for title, tags, id and summary; ``#word`` is looked for in tags only.
-        tag: Only those with this tag; empty: all.
+        query: Words for title, tags, id and summary; ``#word`` searches the tags only.
+        tag: Only sessions with this tag; empty for all.
     """
 
     query: str = ""
@@ -44,7 +44,7 @@ class Narrowed(msgspec.Struct, frozen=True):
 
 
 class Looks(msgspec.Struct, frozen=True):
-    """What rows depend on beside their sessions."""
+    """What rows depend on besides their sessions."""
 
     now: datetime
     current: str = ""
@@ -53,7 +53,7 @@ class Looks(msgspec.Struct, frozen=True):
 
 
 class _Searched(msgspec.Struct, frozen=True):
-    """What is compared with words: `text` is title and tags, where letters may have gaps between them."""
+    """The texts of a session that are searched: `text` is title and tags, where letters may be apart."""
 
     text: str
     tags: tuple[str, ...]
@@ -62,7 +62,7 @@ class _Searched(msgspec.Struct, frozen=True):
 
 
 class SessionShelf:
-    """See the module."""
+    """All known sessions, and the rows made of them."""
 
     def __init__(self) -> None:
         self._records: dict[str, Conversation] = {}
@@ -76,16 +76,15 @@ class SessionShelf:
         return len(self._records)
 
     def get(self, uuid: str) -> Conversation | None:
-        """The session of that id, when it is known."""
+        """Return the session with an id, if it is known."""
         return self._records.get(uuid)
 
     @property
     def newest(self) -> datetime | None:
-        """When the last change was that is known."""
         return max((record.updated_at for record in self._records.values()), default=None)
 
     def replace(self, records: Iterable[Conversation]) -> bool:
-        """These are all there are; whether that is news."""
+        """Replace all sessions; return whether anything changed."""
         fresh = {record.uuid: record for record in records}
         if fresh == self._records:
             return False
@@ -96,7 +95,7 @@ class SessionShelf:
         return True
 
     def put(self, records: Iterable[Conversation]) -> bool:
-        """Add these or put them in the place of what was known of them; whether anything is news."""
+        """Add or update sessions; return whether anything changed."""
         news = [record for record in records if self._records.get(record.uuid) != record]
         for record in news:
             self._forget(record.uuid)
@@ -114,16 +113,16 @@ class SessionShelf:
         self._matched = None
 
     def tags(self, status: Status) -> list[str]:
-        """Tags of the sessions of that status, the most used first."""
+        """Return the tags of the sessions with a status, the most frequent first."""
         counted = Counter(tag for record in self._of(status) for tag in record.tags)
         return sorted(counted, key=lambda tag: (-counted[tag], tag))
 
     def branches(self, uuid: str) -> int:
-        """How many sessions branch off this one."""
+        """Return the number of branches of a session."""
         return sum(record.branch_of == uuid for record in self._records.values())
 
     def rows(self, narrowed: Narrowed, looks: Looks) -> list[Choice]:
-        """The rows wanted: with words best match first, else in order, branches under the session they leave."""
+        """Return the rows: with words the best match first, else in order, branches below their parents."""
         if self._looks is None or _kept(self._looks) != _kept(looks):
             self._rows.clear()
         self._looks = looks
@@ -132,7 +131,7 @@ class SessionShelf:
         return self._tree(self._wanted(narrowed), narrowed.order, looks)
 
     def _wanted(self, narrowed: Narrowed) -> list[Conversation]:
-        """Those that pass the filters, in order."""
+        """Return the sessions that pass the filters, in order."""
         if (ordered := self._ordered.get(narrowed.order)) is None:
             ordered = self._ordered[narrowed.order] = sorted(self._records.values(), key=_key(narrowed.order))
         status, tag = narrowed.status, narrowed.tag
@@ -180,7 +179,7 @@ class SessionShelf:
         return total
 
     def unfiltered(self, query: str) -> Counter[str]:
-        """How many sessions of each status the words fit, whatever else is asked for."""
+        """Return the number of sessions of each status that match the words without filters."""
         words = query.casefold().split()
         return Counter(r.status for r in self._records.values() if self._score(words, r) is not None)
 
@@ -210,7 +209,7 @@ class SessionShelf:
 
 
 def _kept(looks: Looks) -> tuple[Any, ...]:
-    """What rows say changes with these only; the hour does not matter to them."""
+    """Return what the cached rows depend on; the time of day does not matter to them."""
     return looks.now.date(), looks.current, dict(looks.glyphs), looks.narrow
 
 
@@ -228,9 +227,9 @@ def _score_word(word: str, text: _Searched) -> float | None:
 
 
 def _narrower(now: Narrowed, before: Narrowed) -> bool:
-    """Whether all that matches is among what matched before.
+    """Return whether all matches are among the matches before.
 
-    Letters added to a word that may be the beginning of an id make it match otherwise than before.
+    A word that becomes long enough to be the beginning of an id can match more than before.
     """
     same = msgspec.structs.replace(now, query=before.query) == before
     last = before.query.split()[-1:]
@@ -239,7 +238,7 @@ def _narrower(now: Narrowed, before: Narrowed) -> bool:
 
 
 def _family(root: Conversation, children: Mapping[str, list[Conversation]]) -> list[tuple[Conversation, str]]:
-    """A session and all that branch off it, each after its parent, with the lines that lead to it."""
+    """Return a session and its branches, each after its parent, with the lines of the tree."""
     if root.uuid not in children:
         return [(root, "")]
     found: list[tuple[Conversation, str]] = []
@@ -254,7 +253,7 @@ def _family(root: Conversation, children: Mapping[str, list[Conversation]]) -> l
 
 
 def _moment(family: list[tuple[Conversation, str]], order: Order) -> datetime:
-    """The moment a family is ordered by: when it began, or when any of it changed last."""
+    """Return the time by which a family is ordered: its start, or its last change."""
     if order == "created":
         return family[0][0].created_at
     return max(record.updated_at for record, _ in family) if len(family) > 1 else family[0][0].updated_at

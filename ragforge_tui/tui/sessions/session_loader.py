@@ -1,6 +1,6 @@
-"""Where the list of sessions has them from: fetched in two steps, then followed for what changes anywhere.
+"""Loads the list of sessions in two steps, then follows changes.
 
-Used by the session picker; holds no widgets. What goes wrong is for the picker to say; the next time asks again.
+No widgets. Errors are for the picker to show; the next call tries again.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from ragforge_tui.tui.sessions.session_list_model import SessionShelf
 from ragforge_tui.tui.sessions.session_service import SessionService
 
 FIRST = 100
-"""Sessions that are fetched at once, before all the others."""
+"""Sessions that are fetched at once, before all others."""
 MOST = 10_000
 OVERLAP = timedelta(minutes=1)
-"""Changes are asked for from this long before the newest known one: clocks of other machines differ."""
+"""Changes are requested from this long before the newest known one, since clocks of machines differ."""
 
 
 class SessionFeed:
-    """Fills a shelf with the sessions of the chat's folder, or of all.
+    """Fills the list with the sessions of the chat's folder, or of all folders.
 
     Attributes:
-        loaded: Whether all of them are on the shelf.
+        loaded: Whether all sessions are in the list.
     """
 
     def __init__(self, service: SessionService) -> None:
@@ -32,10 +32,10 @@ class SessionFeed:
         self.loaded = False
 
     async def load(self) -> AsyncIterator[None]:
-        """Fetch them; a step whenever there are more to be seen.
+        """Fetch the sessions; yield after each step that brought some.
 
         Raises:
-            RagforgeError: The graph or the engine is away.
+            RagforgeError: The graph or the engine is unavailable.
         """
         self.loaded = False
         await self._service.wait_for_engine()
@@ -49,10 +49,10 @@ class SessionFeed:
         yield
 
     async def follow(self) -> bool:
-        """Take over what changed meanwhile, here or in another terminal; whether anything did.
+        """Take in changes made here or in other terminals; return whether there were any.
 
         Raises:
-            RagforgeError: The graph or the engine is away.
+            RagforgeError: The graph or the engine is unavailable.
         """
         everywhere = self.everywhere
         since = (self.shelf.newest or datetime(1970, 1, 2, tzinfo=UTC)) - OVERLAP

@@ -1,8 +1,7 @@
-"""All sessions in a list that follows what other terminals do, the one under the cursor shown beside it.
+"""List of all sessions, up to date with other terminals, with a preview of the one at the cursor.
 
-Typing narrows; keys filter, order, and change the session under the cursor without leaving. Loaded when it is first
-opened. What is listed in which order is decided in `session_shelf.py`, what is done with a session in
-`session_desk.py`.
+Typing searches; keys filter, sort, and change the session at the cursor. Loaded when first used.
+`session_list_model.py` decides what is listed, `session_service.py` changes sessions.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ from ragforge_tui.tui.workers import start_worker
 T = TypeVar("T")
 
 WIDE = 110
-"""Columns from which the preview stands beside the list."""
+"""Columns from which the preview is next to the list."""
 MAX_WIDTH = 160
-"""As the style sheet below has it."""
+"""Same as in the style sheet below."""
 ROOMY = (70, 22)
-"""Columns and lines from which it stands below the list unasked."""
+"""Columns and lines from which the preview is shown below the list by default."""
 FOLLOW_SECONDS = 2.0
 
 
 class SessionPicker(ModalScreen[str | None]):
-    """Gives the id of the session to open, None when none was picked."""
+    """Returns the id of the session to open, None if none was picked."""
 
     CSS = """
     SessionPicker { align: center middle; }
@@ -96,7 +95,6 @@ class SessionPicker(ModalScreen[str | None]):
         self._edit = EditLine(id="session-edit", line_id="session-line")
 
     def compose(self) -> ComposeResult:
-        """Filters, search, list and preview, a line to edit in, what was done, keys."""
         with Vertical():
             yield self._filters
             yield self._input
@@ -108,7 +106,7 @@ class SessionPicker(ModalScreen[str | None]):
             yield self._keys
 
     def on_mount(self) -> None:
-        """Fetch the sessions while the picker is already there, then follow what happens to them."""
+        """Fetch the sessions while the picker is already visible, then follow changes."""
         self._input.focus()
         self._arrange()
         self._show_filters()
@@ -116,7 +114,7 @@ class SessionPicker(ModalScreen[str | None]):
         self.set_interval(FOLLOW_SECONDS, self._follow_soon)
 
     def on_resize(self, event: events.Resize) -> None:
-        """The preview stands where there is room; rows say less where there is little."""
+        """Place the preview where there is room; narrow rows show less."""
         self._arrange()
         if len(self._shelf):
             self._draw(keep=True)
@@ -150,7 +148,7 @@ class SessionPicker(ModalScreen[str | None]):
             self._draw(keep=True)
 
     async def _asked(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Ask for sessions; what goes wrong stands below the list until an answer comes."""
+        """Fetch sessions; an error is shown below the list until the next success."""
         self._asking += 1
         try:
             await work()
@@ -197,17 +195,17 @@ class SessionPicker(ModalScreen[str | None]):
         return min(self.app.size.width, MAX_WIDTH) - 4
 
     def _put(self, line: Static, text: Content) -> None:
-        """Write a line anew, which may need more or fewer lines than before."""
+        """Update a line, which may change its height."""
         line.update(text)
         self.call_after_refresh(line.refresh, layout=True)
 
     def _say(self, text: str | Content) -> None:
-        """A word on what was done; an empty one takes the last one away."""
+        """Show the result of an action; an empty text removes the last one."""
         self._note.update(Content(plain_text(text)) if isinstance(text, str) else text)
         self._note.display = bool(text)
 
     def _run(self, work: Coroutine[Any, Any, None], *, group: str) -> None:
-        """Do something beside the screen; its errors are said in it."""
+        """Run something in the background; its errors are shown in this screen."""
         start_worker(self, self._guarded(work), group=group, exclusive=True)
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
@@ -224,23 +222,22 @@ class SessionPicker(ModalScreen[str | None]):
     # -- keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a line is edited, its keys are its own."""
+        """Leave the keys to a line that is being edited."""
         return not self._edit.editing or action in ("leave", "move", "read", "page", "open")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Narrow as letters come."""
         if event.input is self._input:
             self._narrow(keep=False, query=event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter: open, or take over what was edited."""
+        """Open the session, or apply the edited line."""
         if event.input is self._input:
             self.action_open()
         elif (apply := self._end_edit()) is not None:
             self._run(apply(event.value.strip()), group="change")
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
-        """A click looks; a click on the one under the cursor opens."""
+        """Choose a session; a click on the chosen one opens it."""
         self._end_edit()
         if event.again:
             self.dismiss(event.choice.key)
@@ -253,7 +250,7 @@ class SessionPicker(ModalScreen[str | None]):
         self._draw(keep=keep)
 
     def action_open(self) -> None:
-        """Leave with the one under the cursor; a deleted one is brought back first."""
+        """Return the session at the cursor; a deleted one is restored first."""
         chosen = self._chosen
         if chosen is not None and chosen.status == "deleted":
             self._say(f"{_named(chosen)} is deleted; ^d restores it.")
@@ -261,27 +258,23 @@ class SessionPicker(ModalScreen[str | None]):
             self.dismiss(chosen.uuid)
 
     def action_leave(self) -> None:
-        """Stop editing, else leave with nothing."""
         if self._end_edit() is None:
             self.dismiss(None)
 
     def action_move(self, step: int) -> None:
-        """Move the cursor."""
         self._end_edit()
         self._list.move(step)
         self._show_keys()
         self._pane.show(self._chosen)
 
     def action_page(self, direction: int) -> None:
-        """Move the cursor by a page."""
         self.action_move(direction * max(self._list.size.height - 2, 1))
 
     def action_read(self, lines: int) -> None:
-        """Scroll the preview."""
         self._pane.scroll_relative(y=lines * 2, animate=False)
 
     def action_filter(self, name: str) -> None:
-        """The next value of a filter."""
+        """Switch to the next value of a filter."""
         now = self._narrowed
         match name:
             case "folder" if self._service.folder is not None:
@@ -297,7 +290,7 @@ class SessionPicker(ModalScreen[str | None]):
                 self._narrow(order=_next(ORDERS, now.order))
 
     def action_do(self, name: str) -> None:
-        """Do something with the session under the cursor."""
+        """Run an action on the session at the cursor."""
         self._say("")
         chosen = self._chosen
         if name == "preview":

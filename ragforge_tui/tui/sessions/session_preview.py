@@ -1,6 +1,6 @@
-"""What is shown of a session before it is opened: what it was about, its facts, how it begins and ends.
+"""Preview of a session: title, summary, facts, first and last messages.
 
-Pure: records in, `Content` out, everything in it plain text. Loaded with the first session picker.
+Pure: records in, `Content` out, everything as plain text. Loaded with the first session picker.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ragforge_tui.text import cut_middle, plain_text
 from ragforge_tui.tui.sessions.session_rows import DEFAULT_GLYPH, said_when, session_title
 
 _MOST_CHARS = 4_000
-"""Of each text: more has no room, and an imported title or summary may be of any size."""
+"""Maximum characters of each text: an imported title or summary may be of any size."""
 
 
 def preview(
@@ -27,12 +27,12 @@ def preview(
     parent: Conversation | None = None,
     branches: int = 0,
 ) -> Content:
-    """A session in a few lines; the most telling first, since the last ones may not fit.
+    """Return a session in a few lines, the most important first, since the last ones may not fit.
 
     Args:
-        peek: How it begins and ends, None while that is being fetched.
-        parent: What it branches off, when that is known.
-        branches: How many sessions branch off it.
+        peek: Its first and last messages, None while they are being fetched.
+        parent: The session it branches off, if known.
+        branches: The number of its branches.
     """
     current = peek.conversation if peek is not None else conversation
     lines = [Content.styled(_line(session_title(current)), "bold")]
@@ -51,7 +51,7 @@ def preview(
 
 
 def _facts(conversation: Conversation, now: datetime, glyphs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What is known of it, as (label, text)."""
+    """Return the known facts, as (label, text)."""
     if conversation.tags:
         yield "tags", " ".join(f"#{_line(tag)}" for tag in conversation.tags)
     today = now.date()
@@ -64,7 +64,7 @@ def _facts(conversation: Conversation, now: datetime, glyphs: Mapping[str, str])
 
 
 def _ends(peek: ConversationPeek | None) -> Iterator[Content]:
-    """Its first and its last words."""
+    """Return its first and its last messages."""
     if peek is None:
         yield Content.styled("first   …", "dim")
         return
@@ -78,7 +78,7 @@ def _ends(peek: ConversationPeek | None) -> Iterator[Content]:
 
 
 def _addresses(conversation: Conversation) -> Iterator[tuple[str, str]]:
-    """Where it is, as (label, text)."""
+    """Return its id and folder, as (label, text)."""
     yield "id", conversation.uuid
     if conversation.workspace:
         yield "folder", _line(conversation.workspace)

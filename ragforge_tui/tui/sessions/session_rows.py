@@ -1,6 +1,6 @@
-"""Rows of the pickers: conversations with their place among their branches, models by name.
+"""Rows of the pickers: conversations with their branches, models by name.
 
-Pure; the pickers show them.
+Pure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ragforge_tui.tui.widgets.option_list import Choice
 
 DEFAULT_GLYPH = "✶"
 KEPT_DAYS = 7
-"""How long a deleted conversation can be brought back."""
+"""Days for which a deleted conversation can be restored."""
 
 
 def session_row(
@@ -24,12 +24,12 @@ def session_row(
     glyphs: Mapping[str, str] | None = None,
     narrow: bool = False,
 ) -> Choice:
-    """A conversation as a row, with its times in the person's own time zone.
+    """Return a conversation as a row, with times in the user's time zone.
 
     Args:
-        current: Id of the one that is open.
-        glyphs: Signs of personas, by name.
-        narrow: There is little room beside the title.
+        current: Id of the open one.
+        glyphs: Glyphs of personas, by name.
+        narrow: Whether there is little room next to the title.
     """
     count = conversation.message_count
     moment = conversation.updated_at.astimezone(now.tzinfo)
@@ -60,12 +60,11 @@ def _badges(conversation: Conversation, now: datetime) -> Iterable[str]:
 
 
 def session_title(conversation: Conversation) -> str:
-    """The title, or what stands for it."""
     return conversation.title.strip() or f"untitled {conversation.uuid[:8]}"
 
 
 def branch_sign(conversation: Conversation, *, narrow: bool = False) -> str:
-    """Where it leaves its parent; nothing when it is no branch."""
+    """Return the turn at which it branches off; empty for a conversation that is no branch."""
     if not conversation.branch_of:
         return ""
     if not conversation.branch_turn:
@@ -74,7 +73,7 @@ def branch_sign(conversation: Conversation, *, narrow: bool = False) -> str:
 
 
 def date_group(day: date, today: date) -> str:
-    """The heading a day stands under."""
+    """Return the heading of a day."""
     age = (today - day).days
     if age <= 0:
         return "Today"
@@ -86,13 +85,13 @@ def date_group(day: date, today: date) -> str:
 
 
 def said_when(moment: datetime, today: date) -> str:
-    """The time of today, else the day."""
+    """Return the time for today, else the date."""
     if moment.date() == today:
         return moment.strftime("%H:%M")
     return f"{moment.day} {moment:%b}" if moment.year == today.year else f"{moment.day} {moment:%b %Y}"
 
 
 def model_rows(names: Iterable[str], current: str) -> list[Choice]:
-    """Models as rows, the one in use first."""
+    """Return models as rows, the current one first."""
     ordered = sorted(names, key=lambda name: (name != current, name))
     return [Choice(name, name, "in use" if name == current else "") for name in ordered]

@@ -56,7 +56,6 @@ class SessionService:
 
     @property
     def current(self) -> str:
-        """Id of the open conversation."""
         return self._session.state.conversation_id
 
     async def wait_for_engine(self) -> None:
@@ -72,7 +71,6 @@ class SessionService:
 
     @property
     def now(self) -> datetime:
-        """The time in the user's time zone."""
         return self._host.now()
 
     # -- reading
@@ -109,11 +107,9 @@ class SessionService:
     # -- changing
 
     async def rename(self, uuid: str, title: str) -> Conversation:
-        """Change the title."""
         return self._changed(await self._session.ask(UpdateConversation(conversation_id=uuid, title=title)))
 
     async def tag(self, uuid: str, tags: list[str]) -> Conversation:
-        """Replace the tags."""
         return self._changed(await self._session.ask(UpdateConversation(conversation_id=uuid, tags=tags)))
 
     async def set_private(self, uuid: str, private: bool) -> Conversation:

@@ -1,7 +1,7 @@
-"""The settings as a person sees and changes them: value, where it comes from, what can be typed.
+"""The settings as users see and change them: value, source, accepted input.
 
-Pure but for reading the user's own file. `settings_screen.py` shows it. All of it is made from the settings'
-definition: a new setting appears by itself.
+Pure except for reading the user's file. Everything is derived from the definition of the settings: a new setting
+appears by itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ragforge_tui.tui import fuzzy
 AT_ONCE = frozenset(
     f"tui.{name}" for name in ("theme", "show_reasoning", "reduced_motion", "plain", "notify", "keymap", "sidebar")
 )
-"""Settings of the screen that a running chat takes up; all others are read when it starts."""
+"""Settings of the screen that apply to a running chat; all others are read when it starts."""
 
 MOST_SHOWN = 36
 _NULL_WORD = re.compile(r"\bnull: ([^.;,]+)")
@@ -33,14 +33,14 @@ Kind = Literal["switch", "choice", "number", "text", "other"]
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One setting as it stands.
+    """One setting.
 
     Attributes:
-        value: What is in effect; for one that needs a start, what will be.
-        own: What the user's file says; `is_own` tells whether it says anything.
-        origin: What set the value, in words.
-        wins: The flag, variable or file that wins over the user's own file, empty when none does.
-        choices: What a choice can be.
+        value: The value in effect, or after the next start.
+        own: The value in the user's file; `is_own` tells whether there is one.
+        origin: The source of the value, in words.
+        wins: The flag, variable or file that overrides the user's file, empty for none.
+        choices: The valid values of a choice.
     """
 
     key: str
@@ -59,28 +59,26 @@ class Setting(msgspec.Struct, frozen=True):
 
     @property
     def null_word(self) -> str:
-        """What null means for it, as its description says after ``null:``; where that says nothing, ``none``."""
+        """The meaning of null, from the description after ``null:``; ``none`` by default."""
         found = _NULL_WORD.search(self.description)
         return found.group(1) if found else "none"
 
     @property
     def secret(self) -> bool:
-        """Whether its value is never shown."""
         return self.key in SECRET_KEYS
 
     @property
     def at_once(self) -> bool:
-        """Whether a change is taken up by the chat that runs."""
+        """Whether a change applies to the running chat."""
         return self.key in AT_ONCE
 
     @property
     def shown(self) -> str:
-        """Its value on one line."""
         return shown(self, self.value)
 
     @property
     def typed(self) -> str:
-        """What stands in the line it is edited in: the value of the user's own file, or the one in effect."""
+        """The initial text for editing: the value in the user's file, or the one in effect."""
         value = self.own if self.is_own else self.value
         if self.secret or value is None:
             return ""
@@ -88,7 +86,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 def shown(setting: Setting, value: Any) -> str:
-    """A value of a setting on one short line."""
+    """Return a value of a setting on one short line."""
     text = _shown(setting, value)
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
 
@@ -108,13 +106,13 @@ def _shown(setting: Setting, value: Any) -> str:
 def read_settings(
     settings: Settings, origins: Mapping[str, str], file: Path, known: Mapping[str, Sequence[str]] | None = None
 ) -> list[Setting]:
-    """Every setting, in the order of the definition.
+    """Return all settings, in the order of the definition.
 
     Args:
-        settings: As they were when the chat started.
-        origins: Dotted key to what set it then.
-        file: The user's own settings file, which may have changed since, or may not exist.
-        known: What settings can be that are a text by their definition, as far as this chat knows.
+        settings: The settings when the chat started.
+        origins: The source of each at that time, by dotted key.
+        file: The user's settings file, which may have changed since, or may not exist.
+        known: Valid values of settings that are a text by definition, as far as this chat knows.
 
     Raises:
         RagforgeError: The file cannot be read.
@@ -170,7 +168,7 @@ def _read(file: Path) -> Any:
 
 
 def _flat(data: Any, path: str = "") -> dict[str, Any]:
-    """Values by dotted key; what is no setting is left out: the start complains of it."""
+    """Yield values by dotted key; unknown keys are omitted, since the start complains about them."""
     if not isinstance(data, dict):
         return {}
     found: dict[str, Any] = {}
@@ -206,17 +204,17 @@ def _kind(annotated: Any) -> tuple[Kind, tuple[Any, ...], bool]:
 
 
 def following(setting: Setting) -> Any:
-    """The next value of a switch or a choice."""
+    """Return the next value of a switch or a choice."""
     now = setting.own if setting.is_own else setting.value
     choices = setting.choices
     return choices[(choices.index(now) + 1) % len(choices)] if now in choices else choices[0]
 
 
 def parse(setting: Setting, text: str) -> Any:
-    """What was typed as a value.
+    """Parse typed text as a value.
 
     Raises:
-        ConfigError: It is none; says what was expected.
+        ConfigError: The text is invalid; the message says what was expected.
     """
     text = text.strip()
     value: Any
@@ -233,7 +231,7 @@ def parse(setting: Setting, text: str) -> Any:
 
 
 def matching(settings: list[Setting], query: str) -> list[Setting]:
-    """The settings that fit a search in name, section or description, the best first."""
+    """Return the settings that match a search in name, section or description, the best first."""
     words = query.casefold().split()
     if not words:
         return settings
@@ -243,7 +241,6 @@ def matching(settings: list[Setting], query: str) -> list[Setting]:
 
 
 def section_title(path: str) -> str:
-    """A section's heading."""
     section = sections().get(path)
     name = path.removeprefix("agent.")
     return f"{name}: {section.description}" if section and section.description else name

@@ -1,7 +1,7 @@
-"""/settings: every setting with its value and where that comes from, changed in place.
+"""The /settings screen: every setting with its value and source, changed in place.
 
-Loaded when it is first opened. Values are kept in the user's own settings file, whose comments stay; what each
-setting is comes from `setting_rows.py`.
+Loaded when first used. Values are saved in the user's settings file, whose comments are kept; `setting_rows.py`
+describes the settings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EDIT_KEYS = "enter keep · esc leave it as it was"
 
 
 class SettingsScreen(ModalScreen[None]):
-    """Stays open while things are changed; Escape leaves."""
+    """Stays open while settings are changed; Escape leaves."""
 
     CSS = """
     SettingsScreen { align: center middle; }
@@ -60,13 +60,13 @@ class SettingsScreen(ModalScreen[None]):
     def __init__(
         self, read: Callable[[], list[Setting]], file: Path, changed: Callable[[str, Any], list[str]], query: str = ""
     ) -> None:
-        """Make it.
+        """Create the screen.
 
         Args:
-            read: Gives the settings as they stand.
+            read: Returns the current settings.
             file: The user's settings file.
-            changed: Called with a setting that takes effect at once, and its value; says what of it cannot be done.
-            query: What is searched for at first.
+            changed: Applies a setting that takes effect at once; returns the problems with it.
+            query: Initial search words.
         """
         super().__init__()
         self._read = read
@@ -83,7 +83,6 @@ class SettingsScreen(ModalScreen[None]):
         self._keys = Static(KEYS, id="settings-keys", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Title, search, list, what it is, a line to edit in, what was done, keys."""
         with Vertical():
             yield Static(f"Settings, kept in {plain_text(str(self._file))}", id="settings-title", markup=False)
             yield Input(self._query, placeholder="type to search", compact=True, id="settings-query")
@@ -94,7 +93,7 @@ class SettingsScreen(ModalScreen[None]):
             yield self._keys
 
     def on_mount(self) -> None:
-        """Read what there is."""
+        """Read the settings."""
         self.query_one("#settings-query", Input).focus()
         self._reload()
 
@@ -144,7 +143,7 @@ class SettingsScreen(ModalScreen[None]):
     # -- changing
 
     def _change(self) -> None:
-        """Enter on a setting: the next value, or a line to type one in."""
+        """Change the setting at the cursor: the next value, or a line to type one."""
         setting = self._chosen
         if setting is None:
             return
@@ -163,7 +162,7 @@ class SettingsScreen(ModalScreen[None]):
             self._line.focus()
 
     def _choose(self, setting: Setting) -> None:
-        """One out of all it can be; the one in effect says so."""
+        """Let the user choose among all values."""
         values = {str(value): value for value in setting.choices}
 
         async def rows() -> list[Choice]:
@@ -184,7 +183,7 @@ class SettingsScreen(ModalScreen[None]):
         self.query_one("#settings-query", Input).focus()
 
     def _keep(self, setting: Setting, value: Any) -> None:
-        """Write a value, the default by taking the setting out of the file."""
+        """Save a value; the default is saved by removing the setting from the file."""
         start_worker(self, self._write(setting, value), group="write")
 
     async def _write(self, setting: Setting, value: Any) -> None:
@@ -208,13 +207,13 @@ class SettingsScreen(ModalScreen[None]):
             self._say(f"{setting.key}: {shown(setting, value)}, from the next start on")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Narrow as letters come."""
+        """Filter while the user types."""
         event.stop()
         if event.input.id == "settings-query":
             self._show()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter: change, or keep what was typed."""
+        """Change the setting, or save the typed value."""
         event.stop()
         if not self._editing:
             self._change()
@@ -229,7 +228,7 @@ class SettingsScreen(ModalScreen[None]):
         self._keep(setting, value)
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
-        """A click chooses, a second one changes."""
+        """Choose a setting; a second click changes it."""
         event.stop()
         if self._editing:
             self._end_edit()
@@ -238,24 +237,22 @@ class SettingsScreen(ModalScreen[None]):
         self._tell()
 
     def action_reset(self) -> None:
-        """Back to the default."""
+        """Go back to the default."""
         setting = self._chosen
         if setting is not None and not self._editing:
             self._keep(setting, setting.default)
 
     def action_move(self, step: int) -> None:
-        """Move the cursor."""
         if not self._editing:
             self._list.move(step)
             self._say("")
             self._tell()
 
     def action_page(self, direction: int) -> None:
-        """Move the cursor by what is visible."""
         self.action_move(direction * max(self._list.size.height - 2, 1))
 
     def action_leave(self) -> None:
-        """Escape: leave the line, the search, the screen."""
+        """Leave the line, the search, then the screen."""
         search = self.query_one("#settings-query", Input)
         self._say("")
         if self._editing:

@@ -1,6 +1,6 @@
-"""/theme: all themes, the one under the cursor tried on at once. Enter keeps it, Escape goes back.
+"""The /theme list: the theme at the cursor is tried on at once. Enter keeps it, Escape goes back.
 
-Loaded when it is first opened.
+Loaded when first used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList
 
 
 class ThemePicker(ModalScreen[str | None]):
-    """Gives the setting to keep, None to go back. It covers little, so that the chat can be seen behind it."""
+    """Returns the theme to keep, None to go back. It covers little, so that the chat stays visible."""
 
     CSS = """
     ThemePicker { align: right bottom; background: transparent; }
@@ -42,11 +42,11 @@ class ThemePicker(ModalScreen[str | None]):
     ]
 
     def __init__(self, others: list[str], current: str, wear: Callable[[str], None]) -> None:
-        """Make it.
+        """Create the list.
 
         Args:
             others: Names of themes that are not the chat's own.
-            current: The setting as it is.
+            current: The current setting.
             wear: Tries a theme on.
         """
         super().__init__()
@@ -57,7 +57,6 @@ class ThemePicker(ModalScreen[str | None]):
         self._list = ChoiceList(detail_right=False)
 
     def compose(self) -> ComposeResult:
-        """Title, filter, rows, keys."""
         with Vertical():
             yield Static("Theme", id="theme-title", markup=False)
             yield Input(placeholder="type to narrow", compact=True)
@@ -65,7 +64,7 @@ class ThemePicker(ModalScreen[str | None]):
             yield Static("enter keep · esc back", id="theme-keys", markup=False)
 
     def on_mount(self) -> None:
-        """Start at the theme in use."""
+        """Start at the current theme."""
         self.query_one(Input).focus()
         self._list.show(self._rows)
         self._list.move(next((index for index, row in enumerate(self._rows) if row.key == self._current), 0))
@@ -75,7 +74,7 @@ class ThemePicker(ModalScreen[str | None]):
             self._wear(choice.key)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Narrow as letters come."""
+        """Filter while the user types."""
         event.stop()
         if event.value.strip() or len(self._list.rows) < len(self._rows):
             found = fuzzy.best(event.value, self._rows, lambda row: f"{row.key} {row.detail}")
@@ -83,24 +82,23 @@ class ThemePicker(ModalScreen[str | None]):
             self._try_on()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter."""
         event.stop()
         if (choice := self._list.chosen) is not None:
             self.dismiss(choice.key)
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
-        """A click tries on, a second one keeps."""
+        """Try a theme on; a second click keeps it."""
         event.stop()
         self._try_on()
         if event.again:
             self.dismiss(event.choice.key)
 
     def action_move(self, step: int) -> None:
-        """Move the cursor and try on what it stands on."""
+        """Move the cursor and try the theme on."""
         self._list.move(step)
         self._try_on()
 
     def action_leave(self) -> None:
-        """Back to the theme there was."""
+        """Go back to the theme before."""
         self._wear(self._current)
         self.dismiss(None)

@@ -1,6 +1,6 @@
-"""The files of the conversation: read, changed and found, newest first; opened for a look, put into the prompt.
+"""The files pane: files that were read, changed and found, newest first.
 
-What is listed is decided in `touched_files.py`.
+`touched_files.py` decides what is listed.
 """
 
 from __future__ import annotations
@@ -34,18 +34,17 @@ HINTS = (KeyHint("open", "enter", "look"), KeyHint("insert", "i", "insert"), Key
 
 
 class FileRows(Rows[FileLine]):
-    """The list."""
+    """The list of files."""
 
     def __init__(self, files: TouchedFiles, *, empty: str) -> None:
         super().__init__(empty=empty)
         self.files = files
 
     def key_of(self, line: FileLine) -> str:
-        """The file's path."""
         return line.file.path if line.file is not None else ""
 
     def draw(self, line: FileLine, width: int, palette: Palette) -> list[Run]:
-        """A heading, or a file with how often and when last."""
+        """Draw a heading, or a file with the number of uses and the last turn."""
         if line.file is None:
             return [(line.heading, palette.muted)]
         right: list[Run] = []
@@ -74,7 +73,7 @@ class FileRows(Rows[FileLine]):
 
 
 class FilesPane(Pane):
-    """The pane."""
+    """Lists files, with keys to open them and to mention them in the prompt."""
 
     name_: ClassVar[str] = "files"
     label: ClassVar[str] = "Files"
@@ -92,14 +91,14 @@ class FilesPane(Pane):
         self._keys = KeyBar(self._pressed, HINTS)
 
     def compose(self) -> ComposeResult:
-        """Rows, and what can be done with one."""
+        """Lay out the list and the keys."""
         yield self.rows
         yield self._keys
 
     # -- what the sidebar says
 
     def opened(self) -> None:
-        """Ask for what the memory knows, unless that is known."""
+        """Fetch the files, unless they are known."""
         self._show()
         if self._stale and self.session.state.conversation_id:
             self.session.spawn(self._fetch(), group="files", exclusive=True)
@@ -111,7 +110,7 @@ class FilesPane(Pane):
         self._show()
 
     def event(self, event: Event) -> None:
-        """A call may have touched files; after a turn the memory is asked again."""
+        """Note the files of a call; reload after a turn."""
         match event:
             case ToolCallFinished():
                 if self.files.note(event.turn_index, event.call) and self.display:
@@ -160,7 +159,6 @@ class FilesPane(Pane):
                 self.action_show_turn()
 
     def action_insert(self) -> None:
-        """Name the chosen file in the prompt."""
         if path := self.rows.chosen:
             self._insert(path)
 
@@ -173,12 +171,12 @@ class FilesPane(Pane):
         prompt.focus()
 
     def action_show_turn(self) -> None:
-        """Bring the turn that touched the chosen file last into view in the chat."""
+        """Bring the last turn that touched the chosen file into view."""
         if (file := self.files.file(self.rows.chosen)) is not None:
             self.host.go_to_turns(file.turn_index)
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
-        """Show the file and what was changed in it."""
+        """Show the file and its changes."""
         event.stop()
         file = self.files.file(event.key)
         if file is None:
@@ -202,7 +200,7 @@ class FilesPane(Pane):
         self.app.push_screen(DetailScreen(said, load, actions=actions), closed)
 
     async def _diff(self, path: str) -> tuple[str, str]:
-        """What was changed in a file, and what is to be said about it; the file is shown without when that fails."""
+        """Return the diff of a file and a note about it; a failure becomes the note."""
         try:
             uuid = self.session.state.conversation_id
             diffs = await self.session.ask(SessionDiff(conversation_id=uuid))

@@ -53,7 +53,7 @@ class Pane(Widget):
 
 
 class PaneTitle(Widget):
-    """The line above a pane; a click folds or opens it."""
+    """Title line of a pane; a click folds or opens it."""
 
     ALLOW_SELECT = False
 
@@ -63,7 +63,7 @@ class PaneTitle(Widget):
         self._clicked = clicked
 
     def on_mount(self) -> None:
-        """Say what the pane says."""
+        """Follow the note and the focus of the pane."""
         self.watch(self._pane, "note", self._redraw, init=False)
         self.watch(self._pane, "display", self._redraw, init=False)
 
@@ -71,12 +71,11 @@ class PaneTitle(Widget):
         self.refresh()
 
     def render(self) -> Content:
-        """Label and note."""
+        """Return label and note."""
         arrow = "▾" if self._pane.display else "▸"
         note = " ".join(plain_text(self._pane.note).split())
         style = "$primary bold" if self._pane.has_focus_within else "bold"
         return Content.assemble((f"{arrow} ", "dim"), (self._pane.label.upper(), style), (f"  {note}", "dim"))
 
     def on_click(self) -> None:
-        """Fold or open the pane."""
         self._clicked(self._pane)

@@ -1,7 +1,7 @@
-"""The sidebar: panes on tools, memory and files, beside the chat or, on a narrow screen, over it.
+"""The sidebar: panes about tools, memory and files, next to the chat or, on a narrow screen, over it.
 
-The app composes it empty, as wide as it will be, so that the first paint is not held up and the chat is not wrapped
-twice; panes are imported and mounted when it is first shown. What is where is kept in `layout.py`.
+The app composes it empty at its final width, so that the first paint is fast and the chat is not wrapped twice; panes
+are imported and mounted when it is first shown. `layout.py` stores what is where.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ PANES = {
     "memory": "ragforge_tui.tui.memory.memory_pane:MemoryPane",
     "files": "ragforge_tui.tui.sidebar.files_pane:FilesPane",
 }
-"""Every pane by its name, in their order: where its class is."""
+"""The class of each pane by its name, in order."""
 
 
 class Divider(Widget):
-    """The line between chat and sidebar; dragging it moves it."""
+    """The line between chat and sidebar, which can be dragged."""
 
     ALLOW_SELECT = False
     _dragged = False
@@ -46,23 +46,22 @@ class Divider(Widget):
         self._sidebar = sidebar
 
     def render_line(self, y: int) -> Strip:
-        """A hairline; text laid out line by line would hold up the first paint."""
+        """Draw a hairline; text laid out line by line would slow down the first paint."""
         return Strip([Segment("│", self.rich_style)], 1)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Take hold of it."""
+        """Start dragging."""
         event.stop()
         self._dragged = True
         self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Move it."""
         if self._dragged:
             event.stop()
             self._sidebar.widen_to(self.app.size.width - event.screen_x)
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """Leave it where it is."""
+        """Stop dragging and store the width."""
         event.stop()
         if self._dragged:
             self._dragged = False
@@ -74,8 +73,8 @@ class Sidebar(Horizontal):
     """All panes, one above the other.
 
     Args:
-        state_dir: Where the layout is kept.
-        wanted: Whether it is shown by itself where there is room.
+        state_dir: Folder of the stored layout.
+        wanted: Whether it is shown by default if there is room.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -101,7 +100,7 @@ class Sidebar(Horizontal):
         self._told: set[str] = set()
 
     def compose(self) -> ComposeResult:
-        """The divider and room for the panes."""
+        """Lay out the divider and the stack of panes."""
         yield Divider(self)
         yield self._stack
 
@@ -109,11 +108,11 @@ class Sidebar(Horizontal):
 
     @property
     def overlaid(self) -> bool:
-        """Whether it stands over the chat and can be seen."""
+        """Whether it is visible and covers the chat."""
         return self._over and self.display
 
     def fit(self, columns: int) -> None:
-        """Stand where a screen of this width has room for it; from beside the chat it is folded, not laid over it."""
+        """Place the sidebar for a screen width; when there is no room next to the chat it is hidden."""
         over = columns < layout.BESIDE_COLUMNS
         if over != self._over:
             self._over = over
@@ -126,13 +125,13 @@ class Sidebar(Horizontal):
             self.call_after_refresh(self._mount_panes)
 
     def begin(self) -> None:
-        """The first paint is over: show the panes, if it is open."""
+        """Show the panes, if it is open, now that the first paint is over."""
         self._begun = True
         if self.display:
             self._mount_panes()
 
     def show(self, pane: str) -> None:
-        """Show a pane and give it the focus."""
+        """Show a pane and focus it."""
         self._set_open(True)
         self.layout_kept.active = pane
         if not self.layout_kept.share(pane):
@@ -146,13 +145,13 @@ class Sidebar(Horizontal):
         self.call_after_refresh(self._focus, pane)
 
     def fold(self) -> None:
-        """Put it away; the prompt gets the focus."""
+        """Hide the sidebar; the prompt gets the focus."""
         self._set_open(False)
         self.keep()
         self._leave_to_prompt()
 
     def toggle(self, pane: str = "") -> None:
-        """Show a pane, or go back from it; without a name, show or fold the whole sidebar."""
+        """Show a pane, or leave it; without a name, show or hide the whole sidebar."""
         if not pane:
             if self.display:
                 self.fold()
@@ -164,7 +163,7 @@ class Sidebar(Horizontal):
             self.show(pane)
 
     def pane(self, name: str) -> Pane | None:
-        """A pane that is mounted."""
+        """Return a mounted pane."""
         try:
             return self._stack.get_child_by_id(f"pane-{name}", Pane)
         except NoMatches:
@@ -172,11 +171,10 @@ class Sidebar(Horizontal):
 
     @property
     def panes(self) -> Iterator[Pane]:
-        """Those that are mounted, in order."""
         return (child for child in self._stack.children if isinstance(child, Pane))
 
     def event(self, event: Event) -> None:
-        """Tell the panes what the engine said of the open conversation."""
+        """Pass an event of the open conversation to the panes."""
         if not self._mounted or isinstance(event, TextDelta | ReasoningDelta):
             return
         of = getattr(event, "conversation_id", "")
@@ -185,12 +183,12 @@ class Sidebar(Horizontal):
                 pane.event(event)
 
     def due_changed(self) -> None:
-        """The summariser waits for something else than before."""
+        """Let the panes show what the summarizer is waiting for now."""
         for pane in self.panes:
             pane.due_changed()
 
     def conversation_changed(self) -> None:
-        """Another conversation is open, or none."""
+        """Let the panes drop their data: another conversation is open, or none."""
         for pane in self.panes:
             pane.conversation_changed()
             if pane.name_ in self._told:
@@ -206,7 +204,6 @@ class Sidebar(Horizontal):
         self.styles.width = self.layout_kept.columns(screen)
 
     def keep(self) -> None:
-        """Remember the layout."""
         layout.save(self._state_dir, self.layout_kept)
 
     def _appear(self, wanted: bool) -> None:
@@ -231,10 +228,10 @@ class Sidebar(Horizontal):
         self.call_after_refresh(self._arrange)
 
     def _arrange(self) -> None:
-        """Give each pane its height; tell those that can be seen from now on, if only by their headings.
+        """Set the height of each pane and open those that are visible, if only by their titles.
 
-        A heading says what its pane holds also where there is no room for the pane, so that those are told, too, which
-        a sidebar as high as the screen would show. That it has no height yet when it is shown first changes nothing.
+        A title shows the contents of its pane even if there is no room for the pane: those panes are opened too that a
+        sidebar of the screen's height would show. Its own height is still unknown when it is first shown.
         """
         panes = list(self.panes)
         names, screen = [pane.name_ for pane in panes], self.app.size.height
@@ -249,7 +246,7 @@ class Sidebar(Horizontal):
             pane.opened()
 
     def on_resize(self) -> None:
-        """Another height may have room for more panes, or fewer."""
+        """Open or close panes for the new height."""
         if self._mounted and self.display:
             self._arrange()
 
@@ -280,13 +277,12 @@ class Sidebar(Horizontal):
         return next((pane for pane in self.panes if pane.has_focus_within), None)
 
     def on_descendant_focus(self) -> None:
-        """The pane that is used last is the one shown first."""
+        """Remember the pane in use as the one that is shown first."""
         if (pane := self._focused_pane) is not None:
             self.layout_kept.active = pane.name_
         self._redraw_titles()
 
     def on_descendant_blur(self) -> None:
-        """No pane is marked as used."""
         self._redraw_titles()
 
     def _redraw_titles(self) -> None:
@@ -294,7 +290,7 @@ class Sidebar(Horizontal):
             title.refresh()
 
     def action_leave(self) -> None:
-        """Back to the prompt; what stands over the chat is put away."""
+        """Go back to the prompt; hide a sidebar that covers the chat."""
         if self._over:
             self.fold()
         else:
@@ -302,12 +298,12 @@ class Sidebar(Horizontal):
             self._leave_to_prompt()
 
     def action_widen(self, by: int) -> None:
-        """Wider or narrower."""
+        """Make the sidebar wider or narrower."""
         self.widen_to(self.layout_kept.columns(self.app.size.width) + by)
         self.keep()
 
     def action_grow(self, by: int) -> None:
-        """More or less height for the pane in use."""
+        """Make the focused pane higher or lower."""
         if (pane := self._focused_pane) is not None:
             self.layout_kept.grow(pane.name_, by)
             self._arrange()
@@ -316,7 +312,7 @@ class Sidebar(Horizontal):
                 self._leave_to_prompt()
 
     def action_zoom(self) -> None:
-        """Only the pane in use, or all of them."""
+        """Show only the focused pane, or all of them."""
         self.layout_kept.zoomed = not self.layout_kept.zoomed
         self._arrange()
         self.keep()
@@ -333,12 +329,11 @@ class Body(Container):
         sidebar.fit(self.app.size.width)
 
     def on_resize(self) -> None:
-        """The sidebar stands where there is room."""
         self._sidebar.fit(self.app.size.width)
 
 
 def _make_panes(host: Host) -> Iterator[Pane]:
-    """The panes there are."""
+    """Create all panes."""
     for place in PANES.values():
         module, _, name = place.partition(":")
         if find_spec(module) is not None:

@@ -1,6 +1,6 @@
 """The files of a conversation as the sidebar lists them: three groups, the newest first in each.
 
-Pure. They come from the engine's memory and are kept up to date with the calls of the turn under way.
+Pure. They come from the engine's memory and are kept up to date with the calls of the running turn.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_FILES = 100
 
 
 class FileLine(msgspec.Struct, frozen=True):
-    """A line of the list: the heading of a group, or a file of it."""
+    """A line of the list: the heading of a group, or a file."""
 
     heading: str = ""
     file: AccessedFile | None = None
@@ -36,15 +36,14 @@ class TouchedFiles:
         return len(self._files)
 
     def load(self, files: Iterable[AccessedFile]) -> None:
-        """Take what the memory knows instead of what was noted here."""
+        """Replace the files by those that the memory knows."""
         self._files = joined(files)
 
     def load_diffs(self, diffs: Iterable[FileDiff]) -> None:
-        """Take what was changed in this conversation."""
         self._diffs = {one.path: one for one in diffs}
 
     def note(self, turn: int, call: ToolCall) -> bool:
-        """Take in a call that is done; whether it touched a file."""
+        """Take in a finished call; return whether it touched a file."""
         fresh = [
             AccessedFile(path=file.path, group=group, tool=call.tool_name, turn_index=turn, timestamp=call.timestamp)
             for file in call.files
@@ -56,20 +55,18 @@ class TouchedFiles:
         return True
 
     def file(self, path: str) -> AccessedFile | None:
-        """A file by its path."""
         return self._files.get(path)
 
     def diff(self, path: str) -> FileDiff | None:
-        """What was changed in it, when that is known."""
+        """Return the diff of a file, if it is known."""
         return self._diffs.get(path)
 
     @property
     def modified(self) -> list[str]:
-        """Paths of files the agent changed."""
         return [file.path for file in self._files.values() if file.group == "modified"]
 
     def lines(self) -> list[FileLine]:
-        """Headings and files."""
+        """Return headings and files."""
         chosen = most_telling(self._files.values(), MOST_FILES)
         lines: list[FileLine] = []
         for group, heading in HEADINGS.items():
@@ -80,7 +77,7 @@ class TouchedFiles:
 
 
 def short_path(path: str, width: int) -> str:
-    """A path in so many cells: its end says more than its beginning."""
+    """Shorten a path to so many cells: its end matters more than its beginning."""
     if cell_len(path) <= width:
         return path
     name = path
@@ -92,5 +89,5 @@ def short_path(path: str, width: int) -> str:
 
 
 def mention(path: str) -> str:
-    """A path as the person names it in a message."""
+    """Return a path as users mention it in a message."""
     return f'@"{path}"' if any(letter in path for letter in " \t'`<>|") and '"' not in path else f"@{path}"

@@ -1,7 +1,7 @@
-"""The calls of a conversation as rows: what is listed, filtered and counted in the trace.
+"""The tool calls of a conversation as rows: listed, filtered and counted.
 
-Pure. Rows come from pages of stored calls and from events of the turn under way; either may be first, and a call is
-one row wherever it comes from. The pane draws them.
+Pure. Rows come from pages of stored calls and from events of the running turn; either may be first, and a call makes
+one row. The pane draws them.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class TraceRow(msgspec.Struct, kw_only=True):
     """One call.
 
     Attributes:
-        order: Where it stands among all calls.
-        argument: What it was called with, in few words.
-        reason: Why it failed or was refused, empty unless it was.
-        waiting: It waits for the person.
+        order: Its place among all calls.
+        argument: Its main argument in short.
+        reason: Why it failed or was refused, else empty.
+        waiting: It waits for the user.
     """
 
     key: str
@@ -56,7 +56,7 @@ class TraceRow(msgspec.Struct, kw_only=True):
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which calls are wanted; all by default.
+    """The filter of the list; all calls by default.
 
     Attributes:
         refused: Only calls that were refused or stopped.
@@ -82,11 +82,11 @@ class TraceLine(msgspec.Struct, frozen=True):
 
 
 class Trace:
-    """All calls that are known of one conversation.
+    """All known calls of one conversation.
 
     Attributes:
-        first_turn: Stored calls were asked for from this turn on; 0: for none yet; 1: nothing is missing.
-        newest_turn: The turn under way, else the last.
+        first_turn: Stored calls are known from this turn on; 0: none yet; 1: all of them.
+        newest_turn: The running turn, else the last one.
     """
 
     def __init__(self) -> None:
@@ -98,11 +98,10 @@ class Trace:
         self._of_approval: dict[str, str] = {}
 
     def row(self, key: str) -> TraceRow | None:
-        """A call by its id."""
         return self._by_key.get(key)
 
     def add_page(self, entries: Sequence[CallEntry], first_turn: int, *, running_turn: int | None) -> None:
-        """Take stored calls in.
+        """Take in stored calls.
 
         Args:
             first_turn: Calls are known from this turn on.
@@ -124,7 +123,7 @@ class Trace:
         self.first_turn = first_turn
 
     def apply(self, event: Event) -> bool:
-        """Take in what the engine said; whether something looks different now."""
+        """Take in an event; return whether a row changed."""
         match event:
             case TurnStarted():
                 self.newest_turn = max(self.newest_turn, event.turn_index)
@@ -161,13 +160,13 @@ class Trace:
         self.newest_turn = max(self.newest_turn, turn)
 
     def _position_of(self, turn: int, message_id: str) -> int:
-        """Where a message stands in its turn; one whose end was not heard of is behind all that are known."""
+        """Return the position of a message in its turn; one that has not finished is after all known ones."""
         if message_id not in self._positions:
             self._positions[message_id] = max((row.order[1] for row in self.rows if row.turn == turn), default=0) + 1
         return self._positions[message_id]
 
     def matching(self, wanted: Filter) -> list[TraceRow]:
-        """The rows that pass."""
+        """Return the rows that pass a filter."""
         rows: Iterable[TraceRow] = self.rows
         if wanted.failed:
             rows = (row for row in rows if row.state == "failed")
@@ -183,7 +182,7 @@ class Trace:
         return list(rows)
 
     def count(self) -> tuple[int, int]:
-        """How many calls the newest turn made, and how many are known of all turns."""
+        """Return the number of calls of the newest turn and of all known turns."""
         start = bisect_left(self.rows, self.newest_turn, key=lambda row: row.turn)
         return len(self.rows) - start, len(self.rows)
 
@@ -194,7 +193,7 @@ def _says(row: TraceRow, words: Sequence[str]) -> bool:
 
 
 def lines_of(rows: Sequence[TraceRow]) -> list[TraceLine]:
-    """Rows under headings of their turns, with the reasons of those that failed or were refused."""
+    """Return rows below headings of their turns, with the reasons of failures and refusals."""
     lines: list[TraceLine] = []
     turn = 0
     for row in rows:
@@ -208,7 +207,7 @@ def lines_of(rows: Sequence[TraceRow]) -> list[TraceLine]:
 
 
 def row_of(turn: int, position: int, call: ToolCall, *, waiting: bool = False, over: bool = False) -> TraceRow:
-    """The row of a call, whose arguments may be cut."""
+    """Return the row of a call, whose arguments may be truncated."""
     state = state_of(call, waiting=waiting, over=over)
     return TraceRow(
         key=call.uuid,
@@ -224,7 +223,7 @@ def row_of(turn: int, position: int, call: ToolCall, *, waiting: bool = False, o
 
 
 def _order(turn: int, position: int, call: ToolCall) -> Order:
-    """As the model asked for them."""
+    """Return the sort key: the order in which the model made the calls."""
     return turn, position, call.iteration, call.ordinal, call.timestamp.timestamp(), call.uuid
 
 
@@ -237,7 +236,7 @@ def _argument(call: ToolCall) -> str:
 
 
 def size_text(size: int) -> str:
-    """A number of bytes, short."""
+    """Return a number of bytes in short form."""
     if size < 1000:
         return f"{size} B"
     value, unit = size / 1000, "k"

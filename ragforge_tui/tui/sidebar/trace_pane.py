@@ -1,6 +1,6 @@
-"""The trace: every call of a tool, a row each, live; opened for arguments, reasons, result and diff.
+"""The trace pane: one live row per tool call, with arguments, reason, result and diff when opened.
 
-What is listed is decided in `trace.py`. Earlier calls are fetched as one scrolls up, or as a filter asks for them.
+`trace.py` decides what is listed. Earlier calls are fetched when the user scrolls up or filters.
 """
 
 from __future__ import annotations
@@ -35,23 +35,22 @@ log = logging.getLogger(__name__)
 
 PAGE_CALLS = 200
 MOST_CALLS = 2000
-"""Pages grow with what is known: the first call of ten thousand is a dozen pages away."""
+"""Pages grow with the number of known calls: the first of ten thousand calls is a dozen pages away."""
 REDRAW_SECONDS = 0.1
-"""Calls that come in a burst are drawn together."""
+"""Calls in a burst are drawn together."""
 _NAME_CELLS = 12
 _WITHOUT_SIZE = 36
-"""In less than this a row does not say its size."""
+"""Below this width a row shows no size."""
 
 
 class TraceRows(Rows[TraceLine]):
-    """The list."""
+    """The list of calls."""
 
     def key_of(self, line: TraceLine) -> str:
-        """The call's id."""
         return line.row.key if line.row is not None else ""
 
     def draw(self, line: TraceLine, width: int, palette: Palette) -> list[Run]:
-        """A heading, a call, or why it failed or was refused."""
+        """Draw a heading, a call, or why it failed or was refused."""
         if line.row is None:
             return [(f"turn {line.turn}", palette.muted)]
         if line.why:
@@ -60,7 +59,7 @@ class TraceRows(Rows[TraceLine]):
 
 
 def _row(row: TraceRow, width: int, palette: Palette) -> list[Run]:
-    """Glyph, name, argument; at the right what came of it."""
+    """Draw glyph, name and argument, with the outcome on the right."""
     glyph, style = state_sign(row.state, palette)
     right = _right(row, width, palette)
     cells = sum(cell_len(text) for text, _ in right)
@@ -95,7 +94,7 @@ def _right(row: TraceRow, width: int, palette: Palette) -> list[Run]:
 
 
 def hints_of(wanted: Filter) -> list[KeyHint]:
-    """The filters by their keys; those that are on stand out."""
+    """Return the filters with their keys; active ones are highlighted."""
     hints = [
         KeyHint("failed", "x", "refused" if wanted.refused else "failed", wanted.failed or wanted.refused),
         KeyHint("turn", "t", "this turn", wanted.turn),
@@ -106,7 +105,7 @@ def hints_of(wanted: Filter) -> list[KeyHint]:
 
 
 class TextFilter(Input):
-    """The words looked for. Enter goes back to the rows, Escape forgets the words."""
+    """Field for words to search. Enter goes back to the rows, Escape clears the words."""
 
     DEFAULT_CSS = "TextFilter { display: none; background: $panel; margin: 0 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "forget", show=False)]
@@ -115,19 +114,18 @@ class TextFilter(Input):
         super().__init__(placeholder="name, argument, failure", compact=True)
 
     async def action_submit(self) -> None:
-        """Back to the rows."""
         if isinstance(pane := self.parent, TracePane):
             pane.text_done()
 
     def action_forget(self) -> None:
-        """No words."""
+        """Clear the words."""
         self.value = ""
         if isinstance(pane := self.parent, TracePane):
             pane.text_done()
 
 
 class TracePane(Pane):
-    """The pane: rows, filters, and what is asked of the engine."""
+    """Lists calls, with keys to filter and open them."""
 
     name_: ClassVar[str] = "trace"
     label: ClassVar[str] = "Trace"
@@ -152,7 +150,7 @@ class TracePane(Pane):
         self._due = False
 
     def compose(self) -> ComposeResult:
-        """Rows above, filters below."""
+        """Lay out the rows, the search field and the filters."""
         yield self.rows
         yield self._text
         yield self._bar
@@ -172,13 +170,12 @@ class TracePane(Pane):
         self._show()
 
     def event(self, event: Event) -> None:
-        """Take in what concerns calls."""
         if self.trace.apply(event) and self.display and not self._due:
             self._due = True
             self.set_timer(REDRAW_SECONDS, self._show)
 
     def take_focus(self) -> None:
-        """Coming from a call in the chat, go to its row."""
+        """Focus the rows; from a call in the chat, go to its row."""
         block = self.host.transcript.cursor_block
         if self.host.transcript.has_focus and isinstance(block, ToolBlock):
             self.rows.choose(block.call.uuid)
@@ -226,7 +223,7 @@ class TracePane(Pane):
             self._show()
 
     def on_rows_top_seen(self, event: Rows.TopSeen) -> None:
-        """Earlier calls are wanted."""
+        """Fetch earlier calls."""
         event.stop()
         if self.trace.first_turn > 1:
             self._fetch()
@@ -259,26 +256,26 @@ class TracePane(Pane):
         self._show()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Narrow as letters come."""
+        """Filter while the user types."""
         event.stop()
         self._filter = msgspec.structs.replace(self._filter, text=event.value.strip())
         self._show()
 
     def text_done(self) -> None:
-        """Back from the words to the rows."""
+        """Go back from the search field to the rows."""
         self._text.display = bool(self._text.value.strip())
         self.rows.focus()
 
     # -- one call
 
     def action_show_turn(self) -> None:
-        """Bring the turn of the chosen call into view in the chat."""
+        """Bring the turn of the chosen call into view."""
         row = self.trace.row(self.rows.chosen)
         if row is not None:
             self.host.go_to_turns(row.turn)
 
     def on_rows_opened(self, event: Rows.Opened) -> None:
-        """Show a call whole."""
+        """Show a whole call."""
         event.stop()
         row = self.trace.row(event.key)
         if row is None:
@@ -295,7 +292,7 @@ class TracePane(Pane):
         self.app.push_screen(screen, closed)
 
     async def _whole(self, row: TraceRow) -> ToolCall:
-        """The call with its result: as the chat has it, else from the engine."""
+        """Return the call with its result, from the chat or from the engine."""
         if (block := block_of_call(self.host, row.key)) is not None:
             return block.call
         uuid = self.session.state.conversation_id

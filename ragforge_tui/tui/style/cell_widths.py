@@ -1,8 +1,8 @@
-"""What reaches the terminal, whatever text it comes from: no controls, and emoji all terminals agree about.
+"""The last filter before the terminal: no control characters, and only emoji whose width all terminals agree on.
 
-Texts are cleaned where they come in; a control that got through all the same ends here. Joined emoji, skin tones and
-emoji presentation are counted as two cells here and as one to six by terminals, which pushes whatever stands behind
-them out of its column. Only what is drawn changes: copies and messages keep the text.
+Texts are sanitized where they come in; this catches what got through. Joined emoji, skin tones and emoji presentation
+are counted as two cells here and as one to six by terminals, which shifts everything after them. Only the drawing
+changes: copies and messages keep the text.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from textual.color import Color
 from textual.filter import LineFilter
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-"""Of no width as they are counted; some would move the cursor or turn the line around."""
+"""Zero-width characters; some would move the cursor or reverse the line."""
 _TROUBLE = re.compile("[\u200d\ufe0f\u20e3\U0001f3fb-\U0001f3ff]")
 _CLUSTER = re.compile("(?P<base>[^\\s\u200d\ufe0f\u20e3])(?:[\ufe0f\u20e3\U0001f3fb-\U0001f3ff]|\u200d[^\\s\u200d])+")
 
 
 def agreed(text: str) -> str:
-    """`text` with each such emoji as its first sign alone, filled up to the cells it was counted as."""
+    """Return the text with each such emoji reduced to its first sign, padded to the counted cells."""
     if _TROUBLE.search(text) is None:
         return text
     return _CLUSTER.sub(_first_sign, text)
@@ -33,10 +33,9 @@ def _first_sign(cluster: re.Match[str]) -> str:
 
 
 class AgreedWidths(LineFilter):
-    """For everything that reaches the terminal."""
+    """Filters everything that reaches the terminal."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Draw one line."""
         return [
             segment if _harmless(segment) else Segment(agreed(_CONTROLS.sub("", segment.text)), segment.style)
             for segment in segments

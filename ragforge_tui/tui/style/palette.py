@@ -1,7 +1,6 @@
-"""The styles of the transcript, taken from the theme's variables.
+"""The styles of everything that draws its own lines, taken from the theme's variables.
 
-Used by every renderer of this package. Kept apart from the widget so that blocks can be drawn, and tested,
-without an app; hashable, so that it can be part of the key of a cache.
+No widget, so that blocks can be drawn and tested without an app; hashable, so that it can be part of a cache key.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ragforge_tui.tui.style.persona_colors import ink
 
 
 class Palette(msgspec.Struct, frozen=True):
-    """One style for each thing that is worth a colour; everything else is `text`."""
+    """One style for each thing that deserves a color; everything else is `text`."""
 
     text: Style
     muted: Style
@@ -45,25 +44,26 @@ class Palette(msgspec.Struct, frozen=True):
     dark: bool = True
     ansi: bool = False
     plain: bool = False
-    """Whether what signs say is to be said in words."""
+    """Whether words replace glyphs."""
 
     def speaker(self, color: str) -> Style:
-        """How a persona's name is written: in its own colour, where it has one and the theme has more than sixteen."""
+        """Return the style of a persona's name: its own color, if it has one and the theme has more than sixteen
+        colors."""
         own = None if self.ansi else ink(color, dark=self.dark)
         return self.glyph if own is None else Style(color=own.rich_color)
 
 
 _QUIET = {"dark": (0.42, 0.60), "light": (0.36, 0.52), "contrast": (0.12, 0.24)}
-"""How far what matters less is blended into the background, and rules, bars and arrows, which are no text."""
+"""How far secondary text is blended into the background, and how far rules, bars and arrows are."""
 
 
 def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palette:
-    """The palette of a theme.
+    """Return the palette of a theme.
 
     Args:
         variables: `App.theme_variables`.
-        dark: Whether the theme is a dark one.
-        ansi: Whether the theme uses the terminal's own sixteen colours; grey is then said by dimming.
+        dark: Whether the theme is dark.
+        ansi: Whether the theme uses the terminal's sixteen colors; gray text is dimmed then.
     """
 
     def ink(name: str, fallback: str) -> Color:
@@ -127,7 +127,7 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
 
 
 def _mono() -> Palette:
-    """Without colours: who speaks and what failed is said by words and signs, weight by bold, dim and underlined."""
+    """Return a palette without colors: words and glyphs show persona and failure; bold and dim show weight."""
     plain, bold, dim, under = Style(), Style(bold=True), Style(dim=True), Style(underline=True)
     return Palette(
         text=plain,

@@ -1,7 +1,7 @@
-"""Colours of personas as a theme can show them: the hue is theirs, the lightness the theme's.
+"""Colors of personas as a theme can show them: their hue, the theme's lightness.
 
-A file may say any colour; drawn as it is, half of them could not be read on a dark screen and the other half on a
-light one. Pure; used by the transcript, the header and the pickers.
+A file may name any color; drawn as it is, half of them would be unreadable on a dark screen and the other half on a
+light one. Pure.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _HUES: dict[str, tuple[float, float]] = {
 }
 _PLAIN_LIGHTNESS = {"white": (0.93, 0.20), "gray": (0.66, 0.45)}
 _PAPERS = {True: Color.parse("#21262d"), False: Color.parse("#eaeef2")}
-"""The lightest ground of the dark themes a name stands on, and the darkest of the light ones."""
+"""The lightest background of the dark themes behind a name, and the darkest of the light ones."""
 _CONTRAST = 7.0
 _STEP = 0.02
 NAMES = tuple(_HUES)
-"""The names a person may choose from."""
+"""The color names that users may choose."""
 
 
 @lru_cache(256)
 def ink(color: str, *, dark: bool) -> Color | None:
-    """A colour to draw a persona's name with; None for one that is empty or unknown.
+    """Return the color of a persona's name; None if it is empty or unknown.
 
     Args:
         color: A name or ``#rrggbb``.
-        dark: Whether the theme is a dark one.
+        dark: Whether the theme is dark.
     """
     lightness = 0.76 if dark else 0.38
     if color in _HUES:
@@ -56,7 +56,7 @@ def ink(color: str, *, dark: bool) -> Color | None:
 
 
 def _readable(hue: float, saturation: float, lightness: float, *, dark: bool) -> Color:
-    """The colour of that hue that stands out from the paper: equal lightness is not equally light to the eye."""
+    """Return the color of a hue with enough contrast: equal lightness is not equally light to the eye."""
     color = Color.from_hsl(hue, saturation, lightness)
     while contrast(color, _PAPERS[dark]) < _CONTRAST and 0 < lightness < 1:
         lightness += _STEP if dark else -_STEP
@@ -65,7 +65,7 @@ def _readable(hue: float, saturation: float, lightness: float, *, dark: bool) ->
 
 
 def contrast(one: Color, other: Color) -> float:
-    """How far two colours stand apart, 1 to 21, as WCAG counts it."""
+    """Return the contrast of two colors, 1 to 21, as WCAG defines it."""
     high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 

@@ -1,7 +1,6 @@
-"""The plain mode: for screen readers and slow links. Words instead of signs, few updates, nothing that moves.
+"""The plain mode, for screen readers and slow links: words instead of glyphs, few updates, no motion.
 
-What is drawn with signs of the program says the same in words when the palette is plain; here is what holds for the
-whole screen: the letters that reach the terminal, and how often.
+Renderers use words where the palette is plain; this is what applies to the whole screen.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from textual.filter import LineFilter
 PLAIN = "-plain"
 """The app's CSS class in the plain mode."""
 UPDATE_SECONDS = 0.7
-"""Text that streams is shown this often."""
+"""Minimum seconds between updates of streaming text."""
 
 _SIGNS = str.maketrans(
     {
@@ -38,10 +37,9 @@ _SIGNS = str.maketrans(
 
 
 class PlainSigns(LineFilter):
-    """Signs that only decorate become letters every reader knows; each keeps its one cell."""
+    """Replaces decoration by characters that every reader knows; each keeps its one cell."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Translate one line."""
         return [
             segment
             if segment.text.isascii()

@@ -1,8 +1,8 @@
 """The themes of the chat, and which one a terminal gets.
 
-Calm: one blue for the person, one violet for the persona, colour elsewhere only where it says something. Besides
-those two: the terminal's own sixteen colours, high contrast, and none at all. The variable ``looks`` tells renderers
-that draw for themselves (`transcript/palette.py`) what kind a theme is.
+Calm: one blue for the user, one violet for the persona, other colors only where they mean something. Next to dark and
+light: the terminal's sixteen colors, high contrast, and no colors. The variable ``looks`` tells renderers of their own
+lines (`style/palette.py`) the kind of theme.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from textual.theme import Theme
 
 
 def _scrollbars(bar: str, background: str) -> dict[str, str]:
-    """Quiet ones, the same wherever the mouse is."""
+    """Return quiet colors, the same wherever the mouse is."""
     bars = dict.fromkeys(("scrollbar", "scrollbar-hover", "scrollbar-active"), bar)
     grounds = ("scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active")
     return bars | dict.fromkeys(grounds, background) | {"scrollbar-corner-color": background}
@@ -119,10 +119,10 @@ CONTRAST_LIGHT = Theme(
 
 
 def _terminal(name: str, *, dark: bool, looks: str, ink: Mapping[str, str]) -> Theme:
-    """A theme on the terminal's own text and background colours.
+    """Return a theme with the terminal's own text and background colors.
 
     Args:
-        ink: The colours of text that says something; what is missing is written as all text is.
+        ink: The colors of meaningful text; others are the color of all text.
     """
     default = "ansi_default"
     frame = ink.get("frame", default)
@@ -179,7 +179,7 @@ ANSI_LIGHT = _terminal(
     },
 )
 MONO = _terminal("ragforge-mono", dark=True, looks="mono", ink={})
-"""For NO_COLOR: bold, dim, underlined and reversed text only."""
+"""For NO_COLOR: only bold, dim, underlined and reversed text."""
 
 OWN = (DARK, LIGHT, CONTRAST_DARK, CONTRAST_LIGHT, ANSI_DARK, ANSI_LIGHT, MONO)
 NAMES = {
@@ -191,11 +191,11 @@ NAMES = {
     "contrast-light": "High contrast, light",
     "mono": "No colours at all",
 }
-"""What `tui.theme` can be besides the name of a Textual theme, in the order of the picker."""
+"""Values of `tui.theme` besides the names of Textual themes, in the order of the picker."""
 
 
 def choose(setting: str, env: Mapping[str, str], *, no_color: bool = False) -> str:
-    """The theme's name: NO_COLOR before the setting, else TEXTUAL_THEME, else as the terminal says (COLORFGBG)."""
+    """Return the theme's name: NO_COLOR before the setting, else TEXTUAL_THEME, else the terminal's (COLORFGBG)."""
     light = env.get("COLORFGBG", "").rpartition(";")[2] in {"7", "15"}
     if no_color:
         return MONO.name

@@ -1,7 +1,4 @@
-"""A line to edit a value in, named in front of it; it is there only while something is edited.
-
-Used by the list of sessions.
-"""
+"""A line for editing a value, with a label; visible only while something is edited."""
 
 from __future__ import annotations
 
@@ -15,11 +12,11 @@ from textual.widgets import Input, Static
 from ragforge_tui.text import plain_text
 
 Apply = Callable[[str], Coroutine[Any, Any, None]]
-"""What is done with the line that was edited."""
+"""Applies the edited line."""
 
 
 class EditLine(Horizontal):
-    """Hidden until `begin`. Its `Input.Submitted` is the screen's to take."""
+    """Hidden until `begin`. The screen handles its `Input.Submitted`."""
 
     DEFAULT_CSS = """
     EditLine { height: 1; display: none; }
@@ -34,17 +31,15 @@ class EditLine(Horizontal):
         self._line = Input(compact=True, select_on_focus=False, id=line_id)
 
     def compose(self) -> ComposeResult:
-        """The name, the line."""
         yield self._label
         yield self._line
 
     @property
     def editing(self) -> bool:
-        """Whether something is edited."""
         return self._apply is not None
 
     def begin(self, label: str, value: str, apply: Apply) -> None:
-        """Edit a value; it has the keyboard then."""
+        """Edit a value and take the focus."""
         self._apply = apply
         self._label.update(label)
         self._line.value = value = " ".join(plain_text(value).split())
@@ -53,7 +48,7 @@ class EditLine(Horizontal):
         self._line.focus()
 
     def end(self) -> Apply | None:
-        """Edit no more; gives what would be done with the line, None when nothing was edited."""
+        """Stop editing; return the function that would apply the line, None if nothing was edited."""
         apply, self._apply = self._apply, None
         self.display = False
         return apply

@@ -1,4 +1,4 @@
-"""A line of keys and what they do, each of which can be clicked on too; what is switched on stands out."""
+"""A line of keys with their actions, which can be clicked; active ones are highlighted."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class KeyHint(msgspec.Struct, frozen=True):
     """One key.
 
     Attributes:
-        name: What a click on it is reported as.
-        on: Whether it is switched on.
+        name: Identifies it in a click.
+        on: Whether it is active.
     """
 
     name: str
@@ -30,10 +30,10 @@ class KeyHint(msgspec.Struct, frozen=True):
 
 
 class KeyBar(Widget):
-    """The line.
+    """The line of keys.
 
     Args:
-        pressed: Told the name of what was clicked on.
+        pressed: Called with the name of a clicked key.
     """
 
     ALLOW_SELECT = False
@@ -48,17 +48,16 @@ class KeyBar(Widget):
         self._spans: list[tuple[int, int, str]] = []
 
     def say(self, hints: Sequence[KeyHint]) -> None:
-        """These keys."""
         self._hints, self._note = tuple(hints), ""
         self.refresh()
 
     def note(self, text: str, style: str = "dim") -> None:
-        """A sentence instead of the keys."""
+        """Show a sentence instead of the keys."""
         self._note, self._note_style = text, style
         self.refresh()
 
     def render(self) -> Content:
-        """One line."""
+        """Return one line."""
         self._spans = []
         if self._note:
             return Content.styled(one_line(self._note), self._note_style)
@@ -76,7 +75,7 @@ class KeyBar(Widget):
         return Content.assemble(*shown)
 
     def on_click(self, event: events.Click) -> None:
-        """Do what the key under the mouse does."""
+        """Run the action of the key under the mouse."""
         at = event.x - self.gutter.left
         for start, end, name in self._spans:
             if start <= at < end:

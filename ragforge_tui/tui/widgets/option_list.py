@@ -1,6 +1,6 @@
-"""A list one walks with the arrow keys: slash menu, pickers and questions all show theirs with it.
+"""A list with a cursor for the slash menu, pickers and questions.
 
-One widget that draws its lines, so that a thousand sessions cost what the visible dozen costs.
+One widget that draws its lines: a thousand sessions cost as much as the visible dozen.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from textual.widget import Widget
 from ragforge_tui.text import plain_text
 
 LEAST_LABEL = 8
-"""Cells a label keeps beside what stands before it."""
+"""Minimum cells of a label next to the text before it."""
 
 
 class Choice(msgspec.Struct, frozen=True):
     """One row.
 
     Attributes:
-        key: What it stands for.
-        label: What is read first.
-        detail: Said quietly behind it.
-        heading: Rows with the same heading follow each other; it is shown once, above them.
+        key: Identifies it.
+        label: The main text.
+        detail: Muted text after it.
+        heading: Rows with the same heading are adjacent; it is shown once, above them.
         mark: A key that picks it, shown before the label.
-        lead: Said quietly before the label: a sign, its place in a tree.
-        badge: A word about it behind the label, which is not cut before the label is.
+        lead: Muted text before the label: a sign, its place in a tree.
+        badge: A word after the label; the label is truncated first.
     """
 
     key: str
@@ -50,7 +50,7 @@ class ChoiceList(Widget):
     ALLOW_SELECT = False
 
     class Picked(Message):
-        """A row was clicked; `again` when the cursor stood on it already."""
+        """A row was clicked; `again` if it was at the cursor already."""
 
         def __init__(self, choices: ChoiceList, choice: Choice, *, again: bool = False) -> None:
             super().__init__()
@@ -60,7 +60,6 @@ class ChoiceList(Widget):
 
         @property
         def control(self) -> ChoiceList:
-            """The list."""
             return self.choices
 
     def __init__(self, *, max_rows: int = 0, detail_right: bool = False, id: str | None = None) -> None:
@@ -74,16 +73,14 @@ class ChoiceList(Widget):
 
     @property
     def rows(self) -> list[Choice]:
-        """What is listed."""
         return self._rows
 
     @property
     def chosen(self) -> Choice | None:
-        """The row under the cursor."""
         return self._rows[self._cursor] if self._rows else None
 
     def show(self, rows: list[Choice], *, headings: bool = True, keep: bool = False) -> None:
-        """Replace the rows; `keep` leaves the cursor on the same key, or where it is when that is gone."""
+        """Replace the rows; `keep` leaves the cursor on the same key, or at its place if that is gone."""
         key = self.chosen.key if keep and self.chosen else None
         kept = min(self._cursor, max(len(rows) - 1, 0)) if keep else 0
         self._rows = rows
@@ -99,7 +96,6 @@ class ChoiceList(Widget):
         self.refresh(layout=True)
 
     def move(self, step: int, *, wrap: bool = False) -> None:
-        """Move the cursor."""
         if not self._rows:
             return
         target = self._cursor + step
@@ -107,22 +103,22 @@ class ChoiceList(Widget):
         self.refresh()
 
     def go_to(self, key: str) -> None:
-        """Move the cursor to the row of that key, when there is one."""
+        """Move the cursor to the row with a key, if there is one."""
         self._cursor = next((index for index, row in enumerate(self._rows) if row.key == key), self._cursor)
         self.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many lines as there are, at most `max_rows`."""
+        """Return the number of lines, at most `max_rows`."""
         return min(len(self._lines), self._max_rows) if self._max_rows else len(self._lines)
 
     def _top(self) -> int:
-        """First line shown: the cursor's line is kept in view."""
+        """Return the first visible line, which keeps the cursor in view."""
         height = max(self.size.height, 1)
         line = self._lines.index(self._cursor) if self._rows else 0
         return max(0, min(line - height // 2, len(self._lines) - height))
 
     def render(self) -> Content:
-        """The visible lines."""
+        """Return the visible lines."""
         width = self.size.width
         top = self._top()
         lines = []
@@ -167,7 +163,7 @@ def _label_cells(row: Choice) -> int:
 
 
 def _labelled(row: Choice, label: str, space: int, selected: bool) -> list[tuple[str, str]]:
-    """Lead, label and badge in exactly `space` cells; the label gives way first, then the lead."""
+    """Return lead, label and badge in exactly `space` cells; the label is truncated first, then the lead."""
     badge = _one_line(row.badge)
     badge = f" {badge}" if badge and cell_len(badge) + 1 <= space // 2 else ""
     lead = plain_text(row.lead).replace("\n", " ").replace("\t", " ")
@@ -183,7 +179,7 @@ def _one_line(text: str) -> str:
 
 
 def _fit(text: str, width: int) -> str:
-    """Exactly `width` cells; a cut is shown by an ellipsis."""
+    """Pad or truncate to exactly `width` cells."""
     if cell_len(text) <= width:
         return text + " " * (width - cell_len(text))
     return set_cell_size(text, max(width - 1, 0)) + "…" if width else ""

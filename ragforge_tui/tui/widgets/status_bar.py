@@ -171,7 +171,7 @@ def count(number: int) -> str:
 
 
 class StatusLine(Widget):
-    """The line; it is redrawn when one of its parts changes."""
+    """The status line; it is redrawn when one of its parts changes."""
 
     ALLOW_SELECT = False
 

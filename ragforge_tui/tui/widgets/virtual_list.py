@@ -1,6 +1,6 @@
-"""A list of any length in which only what can be seen is drawn: trace and files stand in one.
+"""A virtual list of any length: only the visible lines are drawn. Trace, files and memory use it.
 
-Its lines are whatever the owner has; how one is drawn and which can be chosen is said by a subclass.
+Subclasses draw a line and say which lines can be chosen.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Rows(ScrollView, Generic[L], can_focus=True):
     """Lines with a cursor on those that have a key.
 
     Args:
-        empty: Said when there are no lines.
-        follow: The newest are at the end: begin there, and stay there while it is in view.
+        empty: Shown if there are no lines.
+        follow: The newest lines are at the end: start there, and stay there while it is in view.
     """
 
     ALLOW_SELECT = False
@@ -62,7 +62,6 @@ class Rows(ScrollView, Generic[L], can_focus=True):
 
         @property
         def control(self) -> Rows[Any]:
-            """The list."""
             return self.rows
 
     class TopSeen(Message):
@@ -84,21 +83,21 @@ class Rows(ScrollView, Generic[L], can_focus=True):
 
     @abstractmethod
     def key_of(self, line: L) -> str:
-        """What a line stands for; empty for one that cannot be chosen. The first line with a key is its row."""
+        """Return the key of a line; empty if it cannot be chosen. The first line with a key is its row."""
 
     @abstractmethod
     def draw(self, line: L, width: int, palette: Palette) -> list[Run]:
-        """A line, to be cut at `width`."""
+        """Draw a line, to be truncated at `width`."""
 
     # -- what the owner calls
 
     @property
     def chosen(self) -> str:
-        """The key the cursor is at, empty when there is none."""
+        """The key at the cursor, empty for none."""
         return self._cursor if self._cursor in self._places else ""
 
     def show(self, lines: Sequence[L], *, empty: str | None = None) -> None:
-        """Show these lines; what is read stays where it is, and the end stays in view if it was."""
+        """Show lines; those being read stay in view, and so does the end if it was."""
         if empty is not None:
             self._empty = empty
         top = round(self.scroll_y)
@@ -127,14 +126,14 @@ class Rows(ScrollView, Generic[L], can_focus=True):
         self.call_after_refresh(self._settle)
 
     def _settle(self) -> None:
-        """What can only be done with the new lines laid out."""
+        """Do what needs the layout of the new lines."""
         if self.show_vertical_scrollbar:
             # It came with these lines, after the list had moved: nobody has told it where.
             self.vertical_scrollbar.position = self.scroll_y
         self._look_up()
 
     def choose(self, key: str) -> bool:
-        """Put the cursor on a line; false when it is not there."""
+        """Move the cursor to a line; return False if there is none with the key."""
         if key not in self._places:
             return False
         self._cursor, self._moved = key, True
@@ -146,14 +145,13 @@ class Rows(ScrollView, Generic[L], can_focus=True):
 
     @property
     def palette(self) -> Palette:
-        """The styles of the theme in use."""
+        """The styles of the current theme."""
         if self._palette is None:
             app = self.app
             self._palette = palette_of(app.theme_variables, dark=app.current_theme.dark, ansi=app.native_ansi_color)
         return self._palette
 
     def on_mount(self) -> None:
-        """Follow changes of the theme."""
         self.app.theme_changed_signal.subscribe(self, self._theme_changed)
 
     def _theme_changed(self, _: object) -> None:
@@ -161,7 +159,7 @@ class Rows(ScrollView, Generic[L], can_focus=True):
         self.refresh()
 
     def on_resize(self) -> None:
-        """The cursor stays in view."""
+        """Keep the cursor in view."""
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._lines))
         if self._follow and self._at_end:
             self._go_to(len(self._lines))
@@ -169,15 +167,13 @@ class Rows(ScrollView, Generic[L], can_focus=True):
             self._reveal()
 
     def on_focus(self) -> None:
-        """The cursor is marked."""
         self.refresh()
 
     def on_blur(self) -> None:
-        """It is marked quietly."""
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One row of the window."""
+        """Draw one row."""
         width, base, palette = self.scrollable_content_region.width, self.rich_style, self.palette
         runs: list[Run]
         place = y + round(self.scroll_y)
@@ -194,7 +190,7 @@ class Rows(ScrollView, Generic[L], can_focus=True):
         return line_of(runs, width).strip.crop_extend(0, width, None).apply_style(base)
 
     def _note(self, y: int, width: int) -> str:
-        """What a row says of there being no lines; longer than the list is wide, it goes on in the next row."""
+        """Return a part of the text for an empty list, which may continue in the next row."""
         if self._lines or y < 0:
             return ""
         text = one_line(self._empty)
@@ -204,7 +200,7 @@ class Rows(ScrollView, Generic[L], can_focus=True):
     # -- moving
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Draw what came into view."""
+        """Draw the lines that came into view."""
         super().watch_scroll_y(old_value, new_value)
         if height := self.scrollable_content_region.height:
             self._at_end = new_value >= len(self._lines) - height
@@ -239,7 +235,7 @@ class Rows(ScrollView, Generic[L], can_focus=True):
             self._go_to(place - height + 1)
 
     def action_move(self, by: int) -> None:
-        """To the next or previous line with a key."""
+        """Go to the next or previous line with a key."""
         keys = list(self._places)
         if not keys:
             return
@@ -249,17 +245,15 @@ class Rows(ScrollView, Generic[L], can_focus=True):
         self.refresh()
 
     def action_page(self, direction: int) -> None:
-        """By a window."""
         self.action_move(direction * max(1, self.scrollable_content_region.height - 2))
 
     def action_move_end(self, direction: int) -> None:
-        """To the first or last."""
+        """Go to the first or last line."""
         self.action_move(direction * len(self._lines))
         if direction < 0:
             self._go_to(0)
 
     def action_open(self) -> None:
-        """Open what the cursor is at."""
         if self.chosen:
             self.post_message(self.Opened(self, self.chosen))
 

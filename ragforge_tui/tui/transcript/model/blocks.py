@@ -1,8 +1,7 @@
-"""The blocks a transcript is made of: what each was made from and how it is drawn.
+"""The blocks of a transcript: messages, replies, notices, and how each is drawn.
 
-Free of widgets, and of Markdown until there is a text to draw, so that an empty chat is there at once. A block
-gives lines for a width and a palette, keeps the last ones it gave, and knows what copying and folding it means.
-Made by `document`, drawn by the widget.
+No widgets, and no Markdown until there is a text to draw, so that an empty chat starts fast. A block returns lines
+for a width and a palette, caches the last ones, and knows what copying and folding mean for it.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ NoteKind = Literal["notice", "state", "retry", "switch"]
 
 BOLD = Style(bold=True)
 MEASURE = 110
-"""Cells a line of text may be wide; wider is hard to read."""
+"""Maximum cells of a line of text; wider lines are hard to read."""
 _FOLDED_USER_CHARS = 6_000
 _MOST_NOTE_CHARS = 8_000
-"""What a provider or a command says when it fails may be a page of any size; copying gives all."""
+"""An error message of a provider or a command may be a page of any size; copying gives all of it."""
 _FOLDED_USER_LINES = 60
 _MAX_MARKDOWN = 300_000
 
 
 class Block(ABC):
-    """One thing in the transcript.
+    """One block of the transcript.
 
     Attributes:
         gap: Blank lines before it.
-        serial: Its place among all blocks, ascending; given by the document.
-        folded: Whether its body is hidden; None when it has none.
+        serial: Its place among all blocks, ascending; assigned by the document.
+        folded: Whether its body is hidden; None if it has none.
     """
 
     kind: Kind
@@ -61,73 +60,70 @@ class Block(ABC):
 
     @property
     def record_id(self) -> str:
-        """Of what it was made from; of a block of its kind with the same one, this is a newer form."""
+        """Id of its record; a block of the same kind and id is a newer version of this one."""
         return self.message_id
 
     @property
     def source(self) -> str:
-        """The text it stands for, as it was written: what copying the block gives."""
+        """The text as it was written, which copying the block gives."""
         return ""
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """What can be done with it."""
+        """What the user can do with the block."""
         return ("copy",) if self.folded is None else ("fold", "copy")
 
     @property
     def height(self) -> int:
-        """Its lines when it was drawn last, 0 when it never was."""
+        """Lines of the last drawing, 0 if it was never drawn."""
         return len(self._lines)
 
     def drawn_for(self, width: int, palette: Palette) -> bool:
-        """Whether its lines are known as it is now."""
         return self._key is not None and self._key[:2] == (self.version, width) and self._key[2] is palette
 
     def folds_at(self, line: int, height: int) -> bool:
-        """Whether a click on one of its lines folds or unfolds it."""
+        """Return whether a click on a line folds or unfolds the block."""
         return self.folded is not None and line == (self.gap if self._fold_on_top else height - 1)
 
     def touch(self) -> None:
-        """Note that it looks different now."""
         self.version += 1
 
     def toggle(self) -> None:
-        """Fold or unfold it."""
         if self.folded is not None:
             self.folded = not self.folded
             self.touch()
 
     def lines(self, width: int, palette: Palette) -> Sequence[Line]:
-        """Its lines for a width, the blank ones before it included."""
+        """Return the lines for a width, with the blank ones before the block."""
         if not self.drawn_for(width, palette):
             self._lines = stack([BLANK] * self.gap, self.draw(max(1, min(width, MEASURE)), palette))
             self._key = (self.version, width, palette)
         return self._lines
 
     def arrow(self, palette: Palette) -> Run:
-        """The sign that it can be folded or unfolded."""
+        """Return the sign for folding or unfolding."""
         if palette.plain:
             return (" (folded)" if self.folded else " (unfolded)"), palette.muted
         return (" ▸" if self.folded else " ▾"), palette.arrow
 
     @abstractmethod
     def draw(self, width: int, palette: Palette) -> Sequence[Line]:
-        """Its lines, made anew."""
+        """Render the block."""
 
     def estimate(self, width: int) -> int:
-        """About how many lines it will have; cheap."""
+        """Return a cheap estimate of the number of lines."""
         return self.gap + 1
 
 
 def _estimated_lines(text: str, width: int) -> int:
-    """Lines of a text from its length and, when it is short enough to look at, its line ends."""
+    """Estimate the lines of a text from its length and, if it is short, its line breaks."""
     width = max(1, min(width, MEASURE))
     ends = text.count("\n") if len(text) < 100_000 else len(text) // 60
     return 1 + max(ends, len(text) // width + ends // 2)
 
 
 class UserBlock(Block):
-    """What the person said, as it was typed; a long paste is folded."""
+    """A message of the user, as it was typed; a long paste is folded."""
 
     kind = "user"
     _fold_on_top = False
@@ -169,7 +165,7 @@ class UserBlock(Block):
 
 
 class HeadBlock(Block):
-    """Who answers, and what was thought before, folded."""
+    """Head of a reply: the persona and its reasoning, folded."""
 
     kind = "head"
 
@@ -192,7 +188,7 @@ class HeadBlock(Block):
         return self._pieces[0] if self._pieces else ""
 
     def think(self, text: str) -> None:
-        """Add to what was thought."""
+        """Append to the reasoning."""
         if text:
             self._pieces.append(text)
             if self.folded is None:
@@ -200,7 +196,7 @@ class HeadBlock(Block):
             self.touch()
 
     def thought(self, text: str) -> None:
-        """Set what was thought, whole."""
+        """Set the complete reasoning."""
         self._pieces = []
         self.thinking = False
         self.think(text)
@@ -239,7 +235,7 @@ class HeadBlock(Block):
 
 
 class TextBlock(Block):
-    """What the model said: Markdown, while it is written and after."""
+    """Text of a reply in Markdown, also while it is streaming."""
 
     kind = "text"
     _fold_on_top = False
@@ -257,13 +253,13 @@ class TextBlock(Block):
         return self._pieces[0] if self._pieces else ""
 
     def append(self, text: str) -> None:
-        """Take in a piece of a text that is being written."""
+        """Append a piece of streaming text."""
         self._pieces.append(text)
         if self.stream is not None:
             self.stream.add(text)
 
     def finish(self, text: str) -> None:
-        """Set the text as it was stored; the stream is kept only when it said the same."""
+        """Set the stored text; the stream is kept only if it had the same text."""
         if self.stream is not None and text != self.source:
             self.stream = None
         self._pieces = [text]
@@ -274,7 +270,7 @@ class TextBlock(Block):
         self.touch()
 
     def begin_stream(self, width: int, palette: Palette) -> StreamedText:
-        """A stream for this width that begins with what is there."""
+        """Start a stream for this width with the text so far."""
         from ragforge_tui.tui.transcript.render.stream import StreamedText
 
         self.stream = StreamedText(min(width, MEASURE), palette)
@@ -282,7 +278,7 @@ class TextBlock(Block):
         return self.stream
 
     def streams_at(self, width: int, palette: Palette) -> bool:
-        """Whether its stream draws for this width and palette."""
+        """Return whether the stream draws for this width and palette."""
         stream = self.stream
         return stream is not None and stream.width == min(width, MEASURE) and stream.palette is palette
 
@@ -317,7 +313,7 @@ class TextBlock(Block):
 
 
 class NoteBlock(Block):
-    """A sentence of the program itself: a notice, how a reply ended, a request made again, another who speaks."""
+    """A sentence of the program: a notice, how a reply ended, a retried request, another persona."""
 
     def __init__(self, kind: NoteKind, turn_index: int, text: str, level: Level) -> None:
         super().__init__(turn_index)

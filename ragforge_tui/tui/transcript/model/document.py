@@ -1,7 +1,7 @@
-"""From events and stored turns to blocks: the one place where both become what is shown.
+"""Turns events and stored turns into blocks.
 
-Turns stand in order; those that are not loaded are a gap between those that are. What a turn's blocks are is in
-`turn_view.py`. Pure; the widget reads what changed and draws.
+Turns are in order; those that are not loaded are a gap. `turn_view.py` makes the blocks of one turn. Pure; the widget
+reads what changed and draws it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Document:
     """All blocks of a conversation, in order.
 
     Attributes:
-        blocks: The blocks; serials ascend.
-        stable: How many blocks at the start are the same, in the same places, since the last `settled`.
-        changed: Blocks that look different since then.
-        first_turn: The lowest turn index loaded, 0 when none is.
-        gaps: What is not loaded between turns that are; in no order.
+        blocks: The blocks, with ascending serials.
+        stable: Number of blocks at the start that are unchanged since the last `settled`.
+        changed: Blocks to be drawn again since then.
+        first_turn: The lowest loaded turn index, 0 for none.
+        gaps: Turns that are not loaded between loaded ones; in no order.
     """
 
     def __init__(self, shown: Shown | None = None) -> None:
@@ -50,17 +50,17 @@ class Document:
         self._passing: list[Block] = []
 
     def settled(self) -> None:
-        """What changed so far has been taken in by the reader."""
+        """Note that the reader has taken in all changes."""
         self.changed.clear()
         self.stable = len(self.blocks)
 
     def position(self, block: Block) -> int:
-        """Where a block stands; -1 when it was dropped."""
+        """Return the position of a block; -1 if it was dropped."""
         at = self.place(block)
         return at if at < len(self.blocks) and self.blocks[at] is block else -1
 
     def place(self, block: Block) -> int:
-        """Where a block stands; of one that was dropped, where what took its place begins, or what follows it."""
+        """Return the position of a block, or of the blocks that replaced it."""
         return bisect_left(self.blocks, block.serial, key=lambda other: other.serial)
 
     def clear(self) -> None:
@@ -74,14 +74,14 @@ class Document:
         self.first_turn = 0
 
     def load(self, turns: Iterable[Turn]) -> None:
-        """Show stored turns after what is there."""
+        """Show stored turns after the blocks so far."""
         for turn in turns:
             view = stored_turn(turn, self.shown)
             mark_switch(view, self._speaker_before(turn.turn_index))
             self._replace(turn.turn_index, view)
 
     def add(self, turn: Turn) -> None:
-        """Show a stored turn that is not here yet: after what is there, or before turns that began meanwhile."""
+        """Show a stored turn that is not loaded: at the end, or before turns that started meanwhile."""
         if self.gap_with(turn.turn_index) is not None:
             return  # It comes with its gap, when that is looked at.
         self._note_missing(turn.turn_index)
@@ -92,24 +92,23 @@ class Document:
         self._rearrange([], view.blocks, before_turn=turn.turn_index + 1)
 
     def go_on(self, turn_index: int) -> None:
-        """A turn that was shown as stored is still being answered."""
+        """Show a stored turn as still being answered."""
         if view := self._views.get(turn_index):
             view.go_on()
             self.changed.update(view.blocks)
 
     def holds(self, turn_index: int) -> bool:
-        """Whether a turn is loaded."""
         return turn_index in self._views
 
     def gap_with(self, turn_index: int) -> GapBlock | None:
-        """The gap a turn is in; None when it is loaded, or before or after all that is."""
+        """Return the gap that contains a turn; None if the turn is loaded, or before or after all loaded turns."""
         return next((gap for gap in self.gaps if turn_index in gap), None)
 
     def insert(self, turns: Sequence[Turn], *, start: int, end: int) -> int:
-        """Show the turns of [start, end), which lie in one gap or before all that is loaded.
+        """Show the turns of [start, end), all in one gap or before all loaded turns.
 
         Args:
-            turns: Those of them that exist.
+            turns: The existing turns of the page.
             start: First turn of the page.
             end: The turn after its last.
 
@@ -144,7 +143,7 @@ class Document:
         self.stable = 0
 
     def _into(self, gap: GapBlock, fresh: list[Block], start: int, end: int) -> None:
-        """Put a page where its gap is, what is left of the gap before it or behind it, or both."""
+        """Replace a gap by a page and the remaining gaps before and after it."""
         place = self.position(gap)
         low, high = self.blocks[place - 1].serial, self.blocks[place + 1].serial
         self.gaps.remove(gap)
@@ -163,14 +162,14 @@ class Document:
         return speaker_before(self._views, turn_index, max(ends, default=self.first_turn))
 
     def _mark_after(self, last: TurnView) -> None:
-        """The turn after a page that was put before it may turn out to be another persona's first."""
+        """Mark a switch of personas in the turn after a page that was inserted before it."""
         view = self._views.get(last.turn_index + 1)
         before = list(view.blocks) if view is not None else []
         if view is not None and mark_switch(view, speaker(last)):
             self._rearrange(before, view.blocks)
 
     def notice(self, text: str, level: Level, *, passing: bool = False) -> None:
-        """A sentence of the program, after all that is there; a `passing` one goes when an answer came."""
+        """Append a sentence of the program; a `passing` one disappears with the next answer."""
         block = NoteBlock("notice", 0, text, level)
         if self.blocks and self.blocks[-1].kind == "notice":
             block.gap = 0
@@ -190,7 +189,7 @@ class Document:
         self._passing.clear()
 
     def apply(self, event: TurnEvent) -> None:
-        """Take in what the engine says."""
+        """Update the blocks with an event."""
         view = self._views.get(event.turn_index)
         if isinstance(event, TextDelta) and view is not None and (block := view.growing(event.message_id)) is not None:
             block.append(event.text)
@@ -217,7 +216,7 @@ class Document:
             self._withdraw_passing()
 
     def _note_missing(self, turn_index: int) -> None:
-        """Turns between the last one here and one that begins were made elsewhere: a gap stands for them."""
+        """Add a gap for turns that other processes added before this one."""
         last = max(self._views, default=turn_index)
         if turn_index > last + 1:
             gap = GapBlock(last + 1, turn_index - 1)
@@ -245,10 +244,10 @@ class Document:
         self.blocks.append(block)
 
     def _rearrange(self, before: list[Block], after: list[Block], *, before_turn: int = 0) -> None:
-        """Put a turn's blocks where they were; what is new at the end simply follows.
+        """Replace the blocks of a turn; new ones at the end are appended.
 
         Args:
-            before_turn: Of a turn without a place yet: it belongs before blocks of this turn and later ones.
+            before_turn: For a turn without a place: insert it before the blocks of this turn and later ones.
         """
         if before_turn and not before:
             start = next((at for at, block in enumerate(self.blocks) if block.turn_index >= before_turn), None)
@@ -284,7 +283,7 @@ class Document:
 
 
 def _fold_alike(before: Iterable[Block], after: Iterable[Block]) -> None:
-    """What the person opened or closed in a turn stays so when the turn is put anew."""
+    """Keep what the user folded or unfolded when a turn is rendered again."""
     folds = {(block.kind, block.record_id): block.folded for block in before if block.folded is not None}
     for block in after:
         folded = folds.get((block.kind, block.record_id))

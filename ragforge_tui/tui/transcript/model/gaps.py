@@ -1,7 +1,7 @@
-"""Turns that exist but are not loaded, as a block of one line among those that are.
+"""Placeholder blocks for turns that are not loaded.
 
-A conversation is opened at its end and read from anywhere: between what is loaded stands a gap for each row of turns
-that is not. Made by `document`; the widget asks for its turns when it comes into view.
+A conversation is opened at its end and can be read from anywhere: each range of turns between loaded ones is a gap of
+one line. The widget requests the turns when their gap comes into view.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.transcript.model.blocks import Block
 
 ROOM = 1 << 60
-"""Serials kept free on each side of a gap: its turns take theirs from there, so that no other block's ever changes."""
+"""Serials reserved on each side of a gap: its turns take them, so that no other block has to change its serial."""
 
 
 class GapBlock(Block):
-    """Turns `first` to `last`, inclusive, which are not loaded."""
+    """The turns `first` to `last`, inclusive."""
 
     kind = "gap"
 

@@ -1,7 +1,6 @@
-"""Who speaks in which turn, and the line that says when another persona begins to.
+"""Finds the persona of a turn and marks a switch to another one.
 
-Derived from the records alone, so that a resumed conversation shows its switches where a live one does. Used by
-`document`.
+It uses the records only, so that a resumed conversation shows the same switches as a live one.
 """
 
 from __future__ import annotations
@@ -13,19 +12,19 @@ from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, NoteBlock
 
 
 class Told(Protocol):
-    """A turn as far as it was told."""
+    """A turn with the blocks so far."""
 
     turn_index: int
     blocks: list[Block]
 
 
 def speaker(turn: Told) -> str:
-    """Who answers in a turn, empty while nobody does."""
+    """Return the persona that answers in a turn, empty before the answer."""
     return next((block.name for block in turn.blocks if isinstance(block, HeadBlock) and block.name), "")
 
 
 def speaker_before(turns: Mapping[int, Told], turn_index: int, first: int) -> str:
-    """Who answered in the nearest earlier turn that is loaded, `first` being the lowest of them."""
+    """Return the persona of the nearest earlier turn down to `first`, the lowest loaded one."""
     if not first:
         return ""
     for index in range(turn_index - 1, first - 1, -1):
@@ -36,7 +35,7 @@ def speaker_before(turns: Mapping[int, Told], turn_index: int, first: int) -> st
 
 
 def mark_switch(turn: Told, before: str) -> bool:
-    """Say above an answer that another persona than `before` gives it; whether that was done."""
+    """Insert a note above an answer if its persona differs from `before`; return whether it did."""
     name = speaker(turn)
     if not before or not name or name == before or any(block.kind == "switch" for block in turn.blocks):
         return False

@@ -1,6 +1,6 @@
-"""A call of a tool as a block: one line that says how it went, and what it did when unfolded.
+"""A tool call as a block: one line, with arguments and result when it is unfolded.
 
-Made by `document`; the words on its line come from `tool_text`.
+`tool_text.py` makes the words of the line.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ragforge_tui.tui.transcript.render.tool_text import (
 _TOOL_MEASURE = 88
 _SHOWN_LINES = 400
 _SHOWN_CHARS = 20_000
-"""Of each argument and of the result; all of it is read in the window that `v` opens."""
+"""Of each argument and of the result; the `v` key opens all of it."""
 
 
 class ToolBlock(Block):
-    """A call of a tool on one line; its arguments, result or diff below when unfolded."""
+    """A tool call on one line; its arguments, result or diff below when unfolded."""
 
     kind = "tool"
 
@@ -56,11 +56,10 @@ class ToolBlock(Block):
 
     @property
     def state(self) -> CallState:
-        """Where the call is."""
         return state_of(self.call, waiting=self.waiting, over=self.over)
 
     def update(self, call: ToolCall) -> None:
-        """Put a newer record of the call in."""
+        """Replace the record of the call by a newer one."""
         self.call = call
         self.waiting = False
         self.touch()
@@ -169,7 +168,7 @@ class ToolBlock(Block):
         return lines
 
     def _more(self, hidden: int, prefix: list[Run], width: int, palette: Palette) -> list[Line]:
-        """How much of a text is not shown, and how to read it."""
+        """Return a line about the hidden part of a text."""
         if not hidden:
             return []
         more = f"… {hidden:,} more characters; v shows all".replace(",", " ")
@@ -181,7 +180,7 @@ class ToolBlock(Block):
 
 
 def _head_of(text: str) -> tuple[str, int]:
-    """The beginning of a text, and how many characters there are besides."""
+    """Return the beginning of a text and the number of hidden characters."""
     text = text.rstrip("\n")
     head = "\n".join(text[:_SHOWN_CHARS].split("\n")[:_SHOWN_LINES])
     return head, len(text) - len(head)

@@ -1,7 +1,6 @@
-"""One turn as blocks: what events and records tell of it, step by step.
+"""The blocks of one turn, built step by step from events or records.
 
-Stored turns are told as the same steps a live turn goes through, so a resumed session looks like the live one.
-Made by `document`, which puts the blocks of all turns in order.
+A stored turn goes through the same steps as a live one, so that a resumed session looks like the live one.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ DEFAULT_GLYPH = "✶"
 
 
 class Shown(msgspec.Struct):
-    """How people and times are shown.
+    """How users and times are shown.
 
     Attributes:
-        user_name: What the person's messages are headed with.
-        unfold_reasoning: Show what was thought at once.
+        user_name: Heading of the user's messages.
+        unfold_reasoning: Show reasoning unfolded.
         now: The clock; a message of another day shows its date.
-        zone: The time zone of the times shown; None is the machine's.
+        zone: The time zone of the times; None for the machine's.
     """
 
     user_name: str = "you"
@@ -53,7 +52,7 @@ class Shown(msgspec.Struct):
     zone: tzinfo | None = None
 
     def when(self, moment: datetime) -> str:
-        """A time as shown beside a message, in local time."""
+        """Return the time of a message, with the date unless it is today."""
         local = moment.astimezone(self.zone)
         today = self.now().astimezone(self.zone).date()
         if local.date() == today:
@@ -83,7 +82,7 @@ class TurnView:
         self.named = False
 
     def user(self, message: Message) -> None:
-        """The person's message; a second time, the turn is asked again and what was answered is dropped."""
+        """Show the user's message; a second time the turn is retried, and the answer so far is dropped."""
         self.reset_answer()
         name, when = self.shown.user_name, self.shown.when(message.timestamp)
         block = UserBlock(self.turn_index, message.uuid, message.content, name=name, when=when)
@@ -93,12 +92,12 @@ class TurnView:
             self.blocks.append(block)
 
     def reset_answer(self) -> None:
-        """Forget all but the person's message."""
+        """Drop everything but the user's message."""
         self.blocks = [block for block in self.blocks[:1] if isinstance(block, UserBlock)]
         self._forget()
 
     def reply(self, message_id: str, persona: str, glyph: str = "", color: str = "") -> None:
-        """A reply begins; the first of a turn is headed with the persona's name, as it was when it spoke."""
+        """Start a reply; the first of a turn gets the persona's name as a heading."""
         if message_id in self.replies:
             return
         if self.ended:
@@ -122,17 +121,17 @@ class TurnView:
         return block
 
     def own_doing(self, message_id: str) -> None:
-        """What follows under this id the person did: nobody is named as its speaker, and it is shown unfolded."""
+        """Mark a message as the user's own command: no persona is named, and it is shown unfolded."""
         self.replies.add(message_id)
         self.own.add(message_id)
 
     def thinking(self, message_id: str) -> HeadBlock:
-        """The block that holds what a reply thought."""
+        """Return the block with the reasoning of a reply."""
         self.reply(message_id, "")
         return self.heads.get(message_id) or self._head(message_id, "")
 
     def text(self, message_id: str) -> TextBlock:
-        """The block that holds what a reply says."""
+        """Return the block with the text of a reply."""
         self.reply(message_id, "")
         block = self.texts.get(message_id)
         if block is None:
@@ -143,14 +142,14 @@ class TurnView:
         return block
 
     def growing(self, message_id: str) -> TextBlock | None:
-        """The block of a text that is being written, when more of it changes nothing else in the turn."""
+        """Return the streaming text block of a reply if more text changes nothing else in the turn."""
         head = self.heads.get(message_id)
         if self.retry is not None or (head is not None and head.thinking):
             return None
         return self.texts.get(message_id)
 
     def finish(self, message: Message) -> None:
-        """A reply is stored: what the record says replaces what was streamed."""
+        """Replace the streamed reply by its stored record."""
         if message.role == "system":
             self.own_doing(message.uuid)
         self.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)
@@ -164,13 +163,13 @@ class TurnView:
             self.state_line("failed", message.error, "error")
 
     def state_line(self, state: str, sentence: str, level: Level) -> None:
-        """How a reply ended, when not well; said once for a turn."""
+        """Show how a reply ended, if not well; once per turn."""
         self.blocks = [block for block in self.blocks if block.kind != "state"]
         text = f"{state} · {sentence}" if sentence else state
         self.blocks.append(NoteBlock("state", self.turn_index, text, level))
 
     def tool(self, call: ToolCall) -> ToolBlock:
-        """The block of a call, with this record of it."""
+        """Return the block of a tool call, updated with this record."""
         self.reply(call.message_id, "")
         block = self.tools.get(call.uuid)
         if block is not None:
@@ -190,7 +189,7 @@ class TurnView:
         return block
 
     def _place_of(self, call: ToolCall) -> int:
-        """Calls of one reply stand as they were asked for, whichever began first; how the turn ended stands last."""
+        """Return the position of a call: calls of one reply in the order of the model, before the state line."""
         later = [
             block
             for block in self.tools.values()
@@ -202,20 +201,19 @@ class TurnView:
         return len(self.blocks) - 1 if ended else len(self.blocks)
 
     def drop_retry(self) -> None:
-        """A request made again was answered, or given up."""
         if self.retry is not None:
             self.blocks.remove(self.retry)
             self.retry = None
 
     def go_on(self) -> None:
-        """The turn is not over after all: what its records leave open is under way, elsewhere."""
+        """Show the turn as still being answered by another process."""
         self.ended = False
         for block in self.tools.values():
             block.over = False
             block.touch()
 
     def end(self) -> None:
-        """The turn is over: nothing in it is under way any more."""
+        """Show nothing in the turn as running any more."""
         self.ended = True
         for head in self.heads.values():
             head.thinking = False
@@ -230,7 +228,7 @@ class TurnView:
 
 
 def stored_turn(turn: Turn, shown: Shown) -> TurnView:
-    """A turn from its records."""
+    """Return the view of a stored turn."""
     view = TurnView(turn.turn_index, shown)
     for message in turn.messages:
         if message.role == "user":
@@ -243,7 +241,7 @@ def stored_turn(turn: Turn, shown: Shown) -> TurnView:
 
 
 def tell(view: TurnView, event: TurnEvent) -> Block | None:
-    """Tell a turn's view of an event; gives the one block that changed, when it is only one."""
+    """Apply an event to a view; return the changed block if there is only one."""
     match event:
         case TurnStarted():
             view.user(event.message)
@@ -306,7 +304,7 @@ def _tell_end(view: TurnView, state: str, sentence: str, level: Level) -> None:
 
 
 def _tell_stored(view: TurnView, message: Message) -> None:
-    """A stored reply, told as it went: its text, its calls, then how it ended."""
+    """Apply a stored reply: its text, its calls, then how it ended."""
     if message.state == "streaming":
         view.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)
         if message.reasoning:

@@ -1,8 +1,7 @@
-"""Links in messages: which may be opened, and where each really leads.
+"""Links in messages: which may be opened, and their real targets.
 
-Pure. Used by the Markdown renderer, which marks them for the mouse and for the terminal's own links, and by what
-opens them (`tui/opening.py`). Only web and mail addresses and files of the workspace; an address is always
-written out in plain characters, so that no look-alike letter and no label can hide where it leads.
+Pure. Only web and mail addresses and files of the workspace can be opened. An address is always written out in plain
+characters, so that neither a look-alike letter nor a label can hide its target.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 META = "opens"
-"""Under this name the style of a link's text holds what a click on it opens."""
+"""Key in the meta of a link's style; its value is the target that a click opens."""
 BARE = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+")
 _MAX_CHARS = 2_000
 _KEPT = "!#%&()*+,/:;=?@[]~-._"
-"""Besides letters and digits. No `$` and no quote: an opener may hand the address on to a shell of its own."""
+"""Allowed besides letters and digits. No `$` and no quotes: an opener may pass the address to a shell."""
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9.])?|[0-9a-f:.]+")
 """A name or a number; browsers read other signs as the end of the host, or not at all."""
 _MAX_LINKS = 200
 _MAX_SOURCE = 300_000
 _LINE = re.compile(r"(?::\d+(?:[:-]\d+)*|#.*)$")
-"""What names a place in a file, after its path."""
+"""A line number or an anchor after the path of a file."""
 
 
 class Link(NamedTuple):
     """A link of a message.
 
     Attributes:
-        target: A whole address, or the path of a file as it was written.
-        label: What it is called in the message.
+        target: A full address, or the path of a file as it was written.
+        label: The text of the link.
     """
 
     kind: Literal["web", "file"]
@@ -50,7 +49,7 @@ class Link(NamedTuple):
 
 @lru_cache(maxsize=2_048)
 def web_address(href: str) -> str:
-    """An address that may be opened, in ASCII; empty for anything else."""
+    """Return the ASCII form of an address that may be opened; empty for anything else."""
     href = plain_text(href).strip()
     if not href or len(href) > _MAX_CHARS or any(character.isspace() for character in href):
         return ""
@@ -77,7 +76,7 @@ def web_address(href: str) -> str:
 
 
 def file_path(href: str) -> str:
-    """The path a link without a scheme names, relative to the workspace; empty when it names none."""
+    """Return the workspace path that a link without a scheme names; empty for none."""
     path = _LINE.sub("", plain_text(href).strip())
     if not path or len(path) > _MAX_CHARS or path.startswith(("/", "~", "//")) or "\n" in path:
         return ""
@@ -86,7 +85,7 @@ def file_path(href: str) -> str:
 
 @lru_cache(maxsize=2_048)
 def link_style(href: str) -> Style | None:
-    """What marks the text of a link; None for one that cannot be opened."""
+    """Return the style of a link's text; None for a link that cannot be opened."""
     if address := web_address(href):
         # The terminal's own link (OSC 8) as well, for those who hold a key and click.
         return Style(link=address) + Style.from_meta({META: address})
@@ -96,7 +95,7 @@ def link_style(href: str) -> Style | None:
 
 
 def trimmed(found: str) -> str:
-    """A bare address without the punctuation of the sentence it stands in."""
+    """Return an address without the punctuation of the sentence around it."""
     end, unopened = len(found), found.count(")") - found.count("(")
     while end and found[end - 1] in ".,;:!?)*_":
         if found[end - 1] == ")":
@@ -108,7 +107,7 @@ def trimmed(found: str) -> str:
 
 
 def bare_links(text: str) -> Iterator[tuple[int, int]]:
-    """Where addresses stand in a text without being marked as links."""
+    """Yield the spans of addresses that are not marked up as links."""
     if "://" in text:
         for match in BARE.finditer(text):
             end = match.start() + len(trimmed(match[0]))
@@ -117,7 +116,7 @@ def bare_links(text: str) -> Iterator[tuple[int, int]]:
 
 
 def linked_runs(text: str, style: Style, link: Style) -> list[tuple[str, Style]]:
-    """A text in pieces, the addresses in it marked as links; behind a host in other letters stands the plain one."""
+    """Return a text as runs with its addresses as links; an international host is followed by its ASCII form."""
     runs: list[tuple[str, Style]] = []
     at = 0
     for start, end in bare_links(text):
@@ -130,10 +129,10 @@ def linked_runs(text: str, style: Style, link: Style) -> list[tuple[str, Style]]
 
 
 def links_of(source: str, *, markdown: bool) -> list[Link]:
-    """The links of a message, each target once, in order.
+    """Return the links of a message, each target once, in order.
 
     Args:
-        markdown: Whether it is read as Markdown, as answers are; what a person typed is not.
+        markdown: Whether the message is Markdown, as answers are; the user's messages are not.
     """
     source = source[:_MAX_SOURCE]
     found: dict[str, Link] = {}

@@ -1,7 +1,6 @@
-"""Plain text of any length as lines that are made when they are looked at.
+"""Plain text of any length whose lines are made when they are drawn.
 
-Used by blocks whose unfolded body may be megabytes: where its lines break is known at once and kept in a few bytes a
-line, what is drawn of it is the window's height.
+For blocks whose unfolded body may be megabytes: line breaks are computed at once and take a few bytes per line.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from ragforge_tui.tui.drawing.lines import Line, Run, line_of
 from ragforge_tui.tui.drawing.wrapping import wrap_spans
 
 LONG = 50_000
-"""Characters from which on making all lines of a text at once would be felt."""
+"""Characters from which making all lines at once would be noticeable."""
 _JOINS = ("\n", " ", "")
 
 
 class _MadeLines(Sequence[Line]):
-    """Lines that are made one by one."""
+    """A sequence of lines that are made one by one."""
 
     @overload
     def __getitem__(self, index: int) -> Line: ...
@@ -46,14 +45,14 @@ class _MadeLines(Sequence[Line]):
 
     @abstractmethod
     def texts(self) -> Iterator[str]:
-        """What they say, as far as possible without making them."""
+        """Yield the texts of the lines, as far as possible without making them."""
 
 
 class LongText(_MadeLines):
     """A cleaned text in one style, wrapped behind a bar.
 
     Args:
-        bar: Stands before each line and is not copied; empty for none.
+        bar: Precedes each line and is not copied; empty for none.
     """
 
     def __init__(self, text: str, width: int, style: Style, *, bar: Run | None = None) -> None:
@@ -93,7 +92,7 @@ class LongText(_MadeLines):
 
 
 class _Stack(_MadeLines):
-    """Lines of several parts, as one."""
+    """Lines of several parts as one sequence."""
 
     def __init__(self, parts: Sequence[Sequence[Line]]) -> None:
         self._parts = parts
@@ -111,14 +110,14 @@ class _Stack(_MadeLines):
 
 
 def stack(*parts: Sequence[Line]) -> Sequence[Line]:
-    """Lines below each other; a long text among them stays as it is."""
+    """Concatenate lines without making those of a long text."""
     if any(isinstance(part, _MadeLines) for part in parts):
         return _Stack([part for part in parts if len(part)])
     return list(chain.from_iterable(parts))
 
 
 def texts_of(lines: Sequence[Line]) -> Iterator[str]:
-    """What some lines say; those of a long text are not made for that."""
+    """Return the texts of lines without making those of a long text."""
     if isinstance(lines, _MadeLines):
         return lines.texts()
     return (line.strip.text for line in lines)

@@ -1,9 +1,6 @@
-"""Markdown as lines: units that can be drawn on their own, and how each is drawn.
+"""Renders parsed Markdown as lines, unit by unit.
 
-A unit is a block of the top level, or one item of a list there. Nothing in a unit depends on what follows it
-(link references are off, blanks between items are taken from the source), which is what lets a streamed text
-be committed unit by unit and still look like the same text drawn at once. Pure and free of widgets, so that it
-can run in a thread; markdown-it is imported at the first text, not before.
+Pure, so that it can run in a thread.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ _BULLETS = "•◦▪"
 
 
 def render(text: str, width: int, palette: Palette) -> list[Line]:
-    """A whole text as lines."""
+    """Render a whole text."""
     lines: list[Line] = []
     for unit in parse(clean_source(text)).units:
         lines.extend(render_unit(unit, width, palette, first=not lines))
@@ -44,7 +41,7 @@ def render(text: str, width: int, palette: Palette) -> list[Line]:
 
 
 def render_unit(unit: Unit, width: int, palette: Palette, *, first: bool = False) -> list[Line]:
-    """A unit as lines, with the blank line before it unless it is the first of its text."""
+    """Render a unit, with a blank line before it unless it is the first of its text."""
     painter = _Painter(unit.source, palette)
     if unit.ordinal is None:
         lines = painter.block(unit.tokens, width, 0)
@@ -54,27 +51,27 @@ def render_unit(unit: Unit, width: int, palette: Palette, *, first: bool = False
 
 
 def table_rows(unit: Unit, palette: Palette) -> list[list[Cell]] | None:
-    """The cells of a table, the head first; None when the unit is something else."""
+    """Return the cells of a table, the head first; None for other units."""
     if unit.ordinal is not None or not unit.tokens or unit.tokens[0].type != "table_open":
         return None
     return _Painter(unit.source, palette).cells(unit.tokens)
 
 
 _ALIGNS: dict[str, Align] = {"text-align:center": "center", "text-align:right": "right"}
-"""As the parser says it, for a browser."""
+"""Alignments as the parser gives them: CSS for a browser."""
 _WAITS = re.compile(r"[`\[<]|~~|\*(?=\S)|(?<!\w)_(?=\S)")
-"""What may be the beginning of something that ends later."""
+"""Possible start of an inline element that ends later."""
 
 
 def inline_runs(text: str, palette: Palette) -> tuple[list[Run], bool]:
-    """Text of a paragraph as runs, and whether what follows it cannot change how it looks."""
+    """Return a paragraph's text as runs, and whether later text cannot change them."""
     token = markdown_parser().parseInline(text)[0]
     waits = any(_WAITS.search(child.content) for child in token.children or () if child.type == "text")
     return _Painter((), palette).inline(token, palette.text), not waits
 
 
 class _Painter:
-    """Draws parser tokens; one for each unit."""
+    """Renders the tokens of one unit."""
 
     def __init__(self, source: Sequence[str], palette: Palette) -> None:
         self.source = source
@@ -82,7 +79,7 @@ class _Painter:
         self.base = palette.text
 
     def blocks(self, tokens: Sequence[Token], width: int, depth: int) -> list[Line]:
-        """Blocks inside an item or a quote: a blank line between two where the source has one."""
+        """Render the blocks of an item or a quote, with the blank lines of the source between them."""
         lines: list[Line] = []
         for node in grouped(tokens):
             start = node[0].map[0] if node[0].map else 0
@@ -124,7 +121,7 @@ class _Painter:
         return indent(lines or [BLANK], [(mark, self.palette.faint)], width)
 
     def items(self, node: Sequence[Token], width: int, depth: int) -> list[Line]:
-        """A list inside another block; those of the top level are units item by item."""
+        """Render a list inside another block; top-level lists are units item by item."""
         opening = node[0]
         ordered = opening.type == "ordered_list_open"
         number = int(opening.attrs.get("start", 1)) if ordered else 0
@@ -138,7 +135,7 @@ class _Painter:
         return lines
 
     def item(self, item: Sequence[Token], number: int, width: int, depth: int) -> list[Line]:
-        """One item: its mark, and everything in it indented by the mark's width."""
+        """Render one item: its mark, and its contents indented by the mark's width."""
         ordered = "." in item[0].markup or ")" in item[0].markup
         lead = "  " if depth == 0 and width > 20 else ""
         mark = f"{number}. " if ordered else f"{_BULLETS[min(depth, 2)]} "
@@ -152,7 +149,7 @@ class _Painter:
         return marked + indent(lines[1:], [(" " * (len(lead) + len(mark)), self.base)], width)
 
     def box(self, item: Sequence[Token]) -> str:
-        """The box of an item that is a task, ticked or not; the parser gives it as HTML. Else empty."""
+        """Return the check box of a task, which the parser gives as HTML; empty for other items."""
         if "task-list-item" not in str(item[0].attrs.get("class", "")):
             return ""
         done = " checked=" in (item[2].children or item)[0].content
@@ -161,7 +158,7 @@ class _Painter:
         return "☑" if done else "☐"
 
     def cells(self, node: Sequence[Token]) -> list[list[Cell]]:
-        """The rows of a table, each a list of cells; the first row is the head."""
+        """Return the rows of a table as lists of cells; the first row is the head."""
         rows: list[list[Cell]] = []
         for at, token in enumerate(node):
             if token.type == "tr_open":
@@ -174,7 +171,7 @@ class _Painter:
         return rows
 
     def inline(self, token: Token, base: Style) -> list[Run]:
-        """The runs of an inline token."""
+        """Render an inline token."""
         runs: list[Run] = []
         styles = [base]
         links: list[tuple[str, int]] = []
@@ -217,7 +214,7 @@ class _Painter:
         return runs
 
     def target(self, href: str, begin: int, runs: Sequence[Run]) -> list[Run]:
-        """Where a link leads, said in plain sight unless its text says it."""
+        """Return the target of a link in parentheses, unless its text is the target."""
         label = "".join(text for text, _ in runs[begin:])
         if not href or href in (label, f"mailto:{label}"):
             return []
@@ -225,10 +222,10 @@ class _Painter:
         return [(" (", muted), (href, muted + (link_style(href) or PLAIN)), (")", muted)]
 
     def words(self, text: str, style: Style, *, linked: bool) -> list[Run]:
-        """Text, with the addresses in it marked as the links they are; in a link's own text they are none."""
+        """Return text with its addresses as links, unless it is the text of a link."""
         return [(text, style)] if linked else linked_runs(text, style, self.palette.link)
 
 
 def one_space(text: str) -> str:
-    """Inline code: on one line, its blanks kept."""
+    """Return inline code on one line, with its blanks."""
     return clean(text).replace("\n", " ")

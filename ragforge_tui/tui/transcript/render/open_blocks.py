@@ -1,7 +1,7 @@
-"""Fences, tables and long paragraphs that have not closed: drawn in pieces, so that length does not make them dear.
+"""Incremental rendering of unclosed fences, tables and long paragraphs, so that their length does not slow it down.
 
-Used by the streamed text, which hands over the text from the block's first line on, ever longer, until the block
-gives it back by saying None. What is drawn here stands until the block closes; then it is drawn once as a whole.
+The stream passes in the text from the block's first line on, ever longer, until the block returns None because it has
+closed. Then the block is rendered once as a whole.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ _LEADING_BLANKS = re.compile(r"(?:[ \t]*\n)*")
 _NO_PARAGRAPH = re.compile(
     r"[ \t]*$| {0,3}(?:[>#]|[-+*](?:[ \t]|$)|\d{1,9}[.)](?:[ \t]|$)|`{3}|~{3}|[-=_*:| \t]+$)", re.MULTILINE
 )
-"""At the beginning of a line: that it may not belong to the paragraph before it, or make it something else."""
+"""Start of a line that may not belong to the paragraph before it, or turn it into something else."""
 _LONG_PARAGRAPH = 800
-"""Characters from which on a paragraph is drawn in pieces."""
+"""Characters from which on a paragraph is rendered in pieces."""
 _PIECE = 500
 _LONGEST_PIECE = 4_000
 _WIDE = "[\u3041-\u9fff\uac00-\ud7a3]"
 _BREAK = re.compile(rf"(?<=\S) (?=\S)|(?<={_WIDE})(?={_WIDE})")
-"""Where a paragraph may be cut: no mark of Markdown stands beside it."""
+"""Where a paragraph may be cut: next to no Markdown mark."""
 
 
 class OpenBlock(Protocol):
-    """A block that is being written.
+    """A block that is still growing.
 
     Attributes:
-        closed: Whether it has ended, so that nothing can go on with it.
-        ends_at: Characters of which one must come before it can end, or be drawn as a whole again.
+        closed: Whether it has ended, so that nothing can continue it.
+        ends_at: One of these characters must arrive before it can end or be rendered as a whole again.
     """
 
     closed: bool
     ends_at: str
 
     def extend(self, text: str, partial: str) -> list[Line] | None:
-        """Its lines; None when it has closed.
+        """Return the lines so far; None if the block has closed.
 
         Args:
-            text: All complete lines from its first on; begins with what it was before.
-            partial: The line after them, so far.
+            text: All complete lines from its first on; starts with the text of the last call.
+            partial: The incomplete line after them.
         """
 
 
 def open_block(text: str, partial: str, width: int, palette: Palette) -> OpenBlock | None:
-    """The fence, table or long paragraph a text begins with, when it may go on; see `OpenBlock.extend`."""
+    """Return the growing fence, table or long paragraph at the start of a text; None for others."""
     match = _FENCE.match(text)
     if match is not None:
         return _OpenFence(match, width, palette)
@@ -95,7 +95,7 @@ class _OpenFence:
 
 
 class _OpenTable:
-    """Columns widen when a row wants it, for which all rows are drawn again; that is rare after the first few."""
+    """When a row needs wider columns, all rows are rendered again; that is rare after the first few."""
 
     def __init__(self, text: str, width: int, palette: Palette) -> None:
         self.closed = False
@@ -142,9 +142,9 @@ class _OpenTable:
 
 
 class _OpenParagraph:
-    """Drawn up to a blank before which nothing waits for its end, so that only what follows is drawn again.
+    """Rendered for good up to a blank before which no inline element is open; only the rest is rendered again.
 
-    Where none is found for long, as after a lone backtick, it is drawn as if it ended there.
+    If there is none for long, as after a lone backtick, it is cut anyway.
     """
 
     def __init__(self, body: str, width: int, palette: Palette) -> None:
@@ -174,7 +174,7 @@ class _OpenParagraph:
         return [*self._drawn, *wrap([*self._last, *runs], self._width)]
 
     def _goes_on(self, text: str, partial: str) -> bool:
-        """Whether all lines that came belong to it."""
+        """Return whether all lines belong to the paragraph."""
         at = self._checked
         while (end := text.find("\n", at)) >= 0:
             if _NO_PARAGRAPH.match(text, at):
@@ -184,7 +184,7 @@ class _OpenParagraph:
         return not partial or not _NO_PARAGRAPH.match(partial)
 
     def _settle(self, piece: str) -> None:
-        """Draw for good as much as can be."""
+        """Render as much as possible for good."""
         self._tried = 0
         blanks = [match.start() for match in _BREAK.finditer(piece)]
         for share in (0.95, 0.6, 0.3):

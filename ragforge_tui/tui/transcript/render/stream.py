@@ -1,8 +1,7 @@
-"""A text that is still being written: what is finished is drawn once, only the open end again and again.
+"""Streaming Markdown: finished units are rendered once, only the open end again and again.
 
-`add` is called for every piece that comes and only keeps it; `advance` does the work and may run in a thread.
-A fence, table or long paragraph, which would make the open end long, is drawn in pieces as it comes and once more as
-a whole when it closes. Pure; held by the text block of a reply under way.
+`add` only stores a piece; `advance` does the work and may run in a thread. A fence, table or long paragraph would make
+the open end long, so it is rendered incrementally and once more as a whole when it closes. Pure.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from ragforge_tui.tui.transcript.render.open_blocks import OpenBlock, open_block
 
 _ENDED_BY_BLANK_LINE = frozenset({"paragraph_open", "heading_open", "hr", "table_open"})
 _LIGHT = 1_500
-"""Characters that are drawn so quickly that a thread for it would cost more."""
+"""Characters that render faster than a thread would start."""
 _LIGHT_BLOCK = 4_000
 
 
 class StreamedText:
-    """Markdown that arrives in pieces, drawn for one width and palette."""
+    """Markdown that arrives in pieces, rendered for one width and palette."""
 
     def __init__(self, width: int, palette: Palette) -> None:
         self.width = width
@@ -38,15 +37,14 @@ class StreamedText:
         self._closed: list[Line] = []
         self._lock = threading.Lock()
         self.lines: list[Line] = []
-        """All of the text as drawn last; replaced, never changed."""
+        """The lines of the last rendering; replaced, never changed."""
 
     def add(self, text: str) -> None:
-        """Take in a piece."""
         self._pending.append(text)
 
     @property
     def light(self) -> bool:
-        """Whether the next `advance` is quick; not to be asked while another thread is at it."""
+        """Whether the next `advance` is fast; not valid while another thread runs it."""
         came = sum(map(len, self._pending))
         size = len(self._tail) + len(self._line)
         block = self._block
@@ -57,7 +55,7 @@ class StreamedText:
         return came <= _LIGHT
 
     def advance(self) -> None:
-        """Draw what came since the last call."""
+        """Render what has arrived since the last call."""
         with self._lock:
             self._take()
             partial = self._line + clean_source(self._raw.removesuffix("\r"))
@@ -65,7 +63,7 @@ class StreamedText:
             self.lines = [*self._closed, *opened]
 
     def finish(self) -> None:
-        """Draw all that is left, as final."""
+        """Render the rest as final."""
         with self._lock:
             self._take()
             self._tail += self._line + clean_source(self._raw)
@@ -73,7 +71,7 @@ class StreamedText:
             self.lines = [*self._closed, *self._draw(parse(self._tail, self._list).units)]
 
     def _take(self) -> None:
-        """Clean what came: an escape sequence may be cut in two by the end of a piece, so from one on it waits."""
+        """Clean what has arrived; an incomplete escape sequence at its end waits for the rest."""
         count = len(self._pending)
         raw = self._raw + "".join(self._pending[:count])
         del self._pending[:count]
@@ -93,7 +91,7 @@ class StreamedText:
         return lines
 
     def _commit(self, *, last: bool = False) -> None:
-        """Draw all units of the complete lines and cut them off; the last one, which may go on, only when told."""
+        """Render and cut off the units of the complete lines; the last one may continue, so only if `last` is set."""
         units, starts, lists = parse(self._tail, self._list)
         # A paragraph with a blank line behind it cannot go on, a list can.
         ended = bool(units) and self._tail.endswith("\n\n") and units[-1].tokens[0].type in _ENDED_BY_BLANK_LINE
@@ -108,7 +106,7 @@ class StreamedText:
             self._tail, self._list = self._tail[offset:], lists[-1]
 
     def _open_end(self, partial: str) -> list[Line]:
-        """Commit what is complete, and draw what may go on."""
+        """Commit what is complete and render the rest."""
         block = self._block
         lines = block.extend(self._tail, partial) if block is not None else None
         if lines is None:

@@ -1,7 +1,6 @@
-"""Tables as lines: columns as wide as they need, shrunk and wrapped when there is no room for that.
+"""Tables as lines: columns as wide as they need, shrunk and wrapped if there is not enough room.
 
-Used by the Markdown renderer; cut out because widths must also be computable beforehand, for a table that is
-still being written.
+Separate from the Markdown renderer, since the widths of a growing table are computed beforehand.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Align = Literal["left", "center", "right"]
 
 
 class Cell(list[Run]):
-    """The runs of a cell, and on which side of its column they stand."""
+    """The runs of a cell and its alignment in the column."""
 
     align: Align = "left"
 
@@ -34,7 +33,7 @@ def _cells(cell: Sequence[Run]) -> int:
 
 
 def wanted_widths(rows: Sequence[Row], before: Sequence[int] = ()) -> list[int]:
-    """Cells each column would like to have; `before` is what earlier rows wanted."""
+    """Return the preferred width of each column; `before` holds the widths of earlier rows."""
     count = max((len(row) for row in rows), default=0)
     wanted = [*before, *([1] * (count - len(before)))]
     for row in rows:
@@ -44,7 +43,7 @@ def wanted_widths(rows: Sequence[Row], before: Sequence[int] = ()) -> list[int]:
 
 
 def fitted_widths(wanted: Sequence[int], width: int) -> list[int] | None:
-    """Cells for each column; None when the columns cannot stand side by side."""
+    """Return the width of each column; None if the columns do not fit next to each other."""
     count = len(wanted)
     if not count:
         return None
@@ -73,10 +72,10 @@ def fitted_widths(wanted: Sequence[int], width: int) -> list[int] | None:
 def table_lines(
     rows: Sequence[Row], width: int, palette: Palette, *, widths: Sequence[int] | None = None, head: bool = True
 ) -> list[Line]:
-    """A table as lines.
+    """Render a table.
 
     Args:
-        widths: Column widths to use instead of those the rows ask for.
+        widths: Column widths to use instead of the preferred ones.
         head: Whether the first row is the head, followed by a rule.
     """
     columns = widths if widths is not None else fitted_widths(wanted_widths(rows), width)
@@ -110,13 +109,13 @@ def _row_lines(row: Row, columns: Sequence[int], width: int, palette: Palette) -
 
 
 def _sides(align: Align, room: int) -> tuple[int, int]:
-    """Blanks before and behind a text that leaves that much room in its column."""
+    """Return the blanks before and after a text with `room` spare cells."""
     left = {"left": 0, "center": room // 2, "right": room}[align]
     return left, room - left
 
 
 def _stacked(rows: Sequence[Row], width: int, palette: Palette) -> list[Line]:
-    """Too many columns for the width: each row as `head: value` lines."""
+    """Render each row as `head: value` lines, for tables with too many columns."""
     if not rows:
         return []
     head, *body = rows

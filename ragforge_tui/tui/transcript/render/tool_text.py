@@ -1,6 +1,6 @@
-"""A tool call in words: what it was called with and what came of it, on one line.
+"""A tool call in words: argument and outcome on one line.
 
-Used by the tool block. Reads what models wrote and tools gave back, either of which may be malformed.
+Reads what models wrote and tools returned, either of which may be malformed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ragforge_tui.tui.style.palette import Palette
 CallState = Literal["running", "waiting", "ok", "failed", "refused", "stopped", "unknown"]
 _MAX_DECODED = 8 * 1024 * 1024
 _DEEPEST = 100
-"""Levels of lists and objects in each other: walking through hundreds of them would end in a RecursionError."""
+"""Maximum nesting of lists and objects: walking through hundreds of levels would raise a RecursionError."""
 _COUNTED = {
     "grep_files": ("match", "matches"),
     "glob_files": ("file", "files"),
@@ -34,7 +34,7 @@ class Argument(NamedTuple):
 
 
 def decoded(text: str) -> dict[str, Any]:
-    """A JSON object, empty when it is anything else, or nested deeper than anybody reads."""
+    """Return a JSON object; empty for anything else, or if it is nested too deeply."""
     if len(text) > _MAX_DECODED:
         return {}
     try:
@@ -55,7 +55,7 @@ def _is_shallow(value: Any) -> bool:
 
 
 def arguments_of(call: ToolCall) -> list[Argument]:
-    """The argument worth showing, by tool."""
+    """Return the main argument of a call, by tool."""
     given = decoded(call.arguments)
     if not given:
         return (
@@ -91,7 +91,7 @@ def arguments_of(call: ToolCall) -> list[Argument]:
 
 
 def duration_text(milliseconds: int) -> str:
-    """A duration as a person would say it."""
+    """Return a duration in a readable unit."""
     if milliseconds < 1000:
         return f"{milliseconds} ms"
     seconds = milliseconds / 1000
@@ -101,11 +101,11 @@ def duration_text(milliseconds: int) -> str:
 
 
 def state_of(call: ToolCall, *, waiting: bool = False, over: bool = False) -> CallState:
-    """Where a call is.
+    """Return the state of a call.
 
     Args:
-        waiting: It waits for the person's approval.
-        over: Its turn is over: without a result its outcome is not known.
+        waiting: The call waits for the user's approval.
+        over: The turn is over: without a result the outcome is unknown.
     """
     end = call_end(call)
     if end != "unknown":
@@ -114,7 +114,7 @@ def state_of(call: ToolCall, *, waiting: bool = False, over: bool = False) -> Ca
 
 
 def state_sign(state: CallState, palette: Palette) -> Run:
-    """The sign of a state, in its colour."""
+    """Return the glyph of a state in its color."""
     return {
         "running": ("◐", palette.running),
         "waiting": ("◐", palette.running),
@@ -127,7 +127,7 @@ def state_sign(state: CallState, palette: Palette) -> Run:
 
 
 def outcome_of(call: ToolCall, result: dict[str, Any]) -> str:
-    """What came of a call that ended well: a count, an exit status, or nothing."""
+    """Return the outcome of a successful call: a count, an exit status, or nothing."""
     if call.result is None:
         return ""
     status = result.get("exit_status")
@@ -145,7 +145,7 @@ def outcome_of(call: ToolCall, result: dict[str, Any]) -> str:
 
 
 def failure_of(call: ToolCall) -> str:
-    """Why a call failed, or what was said when it was refused, in one line; empty when its state says it all."""
+    """Return in one line why a call failed or was refused; empty if its state says it all."""
     if call.result is None or (end := call_end(call)) == "stopped":
         return ""
     if end == "refused":
@@ -157,7 +157,7 @@ def failure_of(call: ToolCall) -> str:
 
 
 def todos_of(call: ToolCall, result: dict[str, Any]) -> list[Todo]:
-    """The plan a call of update_todos set."""
+    """Return the plan that a call of update_todos set."""
     items = result.get("todos")
     if items is None:
         items = decoded(call.arguments).get("todos")

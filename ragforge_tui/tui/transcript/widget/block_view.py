@@ -97,7 +97,6 @@ class BlockView(ScrollView):
         return round(self.scroll_y)
 
     def on_mount(self) -> None:
-        """Follow changes of the theme."""
         self.app.theme_changed_signal.subscribe(self, self._theme_changed)
 
     def _theme_changed(self, _: object) -> None:
@@ -144,7 +143,6 @@ class BlockView(ScrollView):
         self.viewport.hold_at(top, frame)
 
     def correct(self, block: Block) -> None:
-        """Measure a block that has grown."""
         self.viewport.correct(block, self.frame)
 
     # Scrolling
@@ -206,7 +204,6 @@ class BlockView(ScrollView):
     # Selection
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the selected text."""
         return self.text_in(selection), "\n"
 
     def text_in(self, selection: Selection) -> str:
@@ -214,7 +211,6 @@ class BlockView(ScrollView):
         return text_between(self.document.blocks, selection, self.text_width, self.palette, margin=MARGIN)
 
     def selection_updated(self, selection: Selection | None) -> None:
-        """Show the selection."""
         self.refresh()
 
     # Drawing

@@ -1,7 +1,7 @@
-"""What copying gives: selected lines without decoration, and the code in a text.
+"""Text for the clipboard: selected lines without decoration, and the code in a message.
 
-Used by the widget. A place in the transcript is (block, line in it), folded into the one number that
-Textual's selections keep for a line, so that a selection survives corrected heights and earlier turns put above.
+A place in the transcript is (block, line of the block), encoded as the single number that Textual's selections keep
+for a line: a selection survives corrected heights and earlier turns inserted above it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LINES_PER_BLOCK = 1 << 24
 
 
 def text_between(blocks: Sequence[Block], selection: Selection, width: int, palette: Palette, *, margin: int) -> str:
-    """The text of a selection: soft line breaks undone, gutters and margins left out."""
+    """Return the text of a selection without soft line breaks, gutters and margins."""
     if not blocks:
         return ""
     first = 0
@@ -50,7 +50,7 @@ def text_between(blocks: Sequence[Block], selection: Selection, width: int, pale
 
 
 def code_of(markdown: str) -> list[str]:
-    """The contents of the fences of a text, in order."""
+    """Return the contents of the fences of a text, in order."""
     from ragforge_tui.tui.transcript.render.markdown_parser import clean_source, parse
 
     units = parse(clean_source(markdown)).units

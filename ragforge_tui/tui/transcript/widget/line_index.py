@@ -1,7 +1,6 @@
-"""Which block a line belongs to: running sums of block heights, found by bisection.
+"""Running sums of block heights, to find the block of a line by bisection.
 
-A binary indexed tree, so that correcting the height of one block among many thousands costs a handful of
-additions. Pure; used by the widget only.
+A binary indexed tree: correcting the height of one block among many thousands costs a handful of additions. Pure.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Iterable
 
 
 class LineIndex:
-    """Heights of blocks, in order, with the line each begins at."""
+    """Heights of blocks, in order, and the line each starts at."""
 
     def __init__(self, heights: Iterable[int] = ()) -> None:
         self._heights: list[int] = []
@@ -23,11 +22,9 @@ class LineIndex:
 
     @property
     def total(self) -> int:
-        """Lines of all blocks."""
         return self.start(len(self._heights))
 
     def height(self, position: int) -> int:
-        """Lines of one block."""
         return self._heights[position]
 
     def append(self, height: int) -> None:
@@ -43,7 +40,7 @@ class LineIndex:
         self._tree.append(total)
 
     def set(self, position: int, height: int) -> int:
-        """Correct the height of a block; gives by how much it grew."""
+        """Correct the height of a block; return by how much it grew."""
         delta = height - self._heights[position]
         if delta:
             self._heights[position] = height
@@ -59,7 +56,7 @@ class LineIndex:
         del self._tree[length + 1 :]
 
     def start(self, position: int) -> int:
-        """The line at which a block begins: the sum of the heights before it."""
+        """Return the first line of a block: the sum of the heights before it."""
         total = 0
         node = position
         while node:
@@ -68,7 +65,7 @@ class LineIndex:
         return total
 
     def find(self, line: int) -> tuple[int, int]:
-        """The block a line is in, and the line's offset in it; the last block for lines past the end."""
+        """Return the block of a line and the offset in it; the last block for lines past the end."""
         position = 0
         left = line
         step = 1 << len(self._heights).bit_length()

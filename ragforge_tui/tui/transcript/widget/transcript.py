@@ -212,7 +212,6 @@ class Transcript(BlockView, can_focus=True):
 
     @property
     def cursor_block(self) -> Block | None:
-        """The block at the cursor."""
         return self.cursor.block
 
     @property
@@ -323,7 +322,6 @@ class Transcript(BlockView, can_focus=True):
             self.scroll_to(y=0)
 
     def action_move_cursor(self, by: int) -> None:
-        """Go to the next or previous block."""
         self.cursor.move(by)
 
     def action_activate(self) -> None:
@@ -360,7 +358,6 @@ class Transcript(BlockView, can_focus=True):
             self.post_message(self.LinksWanted(self.cursor.links()))
 
     def action_find(self, by: int) -> None:
-        """Go to the next or previous match."""
         self.post_message(self.FindStep(by))
 
     def action_view(self) -> None:

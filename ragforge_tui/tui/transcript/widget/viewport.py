@@ -72,7 +72,6 @@ class Viewport:
             self.index.set(position, len(block.lines(frame.width, frame.palette)))
 
     def start(self, block: Block) -> int:
-        """Return the first line of a block."""
         return self.index.start(self._document.position(block))
 
     def block_at(self, line: int) -> tuple[Block, int] | None:
@@ -88,7 +87,6 @@ class Viewport:
 
     @property
     def held_block(self) -> Block | None:
-        """The block whose lines must not move."""
         return self._held[0] if self._held is not None else None
 
     def place(self, frame: Frame, *, at_end: bool) -> int:
