@@ -111,7 +111,7 @@ async def cost(kind: str, size: int, batches: int, turns: int) -> tuple[float, f
 
 async def _drawn(view: Transcript) -> None:
     await asyncio.sleep(FRAME)
-    while view.streaming:  # noqa: ASYNC110 - drawing has no end of its own to wait for
+    while view.stream_painter.busy:  # noqa: ASYNC110 - drawing has no end of its own to wait for
         await asyncio.sleep(0.01)
     await asyncio.sleep(1 / 60)
 

@@ -28,7 +28,7 @@ from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.graph import stop_server
 from ragforge_tui.protocol import Engine
 from ragforge_tui.tui.app import ChatApp, ChatOptions
-from ragforge_tui.tui.theme import DARK, LIGHT
+from ragforge_tui.tui.style.theme import DARK, LIGHT
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDE = (120, 40)
@@ -114,7 +114,7 @@ class Studio:
 
     async def start(self) -> None:
         """Wait for the engine and its graph."""
-        state = self._app.controller.state
+        state = self._app.session.state
         await self.until(lambda: state.ready and state.graph is not None and state.graph.phase == "ready", "ready")
 
     async def type(self, text: str) -> None:
@@ -127,17 +127,17 @@ class Studio:
         """Send a message and wait for its answer, and until the memory is done with it."""
         turns = self._turns()
         await self.type(text)
-        await self.until(lambda: self._turns() > turns and not self._app.controller.state.busy, text)
+        await self.until(lambda: self._turns() > turns and not self._app.session.state.busy, text)
         if settle:
             await self.settle()
 
     def _turns(self) -> int:
-        conversation = self._engine.agent.opened(self._app.controller.state.conversation_id)
+        conversation = self._engine.agent.opened(self._app.session.state.conversation_id)
         return conversation.record.next_turn if conversation else 0
 
     async def settle(self) -> None:
         """Wait until keys, vectors and summaries of all turns are stored."""
-        conversation = self._engine.agent.opened(self._app.controller.state.conversation_id)
+        conversation = self._engine.agent.opened(self._app.session.state.conversation_id)
         if conversation is not None:
             await conversation.memory.settle()
         await self._pilot.pause(0.3)
@@ -249,7 +249,7 @@ async def run(loaded: Loaded, out: Path, secret: str) -> None:
         studio = Studio(app, pilot, engines[0], out, secret)
         await studio.start()
         await session(studio)
-        await app.controller.close()
+        await app.session.close()
 
 
 def main() -> None:

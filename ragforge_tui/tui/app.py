@@ -1,11 +1,12 @@
-"""The chat screen: widgets, keys and what they lead to.
+"""The chat app: layout, keys and messages of the widgets.
 
-`run_chat` is all that `cli` needs. The app paints first and connects after; what it does with the engine is in
-`controller.py`, what slash commands do in `actions.py`.
+`run_chat` is all that `cli` needs. The app paints first and connects afterwards. What the engine reports is shown by
+`chat_view.py`; what commands do is in `commands/`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import sys
@@ -21,49 +22,44 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.filter import LineFilter
 from textual.screen import Screen
-from textual.timer import Timer
 from textual.widgets import Static
 
 from ragforge_tui.protocol import Engine
 from ragforge_tui.text import plain_text
-from ragforge_tui.tui import looks
-from ragforge_tui.tui.actions import ChatActions
-from ragforge_tui.tui.clipboard import copy_sequence
-from ragforge_tui.tui.commands import COMMANDS, Command, Registry, key_name
-from ragforge_tui.tui.controller import ChatController
-from ragforge_tui.tui.history import Draft, History
-from ragforge_tui.tui.keymap import effective_keys, opening_keys
-from ragforge_tui.tui.menu import SlashMenu
+from ragforge_tui.tui.chat_view import ChatView
+from ragforge_tui.tui.command_registry import key_name
+from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.commands.link_commands import choose_link, open_link
+from ragforge_tui.tui.commands.session_commands import pick_session
+from ragforge_tui.tui.commands.turn_commands import cancel_edit, close_find, find_step, resend, view_block
+from ragforge_tui.tui.keymap import effective_keys
 from ragforge_tui.tui.options import ChatOptions
-from ragforge_tui.tui.panel import Question, QuestionPanel
-from ragforge_tui.tui.prompt import Prompt, teach_alt_enter
-from ragforge_tui.tui.sidebar import Body, Sidebar
-from ragforge_tui.tui.status import foot_hints
+from ragforge_tui.tui.prompt.prompt import Prompt, teach_alt_enter
+from ragforge_tui.tui.questions.question_panel import QuestionPanel
+from ragforge_tui.tui.settings.live_settings import line_filters, theme_variables, with_plain_mode
+from ragforge_tui.tui.sidebar.sidebar import Body
+from ragforge_tui.tui.terminal import copy_sequence
 from ragforge_tui.tui.transcript import Transcript
-from ragforge_tui.tui.transcript.document import Shown
-from ragforge_tui.tui.transcript_handlers import TranscriptHandlers
+from ragforge_tui.tui.type_ahead import TypeAheadApp
 
 __all__ = ["ChatApp", "ChatOptions", "run_chat"]
 
-DRAFT_SECONDS = 0.5
-QUIET_SECONDS = 0.8
-"""A question takes the focus only when no key came for this long: a letter meant for the prompt must not answer."""
 SWITCH_SECONDS = 0.001
 
 
 def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> int:
-    """Run the chat until the person leaves; says afterwards how to resume.
+    """Run the chat until the user leaves, then print how to resume.
 
     Args:
         connect: Starts an engine; called after the first paint, and again after a crash of the engine.
-        options: How it starts.
+        options: How the chat starts.
 
     Returns:
         The exit status.
     """
-    # Text that streams is drawn in a worker thread; a key must not wait for that thread's slices of 5 ms, the default.
+    # Streaming text is drawn in a worker thread; a key must not wait for that thread's slices of 5 ms, the default.
     sys.setswitchinterval(SWITCH_SECONDS)
-    # Nothing is garbage before the first paint; looking for it would hold that up.
+    # Nothing is garbage before the first paint; a collection would delay it.
     gc.disable()
     app = ChatApp(connect, options)
     conversation_id = app.run()
@@ -73,7 +69,7 @@ def run_chat(connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> 
     return app.return_code or 0
 
 
-class ChatApp(TranscriptHandlers):
+class ChatApp(TypeAheadApp):
     """One chat."""
 
     TITLE = "ragforge-chat"
@@ -100,138 +96,91 @@ class ChatApp(TranscriptHandlers):
 
     def __init__(self, connect: Callable[[], Awaitable[Engine]], options: ChatOptions) -> None:
         super().__init__()
-        self.options = options = looks.as_asked(options)
-        self.registry = Registry()
-        self.controller = ChatController(self, connect, options)
-        self.actions = ChatActions(self)
         self.clock: Callable[[], float] = time.monotonic
         self.now: Callable[[], datetime] = lambda: datetime.now().astimezone()
-        self.transcript = Transcript(shown=Shown(unfold_reasoning=options.tui.show_reasoning, now=lambda: self.now()))
-        self.sidebar = Sidebar(options.state_dir, wanted=options.tui.sidebar)
-        self.questions = QuestionPanel()
-        self._menu = SlashMenu()
         teach_alt_enter()
-        self.prompt = Prompt(History(options.state_dir, options.workspace), self.registry, self._menu)
-        self.prompt.completing.source = self.actions.suggest
-        self._draft = Draft(options.state_dir, options.workspace)
-        self.make_frame(foot_hints(self.registry, options.tui.keymap))
-        self.opening_keys = opening_keys(options.tui.keymap, self.registry)
-        self._draft_timer: Timer | None = None
-        looks.set_up(self)
+        self.view = ChatView(
+            self, connect, with_plain_mode(options), now=lambda: self.now(), clock=lambda: self.clock()
+        )
+        self.session = self.view.session
+        self.transcript = self.view.transcript
+        self.sidebar = self.view.sidebar
+        self.questions = self.view.questions
+        self.prompt = self.view.prompt
+        self.view.settings.apply_all()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Without colours none is sent, not even a grey one."""
-        return looks.filters(self, super().get_line_filters())
+        """Return the filters between the screen and the terminal."""
+        return line_filters(self, super().get_line_filters())
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """What renderers that draw for themselves have to know besides the colours."""
-        return looks.variables(self)
-
-    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """A cursor that blinks is motion too; what Tab and Escape do depends on who has the keyboard."""
-        looks.calm(self, event.widget)
-        self.refresh_chrome()
+        """Return variables that tell renderers how to draw, apart from colors."""
+        return theme_variables(self)
 
     def compose(self) -> ComposeResult:
-        """Header, chat, what waits, prompt, status."""
-        yield self.header
-        yield Body(self.transcript, self.sidebar)
-        yield self.queue_line
-        yield self.questions
-        yield self._menu
+        """Lay out the chat."""
+        view = self.view
+        yield view.header
+        yield Body(view.transcript, view.sidebar)
+        yield view.queue
+        yield view.questions
+        yield view.menu
         with Horizontal(id="prompt-row"):
             yield Static(">", id="prompt-mark", markup=False)
-            yield self.prompt
-        yield self.status_line
+            yield view.prompt
+        yield view.status_line
 
     def on_mount(self) -> None:
-        """Typing is possible from the first paint on; everything else comes after it."""
+        """Accept typing from the first paint on; everything else happens after it."""
         self.prompt.focus()
         self.call_after_refresh(self._after_first_paint)
 
     def _after_first_paint(self) -> None:
-        self.run_worker(self.controller.run_link(), name="engine", group="engine", exclusive=True, exit_on_error=False)
-        draft = self._draft.restore()
-        if draft is not None and not self.prompt.text:
-            self.prompt.put(draft)
+        self.run_worker(self.session.run(), name="engine", group="engine", exclusive=True, exit_on_error=False)
+        self.view.restore_draft()
         self.sidebar.begin()
-        if self.options.resume == "":
-            self.actions.pick_session_soon()
-        for problem in looks.problems(self):
-            self.controller.notice(problem, "warning")
-        gc.freeze()  # What is loaded by now stays; the collector need not look at it again.
+        if self.view.options.resume == "":
+            pick_session(self.view)
+        self.view.show_problems()
+        gc.freeze()  # Everything loaded by now stays; the collector need not scan it again.
         gc.enable()
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The palette: our commands."""
-        keys = effective_keys(self.options.tui.keymap, self.registry)
-        for command in self.registry.commands:
+        """Fill the palette with the commands of the registry."""
+        registry = self.view.registry
+        keys = effective_keys(self.view.options.tui.keymap, registry)
+        for command in registry.commands:
             key = f" · {key_name(keys[command.name])}" if command.name in keys else ""
-            run = partial(self._from_palette, command)
+            run = partial(self.view.run_command, command.name)
             yield SystemCommand(command.usage, f"{command.help}{key}", run)
-
-    def _from_palette(self, command: Command) -> None:
-        self.run_command(command, "")
-
-    # -- what the controller asks for
-
-    def give_back(self, text: str) -> None:
-        """A message that was not sent goes back into the prompt."""
-        self.prompt.put_back(text)
-        self.prompt.focus()
-
-    def cancel_group(self, group: str) -> None:
-        """Cancel workers."""
-        self.workers.cancel_group(self, group)
-
-    def ask(self, question: Question) -> None:
-        """Show a question; it gets the focus when nobody is typing."""
-        self.questions.ask(question)
-        self.refresh_chrome()
-        self._offer_question()
-
-    def _offer_question(self) -> None:
-        if not self.questions.waiting or self.questions.has_focus or self.prompt.text.strip():
-            return
-        quiet = time.monotonic() - self.last_key
-        if quiet < QUIET_SECONDS:
-            self.set_timer(QUIET_SECONDS - quiet, self._offer_question)
-        else:
-            self.questions.focus()
-
-    async def leave(self) -> None:
-        """End the engine in order and leave."""
-        self._draft.save(self.prompt.entry)
-        await self.controller.close()
-        self.exit(self.controller.state.conversation_id or None)
 
     # -- the prompt
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
-        """Enter: a command runs, a message is sent."""
+        """Run a command or send a message."""
         event.stop()
-        text = event.text
-        parsed = self.registry.parse(text)
+        text, registry = event.text, self.view.registry
+        parsed = registry.parse(text)
         if parsed is not None and parsed.command is None:
-            meant = self.registry.suggest(parsed.name)
-            ask = f"Did you mean /{meant.name}?" if meant else "/help lists all commands."
-            self.controller.notice(f"There is no command /{parsed.name}. {ask}", "warning")
+            near = registry.suggest(parsed.name)
+            ask = f"Did you mean /{near.name}?" if near else "/help lists all commands."
+            self.session.notice(f"There is no command /{parsed.name}. {ask}", "warning")
             return
         if parsed is not None and parsed.command is not None:
             if parsed.command.opens:
                 self.hold_until_moved()
-            self.run_command(parsed.command, parsed.argument)
-        elif not self.actions.resend(text):
-            self.controller.send(text)
-        self._offer_question()
+            self.view.run_command(parsed.command.name, parsed.argument)
+        elif not resend(self.view, text):
+            self.session.send(text)
+        self.view.offer_question()
 
     def on_prompt_take_back(self, event: Prompt.TakeBack) -> None:
-        """The newest queued message is wanted back."""
+        """Put the newest queued message back into the prompt."""
         event.stop()
-        self.controller.spawn(self.controller.take_back(), group="queue")
+        self.session.spawn(self.session.take_back(), group="queue")
 
     def on_prompt_answer(self, event: Prompt.Answer) -> None:
-        """Tab: to the question that waits, else to the chat (and from there back)."""
+        """Move the focus to the waiting question, else to the chat (and from there back)."""
         event.stop()
         if self.questions.waiting:
             self.questions.focus()
@@ -239,34 +188,95 @@ class ChatApp(TranscriptHandlers):
             self.transcript.focus()
 
     def on_text_area_changed(self) -> None:
-        """Keep the draft, a little later; a question makes room for a prompt that grew."""
+        """Save the draft, and let a question shrink when the prompt has grown."""
         self.call_after_refresh(self.questions.make_room)
-        if self._draft_timer is None:
-            self._draft_timer = self.set_timer(DRAFT_SECONDS, self.save_draft)
+        self.view.save_draft_soon()
 
-    def save_draft(self) -> None:
-        """Keep what stands in the prompt, for after a crash."""
-        self._draft_timer = None
-        self._draft.save(self.prompt.entry)
-
-    # -- questions and transcript
+    # -- questions
 
     def on_question_panel_emptied(self, event: QuestionPanel.Emptied) -> None:
-        """All answered: back to the prompt, unless another question came meanwhile."""
+        """Go back to the prompt, unless another question arrived meanwhile."""
         event.stop()
         if self.questions.waiting:
-            self._offer_question()
+            self.view.offer_question()
         else:
             self.prompt.focus()
-        self.refresh_chrome()
+        self.view.state_changed()
 
     def on_question_panel_left(self, event: QuestionPanel.Left) -> None:
-        """Back to the prompt for a moment."""
+        """Go back to the prompt for a moment."""
         event.stop()
         self.prompt.focus()
 
+    def on_question_panel_command_view_requested(self, event: QuestionPanel.CommandViewRequested) -> None:
+        """Show the whole command with numbered lines."""
+        from ragforge_tui.tui.dialogs.detail import Section
+        from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+
+        async def load() -> tuple[str, list[Section]]:
+            text = await asyncio.to_thread(event.command.numbered)
+            return event.title, [Section(title="command", text=text, numbered=True)]
+
+        event.stop()
+        self.push_screen(DetailScreen(event.title, load, actions={}), lambda _: self.questions.let_read())
+
+    # -- the transcript
+
+    def on_transcript_need_turns(self, event: Transcript.NeedTurns) -> None:
+        """Load turns that scrolled into view."""
+        event.stop()
+        self.session.spawn(self.view.fetch_turns(event.start, event.end), group="turns", exclusive=True)
+
+    def on_transcript_want_turn(self, event: Transcript.WantTurn) -> None:
+        """Bring a turn into view that is not loaded."""
+        event.stop()
+        self.session.spawn(self.view.show_turn(event.turn_index), group="turns", exclusive=True)
+
+    def on_transcript_turn_command(self, event: Transcript.TurnCommand) -> None:
+        """Run a command for the turn at the cursor."""
+        event.stop()
+        self.view.run_command(event.command, str(event.turn_index))
+
+    def on_transcript_find_step(self, event: Transcript.FindStep) -> None:
+        """Go to the next or previous match."""
+        event.stop()
+        find_step(self.view, event.by)
+
+    def on_transcript_link_clicked(self, event: Transcript.LinkClicked) -> None:
+        """Open a link."""
+        event.stop()
+        self.session.spawn(open_link(self.view, event.target), group="link", exclusive=True)
+
+    def on_transcript_links_wanted(self, event: Transcript.LinksWanted) -> None:
+        """Open one of the links near the cursor."""
+        event.stop()
+        choose_link(self.view, event.links)
+
+    def on_transcript_view_requested(self, event: Transcript.ViewRequested) -> None:
+        """Show a whole block."""
+        event.stop()
+        view_block(self.view, event.block)
+
+    def on_transcript_copy_requested(self, event: Transcript.CopyRequested) -> None:
+        """Copy a block or its code."""
+        event.stop()
+        self.copy_to_clipboard(event.text)
+        self.view.hint(f"{event.what} sent to the clipboard")
+
+    def on_transcript_nothing_to_do(self, event: Transcript.NothingToDo) -> None:
+        """Explain why a key of the transcript has no effect."""
+        event.stop()
+        self.view.hint(event.why)
+
+    # -- focus and keys
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Stop the cursor from blinking if motion is reduced; update the hints, which depend on the focus."""
+        self.view.settings.calm(event.widget)
+        self.view.state_changed()
+
     def on_key(self, event: events.Key) -> None:
-        """A letter typed in the chat or a question is meant for the prompt, unless it is a key there."""
+        """Type a letter into the prompt while the chat or a question has the focus, unless it is a key there."""
         if not self.letters_move or event.key in self.active_bindings:
             return
         if event.is_printable and event.character:
@@ -276,68 +286,62 @@ class ChatApp(TranscriptHandlers):
 
     @property
     def letters_move(self) -> bool:
-        """In the chat and in a question a letter goes to the prompt, and those typed behind it with it."""
+        """In the chat and in a question a letter moves the focus to the prompt; the letters after it belong there."""
         return not self._covered and self.focused in (self.transcript, self.questions, None)
 
     @property
     def enter_moves(self) -> bool:
-        """A command that is sent may open something, and what is typed behind it is meant for that."""
+        """A submitted command may open a screen, and the keys after it belong there."""
         return not self._covered and self.focused is self.prompt
 
     @property
     def _covered(self) -> bool:
-        """Whether a picker, help or the palette stands over the chat."""
+        """Whether a screen or the palette covers the chat."""
         return len(self.screen_stack) > 1
 
-    # -- keys
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """shift+tab moves the focus in whatever stands over the chat."""
+        """Leave shift+tab to a screen that covers the chat, where it moves the focus."""
         return not (self._covered and parameters == ("mode",))
 
     def action_command(self, name: str) -> None:
-        """A command by its key."""
-        command = self.registry.get(name)
-        if command is not None and (not self._covered or name == "quit"):
-            self.run_command(command, "")
+        if not self._covered or name == "quit":
+            self.view.run_command(name)
 
     async def action_quit(self) -> None:
-        """Leave in order."""
-        await self.leave()
+        await self.view.leave()
 
     def action_escape(self) -> None:
-        """Close the menu or the search, else say no to a question, else stop, after which the first that is queued goes
-        on; with nothing to do, back to the prompt."""
+        """Close the menu or the search, else refuse a question, else stop the turn, else go to the prompt."""
         if self.prompt.completing.open:
             self.prompt.completing.close()
-        elif self.actions.cancel_edit() or self.actions.close_find():
+        elif cancel_edit(self.view) or close_find(self.view):
             pass
         elif self.sidebar.overlaid:
             self.sidebar.fold()
         elif self.questions.waiting:
             self.questions.action_refuse()
-        elif self.controller.state.busy:
-            self.controller.spawn(self.controller.stop(), group="stop")
+        elif self.session.state.busy:
+            self.session.spawn(self.session.stop(), group="stop")
         elif self.transcript.has_focus:
             self.transcript.leave()
             self.prompt.focus()
 
     def action_interrupt(self) -> None:
-        """ctrl+c: copy a selection, else close, else stop, else quit when pressed twice."""
+        """Copy a selection, else close a screen, else stop the turn, else quit when pressed twice."""
         selected = self.screen.get_selected_text() or self.prompt.selected_text
         if selected:
             self.copy_to_clipboard(plain_text(selected))
             self.screen.clear_selection()
-            self.hint("sent to the clipboard")
-        elif self._covered and not self.quit_armed:
+            self.view.hint("sent to the clipboard")
+        elif self._covered and not self.view.quit_armed:
             self.pop_screen()
-        elif self.controller.state.busy:
-            self.controller.spawn(self.controller.stop(), group="stop")
-        elif self.quit_armed:
+        elif self.session.state.busy:
+            self.session.spawn(self.session.stop(), group="stop")
+        elif self.view.quit_armed:
             self.action_command("quit")
         else:
-            self.quit_armed = True
-            self.hint("^c again quits")
+            self.view.quit_armed = True
+            self.view.hint("^c again quits")
 
     def action_scroll_chat(self, direction: int) -> None:
         """Page through the chat while the prompt keeps the focus."""
@@ -345,7 +349,7 @@ class ChatApp(TranscriptHandlers):
         self.transcript.scroll_relative(y=direction * step, animate=False)
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Through the terminal (OSC 52), also from inside tmux."""
+        """Copy through the terminal (OSC 52), also inside tmux."""
         self._clipboard = text
         if self._driver is not None:
             self._driver.write(copy_sequence(text, os.environ))

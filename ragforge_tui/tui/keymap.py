@@ -1,21 +1,17 @@
-"""The person's own keys: `tui.keymap` laid over the keys of the registry, and what is wrong with it.
+"""The user's own keys: `tui.keymap` over the default keys, and what is wrong with it.
 
-`keymap_problems` is pure; the app says what it finds at the start and when it is changed, so that a key that cannot
-work is not found out by pressing it.
+The app shows the problems at the start and after a change, so that nobody finds out by pressing a dead key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from ragforge_tui.tui.commands import Registry
-
-if TYPE_CHECKING:
-    from ragforge_tui.tui.app import ChatApp
+from ragforge_tui.tui.command_registry import Registry
+from ragforge_tui.tui.type_ahead import TypeAheadApp
 
 TYPING_KEYS = frozenset(
     {
@@ -25,11 +21,11 @@ TYPING_KEYS = frozenset(
         *("ctrl+i", "ctrl+m"),
     }
 )
-"""Keys the prompt and the palette need; a command bound to one of them would never hear it, or typing would suffer."""
+"""Keys that the prompt and the palette need: a command bound to one of them would never run, or typing would suffer."""
 
 
 def effective_keys(keymap: Mapping[str, str], registry: Registry) -> dict[str, str]:
-    """Every command that has a key, with the person's own where they gave one; a key has one command."""
+    """Return the keys of every command, the user's own first; a key belongs to one command."""
     has = {key: names[0] for key, names in _owners(keymap, registry).items()}
     kept = {
         name: ",".join(key for key in _split(keys) if has[key] == name)
@@ -48,7 +44,7 @@ def _wanted_keys(keymap: Mapping[str, str], registry: Registry) -> dict[str, str
 
 
 def _owners(keymap: Mapping[str, str], registry: Registry) -> dict[str, list[str]]:
-    """The commands that want each key, first the one that hears it: what the person said goes first."""
+    """Return the commands that want each key; the first one gets it, the user's own keys before the defaults."""
     given = {command.name for name, key in keymap.items() if key.strip() and (command := registry.get(name))}
     wanted = _wanted_keys(keymap, registry)
     owners: dict[str, list[str]] = {}
@@ -59,14 +55,14 @@ def _owners(keymap: Mapping[str, str], registry: Registry) -> dict[str, list[str
 
 
 def opening_keys(keymap: Mapping[str, str], registry: Registry) -> frozenset[str]:
-    """The keys of commands that take the keyboard elsewhere, and that of the palette."""
+    """Return the keys of commands that move the focus elsewhere, and that of the palette."""
     keys = effective_keys(keymap, registry)
     opening = [keys[command.name] for command in registry.commands if command.opens and command.name in keys]
     return frozenset({"ctrl+p", *(one for key in opening for one in _split(key))})
 
 
 def keymap_problems(keymap: Mapping[str, str], registry: Registry) -> list[str]:
-    """What is wrong with a keymap, in sentences."""
+    """Return what is wrong with a keymap, in sentences."""
     problems = []
     for name, key in keymap.items():
         command = registry.get(name)
@@ -95,22 +91,22 @@ def _takes_typing(key: str) -> bool:
     return key in TYPING_KEYS or len(key) == 1
 
 
-def use_keymap(app: ChatApp) -> None:
-    """Bind the keys as the settings say, each to one command, in place of those bound so far.
+def bind_keys(app: TypeAheadApp, keymap: Mapping[str, str], registry: Registry) -> None:
+    """Replace the app's command bindings by those of the keymap, one command to a key.
 
-    Not by the framework's own keymap: that knows only commands with a key of their own, and where such a key is
-    moved away it drops whatever else was bound to it.
+    Not by the framework's own keymap: that knows only commands with a default key, and where such a key is moved away
+    it drops whatever else was bound to it.
     """
-    names = {command.name for command in app.registry.commands}
-    table = app._bindings.key_to_bindings  # The framework has no public way to take a binding away.
+    names = {command.name for command in registry.commands}
+    table = app._bindings.key_to_bindings  # The framework has no public way to remove a binding.
     for key, bindings in list(table.items()):
         table[key] = [binding for binding in bindings if binding.id not in names]
         if not table[key]:
             del table[key]
-    made = {one.id: one for one in app.BINDINGS if isinstance(one, Binding)}
-    for name, keys in effective_keys(app.options.tui.keymap, app.registry).items():
-        binding = made.get(name) or Binding("", f"command('{name}')", show=False)
+    defaults = {one.id: one for one in app.BINDINGS if isinstance(one, Binding)}
+    for name, keys in effective_keys(keymap, registry).items():
+        binding = defaults.get(name) or Binding("", f"command('{name}')", show=False)
         for one in Binding.make_bindings([replace(binding, key=keys, id=name)]):
             table.setdefault(one.key, []).append(one)
-    app.opening_keys = opening_keys(app.options.tui.keymap, app.registry)
+    app.opening_keys = opening_keys(keymap, registry)
     app.refresh_bindings()

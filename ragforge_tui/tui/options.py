@@ -1,7 +1,6 @@
-"""What the command line hands to the screen.
+"""Options that the command line passes to the screen.
 
-Used by `cli` (which fills it) and `tui.app` (which reads it). Apart from `app`, so that it can be made
-without loading Textual.
+Separate from `app`, so that they can be made without loading Textual.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ class ChatOptions(msgspec.Struct, kw_only=True, frozen=True):
         state_dir: Folder of prompt history and drafts.
         workspace: The folder the agent works in, absolute.
         persona: Persona of a new conversation; empty: the default one.
-        settings: All settings, for the settings screen; `origins` says what set each of them.
-        config_file: The user's own settings file, where changes are kept; None: nothing is kept.
+        settings: All settings, for the settings screen; `origins` names the source of each.
+        config_file: The user's settings file, where changes are saved; None: nothing is saved.
     """
 
     resume: str | None = None

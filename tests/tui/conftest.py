@@ -15,8 +15,8 @@ from textual.pilot import Pilot
 
 from ragforge_tui.config import TuiSettings
 from ragforge_tui.protocol import Engine
-from ragforge_tui.tui import panel
 from ragforge_tui.tui.app import ChatApp, ChatOptions
+from ragforge_tui.tui.questions import question_panel
 from tests.support.fake_engine import FakeEngine
 
 Connect = Callable[[], Any]
@@ -78,7 +78,7 @@ class Chat:
 
     async def ready(self) -> None:
         """Wait for the engine."""
-        await self.until(lambda: self.app.controller.state.ready, "ready")
+        await self.until(lambda: self.app.session.state.ready, "ready")
 
     def said(self, word: str) -> bool:
         """Whether a notice holds this."""
@@ -95,7 +95,7 @@ ChatRunner = Callable[..., AbstractAsyncContextManager[Chat]]
 @pytest.fixture(autouse=True)
 def read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A question may be answered as soon as it is shown; what holds before that has tests of its own."""
-    monkeypatch.setattr(panel, "READ_SECONDS", 0.0)
+    monkeypatch.setattr(question_panel, "READ_SECONDS", 0.0)
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from textual.events import AppBlur, AppFocus
 from ragforge_tui.config import TuiSettings
 from ragforge_tui.events import CostLimitReached, TurnCompleted
 from ragforge_tui.protocol import AnswerApproval
-from ragforge_tui.tui.attention import Notify, call_sequence
+from ragforge_tui.tui.terminal import Notify, call_sequence
 from tests.support.fake_engine import FakeEngine, endless
 from tests.tui.conftest import Chat, ChatRunner
 from tests.tui.test_questions import approval
@@ -71,7 +71,7 @@ async def test_the_end_of_a_long_turn_calls(
         await chat.ready()
         rung = listen(chat, monkeypatch)
         await chat.type("hello")
-        state = chat.app.controller.state
+        state = chat.app.session.state
         await chat.until(lambda: state.activity == "answering")
         chat.app.clock = lambda: seconds
         chat.app.post_message(AppBlur())

@@ -7,7 +7,7 @@ import pytest
 
 from ragforge_tui.events import ToolCallFinished
 from ragforge_tui.models import Turn
-from ragforge_tui.tui.viewer import DetailScreen
+from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from tests.support.chat_scene import tool_call
 from tests.support.fake_engine import FakeEngine, conversation, message
 from tests.tui.conftest import ChatRunner

@@ -22,8 +22,8 @@ from ragforge_tui.protocol import (
     SetModel,
     Unqueue,
 )
-from ragforge_tui.tui.menu import SlashMenu
-from ragforge_tui.tui.picker import Picker
+from ragforge_tui.tui.dialogs.picker import Picker
+from ragforge_tui.tui.prompt.slash_menu import SlashMenu
 from tests.support.fake_engine import CLOCK, FakeEngine, endless
 from tests.tui.conftest import ChatRunner
 
@@ -36,9 +36,9 @@ async def test_send(run_chat: ChatRunner) -> None:
         await chat.until(lambda: chat.happened(TurnCompleted))
         assert [sent.text for sent in chat.engine.asked(SendMessage)] == ["hello"]
         assert chat.app.prompt.text == ""
-        assert chat.app.controller.state.activity == "idle"
-        assert chat.app.controller.state.spent.tokens == 120
-        assert len(chat.app.controller.outbox) == 0
+        assert chat.app.session.state.activity == "idle"
+        assert chat.app.session.state.spent.tokens == 120
+        assert len(chat.app.session.outbox) == 0
 
 
 async def test_a_refused_message_comes_back_into_the_prompt(run_chat: ChatRunner) -> None:
@@ -55,8 +55,8 @@ async def test_queue_and_take_back(run_chat: ChatRunner) -> None:
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("first")
-        await chat.until(lambda: chat.app.controller.state.activity == "answering")
-        box = chat.app.controller.outbox
+        await chat.until(lambda: chat.app.session.state.activity == "answering")
+        box = chat.app.session.outbox
         for text in ("second", "!ls", "third"):
             await chat.type(text)
         await chat.until(lambda: [item.place for item in box.items] == ["queued"] * 3)
@@ -81,28 +81,28 @@ async def test_a_message_that_begins_is_not_taken_back(run_chat: ChatRunner) -> 
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("first")
-        await chat.until(lambda: chat.app.controller.state.activity == "answering")
+        await chat.until(lambda: chat.app.session.state.activity == "answering")
         await chat.type("second")
-        await chat.until(lambda: chat.app.controller.outbox.queued)
+        await chat.until(lambda: chat.app.session.outbox.queued)
         chat.engine.queue.clear()  # the engine is just beginning with it
         await chat.press("up")
         await chat.until(lambda: bool(chat.engine.asked(Unqueue)))
         await chat.press("x")
         await chat.until(lambda: chat.app.prompt.text == "x")
-        assert [item.text for item in chat.app.controller.outbox.items] == ["second"]
+        assert [item.text for item in chat.app.session.outbox.items] == ["second"]
 
 
 async def test_escape_with_queue_stops_and_sends_the_first(run_chat: ChatRunner) -> None:
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("first")
-        await chat.until(lambda: chat.app.controller.state.busy)
+        await chat.until(lambda: chat.app.session.state.busy)
         await chat.type("second")
-        await chat.until(lambda: chat.app.controller.outbox.queued)
+        await chat.until(lambda: chat.app.session.outbox.queued)
         await chat.press("escape")
-        await chat.until(lambda: chat.app.controller.state.running.get(chat.app.controller.state.conversation_id) == 2)
+        await chat.until(lambda: chat.app.session.state.running.get(chat.app.session.state.conversation_id) == 2)
         assert len(chat.engine.asked(CancelTurn)) == 1
-        assert len(chat.app.controller.outbox) == 0
+        assert len(chat.app.session.outbox) == 0
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
@@ -110,10 +110,10 @@ async def test_stop(run_chat: ChatRunner, key: str) -> None:
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("go on")
-        await chat.until(lambda: chat.app.controller.state.activity == "answering")
+        await chat.until(lambda: chat.app.session.state.activity == "answering")
         await chat.press(key)
         await chat.until(lambda: chat.happened(TurnCancelled))
-        assert chat.app.controller.state.activity == "idle"
+        assert chat.app.session.state.activity == "idle"
         await chat.press("escape")
         assert len(chat.engine.asked(CancelTurn)) == 1, "idle: nothing to stop"
 
@@ -122,7 +122,7 @@ async def test_ctrl_c_twice_quits(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.press("ctrl+c")
-        assert "again quits" in chat.app.controller.state.hint
+        assert "again quits" in chat.app.session.state.hint
         assert not chat.engine.closed
         await chat.press("ctrl+c")
         await chat.until(lambda: chat.engine.closed)
@@ -135,14 +135,14 @@ async def test_ctrl_c_copies_a_selection(run_chat: ChatRunner) -> None:
         chat.app.prompt.select_all()
         await chat.press("ctrl+c")
         assert chat.app.clipboard == "copy me"
-        assert "clipboard" in chat.app.controller.state.hint
+        assert "clipboard" in chat.app.session.state.hint
 
 
 async def test_quit_closes_the_engine_and_gives_the_id(run_chat: ChatRunner) -> None:
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("go on")
-        await chat.until(lambda: chat.app.controller.state.busy)
+        await chat.until(lambda: chat.app.session.state.busy)
         await chat.type("/quit")
         await chat.until(lambda: chat.engine.closed)
         await chat.until(lambda: chat.app.return_value)
@@ -200,11 +200,11 @@ async def test_tools_show_as_running(run_chat: ChatRunner) -> None:
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("go")
-        await chat.until(lambda: chat.app.controller.state.busy)
-        uuid = chat.app.controller.state.conversation_id
+        await chat.until(lambda: chat.app.session.state.busy)
+        uuid = chat.app.session.state.conversation_id
         call = ToolCall(uuid="c", message_id="m", tool_name="grep_files", arguments="{}", timestamp=CLOCK)
         chat.engine.emit(ToolCallStarted(conversation_id=uuid, turn_index=1, call=call))
-        await chat.until(lambda: chat.app.controller.state.activity == "running")
+        await chat.until(lambda: chat.app.session.state.activity == "running")
 
 
 async def test_small_screen(run_chat: ChatRunner) -> None:

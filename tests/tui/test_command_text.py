@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.tui.command_text import CommandText
+from ragforge_tui.tui.questions.command_text import CommandText
 
 
 def shown(command: str, width: int = 40, room: int = 10) -> list[str]:

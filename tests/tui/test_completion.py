@@ -10,13 +10,14 @@ from textual import events
 
 from ragforge_tui.memory.files import mentions
 from ragforge_tui.protocol import ListFiles, SendMessage, SetModel
-from ragforge_tui.tui.commands import Registry
-from ragforge_tui.tui.completion import mention, wanted
-from ragforge_tui.tui.menu import SlashMenu
+from ragforge_tui.tui.command_registry import Registry
+from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.prompt.completion import mention, wanted
+from ragforge_tui.tui.prompt.slash_menu import SlashMenu
 from tests.support.fake_engine import FakeEngine, sessions
 from tests.tui.conftest import Chat, ChatRunner
 
-REGISTRY = Registry()
+REGISTRY = Registry(COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -200,19 +201,20 @@ async def test_sessions_by_their_titles(run_chat: ChatRunner) -> None:
         chat.app.prompt.insert(f"/resume {wanted_one.title[:12]}")
         await offers(chat, wanted_one.uuid[:8])
         await chat.press("enter")
-        await chat.until(lambda: chat.app.controller.state.conversation_id == wanted_one.uuid)
+        await chat.until(lambda: chat.app.session.state.conversation_id == wanted_one.uuid)
 
 
 async def test_rows_that_come_late_belong_to_an_earlier_text(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         gate = asyncio.Event()
-        real = chat.app.actions.suggest
+        real = chat.app.prompt.completing.source
+        assert real is not None
 
         async def slow(source: str, query: str) -> list[object]:
             if query == "a":
                 await gate.wait()
-            return await real(source, query)  # type: ignore[return-value]  # rows, whatever they are
+            return list(await real(source, query))
 
         chat.app.prompt.completing.source = slow  # type: ignore[assignment]  # as above
         await chat.press("@", "a")
@@ -252,4 +254,4 @@ async def test_an_editor_that_fails_leaves_the_prompt(run_chat: ChatRunner, monk
         await chat.press(*"keep", "ctrl+g")
         await chat.until(lambda: chat.said("ended with status 1"))
         assert chat.app.prompt.text == "keep"
-        assert chat.app._draft._path.exists(), "it outlives a crash while the editor is open"
+        assert chat.app.view._draft._path.exists(), "it outlives a crash while the editor is open"

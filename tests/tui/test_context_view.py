@@ -7,9 +7,9 @@ import pytest
 from ragforge_tui.models import ContextItem, ContextRecord, ContextSection
 from ragforge_tui.protocol import FetchSent, FetchTree
 from ragforge_tui.requests.tree import SentRequest
-from ragforge_tui.tui.context_rows import bar, headline, lines_of, percent, source_of
-from ragforge_tui.tui.context_view import CHANGED, ContextScreen
-from ragforge_tui.tui.viewer import DetailScreen
+from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.memory.context_rows import bar, headline, lines_of, percent, source_of
+from ragforge_tui.tui.memory.context_screen import CHANGED, ContextScreen
 from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import CLOCK, FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
@@ -66,7 +66,7 @@ def engine() -> FakeEngine:
 
 async def opened(chat: Chat, command: str = "/context 7") -> ContextScreen:
     """The screen, filled."""
-    await chat.until(lambda: chat.app.controller.state.conversation)
+    await chat.until(lambda: chat.app.session.state.conversation)
     await chat.type(command)
     await chat.until(lambda: isinstance(chat.app.screen, ContextScreen))
     screen = chat.app.screen
@@ -105,7 +105,7 @@ async def test_an_item_is_read_as_it_was_sent(run_chat: ChatRunner, engine: Fake
         await chat.press("down", "down", "enter")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         await chat.press("g")
-        await chat.until(lambda: list(chat.app.transcript._marked) == [2])
+        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [2])
 
 
 async def test_the_source_may_be_another_conversation(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -115,7 +115,7 @@ async def test_the_source_may_be_another_conversation(run_chat: ChatRunner, engi
         await chat.press("g")
         await chat.until(lambda: "not taken from a turn" in screen._keys.render().plain)
         await chat.press("end", "g")
-        await chat.until(lambda: chat.app.controller.state.conversation_id == elsewhere.uuid)
+        await chat.until(lambda: chat.app.session.state.conversation_id == elsewhere.uuid)
 
 
 async def test_turn_by_turn(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -167,7 +167,7 @@ async def test_a_source_that_changed_is_said(run_chat: ChatRunner, engine: FakeE
 
 async def test_it_opens_from_the_memory_pane(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.until(lambda: chat.app.session.state.conversation)
         await chat.press("f3")
         await chat.until(lambda: (pane := chat.app.sidebar.pane("memory")) is not None and pane.has_focus_within)
         await chat.until(lambda: engine.asked(FetchTree))

@@ -10,12 +10,19 @@ import pytest
 
 from ragforge_tui.export.markdown import _call
 from ragforge_tui.models import ToolCall, ToolResult
-from ragforge_tui.tui.detail import MAX_FILE_BYTES, Section, call_sections, call_title, file_sections, language_of
-from ragforge_tui.tui.trace import row_of
-from ragforge_tui.tui.transcript.palette import palette_of
-from ragforge_tui.tui.transcript.tool_block import ToolBlock
-from ragforge_tui.tui.transcript.tool_text import failure_of
-from ragforge_tui.tui.viewer import PIECE_CHARS, PieceBlock, blocks_of
+from ragforge_tui.tui.dialogs.detail import (
+    MAX_FILE_BYTES,
+    Section,
+    call_sections,
+    call_title,
+    file_sections,
+    language_of,
+)
+from ragforge_tui.tui.dialogs.text_viewer import PIECE_CHARS, PieceBlock, blocks_of
+from ragforge_tui.tui.sidebar.trace import row_of
+from ragforge_tui.tui.style.palette import palette_of
+from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
+from ragforge_tui.tui.transcript.render.tool_text import failure_of
 from tests.support.fake_engine import CLOCK
 
 PALETTE = palette_of({}, dark=True, ansi=False)

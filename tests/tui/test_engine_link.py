@@ -26,8 +26,8 @@ from ragforge_tui.protocol import (
     RetryTurn,
     SendMessage,
 )
-from ragforge_tui.tui.trace_pane import TracePane
-from ragforge_tui.tui.transcript.tool_block import ToolBlock
+from ragforge_tui.tui.sidebar.trace_pane import TracePane
+from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
 from tests.support.chat_scene import tool_call
 from tests.support.fake_engine import FakeEngine, endless
 from tests.tui.conftest import ChatRunner
@@ -38,7 +38,7 @@ async def test_typed_before_the_engine_is_there(run_chat: ChatRunner) -> None:
     async with run_chat(gate=gate) as chat:
         await chat.type("early")
         await chat.type("bird")
-        assert [item.place for item in chat.app.controller.outbox.items] == ["waiting", "waiting"]
+        assert [item.place for item in chat.app.session.outbox.items] == ["waiting", "waiting"]
         assert chat.app.query_one("#queue").display
         gate.set()
         await chat.until(lambda: len(chat.engine.asked(SendMessage)) == 2)
@@ -73,9 +73,9 @@ async def test_engine_crash(run_chat: ChatRunner) -> None:
     async with run_chat(engine, heir) as chat:
         await chat.ready()
         await chat.type("first")
-        await chat.until(lambda: chat.app.controller.state.activity == "answering")
+        await chat.until(lambda: chat.app.session.state.activity == "answering")
         await chat.type("second")
-        await chat.until(lambda: chat.app.controller.outbox.queued)
+        await chat.until(lambda: chat.app.session.outbox.queued)
         heir.script = FakeEngine().script
         engine.crash()
         await chat.until(lambda: heir.asked(OpenConversation), "the conversation is opened again")
@@ -102,14 +102,14 @@ async def reasons_and_calls(engine: FakeEngine, owner: Conversation, index: int,
 async def test_nothing_looks_under_way_while_the_engine_is_away(run_chat: ChatRunner) -> None:
     gate = asyncio.Event()
     async with run_chat(FakeEngine(script=reasons_and_calls), size=(140, 40), tui=TuiSettings()) as chat:
-        good = chat.app.controller._connect
+        good = chat.app.session.connect
 
         async def later() -> Any:
             await gate.wait()
             return await good()
 
         await chat.ready()
-        chat.app.controller._connect = later
+        chat.app.session.connect = later
         await chat.type("go")
         document = chat.app.transcript.document
         await chat.until(lambda: any(getattr(block, "thinking", False) for block in document.blocks))
@@ -122,7 +122,7 @@ async def test_nothing_looks_under_way_while_the_engine_is_away(run_chat: ChatRu
         assert [str(block.state) for block in document.blocks if isinstance(block, ToolBlock)] == ["unknown"]
         assert [block.source for block in document.blocks if block.kind == "state"] == ["interrupted"]
         assert [row.state for row in pane.trace.rows] == ["unknown"]
-        assert not chat.app.controller.state.busy
+        assert not chat.app.session.state.busy
         gate.set()
 
 
@@ -132,7 +132,7 @@ async def test_an_offer_to_retry_goes_when_that_succeeded(run_chat: ChatRunner) 
     async with run_chat(engine, heir) as chat:
         await chat.ready()
         await chat.type("first")
-        await chat.until(lambda: chat.app.controller.state.activity == "answering")
+        await chat.until(lambda: chat.app.session.state.activity == "answering")
         heir.script = FakeEngine().script
         engine.crash()
         await chat.until(lambda: chat.said("/retry asks for it again"))
@@ -145,7 +145,7 @@ async def test_an_offer_to_retry_goes_when_that_succeeded(run_chat: ChatRunner) 
 
 async def test_an_engine_that_never_starts_is_given_up_then_tried_again(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
-        good = chat.app.controller._connect
+        good = chat.app.session.connect
         failures = 0
 
         async def broken() -> Any:
@@ -154,13 +154,13 @@ async def test_an_engine_that_never_starts_is_given_up_then_tried_again(run_chat
             raise RagforgeError("No Java here.", todo="Install it.")
 
         await chat.ready()
-        chat.app.controller._connect = broken
+        chat.app.session.connect = broken
         chat.engine.crash()
         await chat.until(lambda: chat.said("No Java here. Install it. Send a message to try again."))
         seen = failures
-        chat.app.controller._connect = good
+        chat.app.session.connect = good
         fresh = FakeEngine()
-        chat.app.controller._connect = _gives(fresh)
+        chat.app.session.connect = _gives(fresh)
         await chat.type("now?")
         await chat.until(lambda: fresh.asked(SendMessage))
         assert failures == seen
@@ -178,7 +178,7 @@ async def test_missed_events_are_read_again(run_chat: ChatRunner) -> None:
         await chat.ready()
         await chat.type("hello")
         await chat.until(lambda: chat.happened(TurnCompleted))
-        uuid = chat.app.controller.state.conversation_id
+        uuid = chat.app.session.state.conversation_id
         chat.engine.emit(TurnReset(conversation_id=uuid, turn_index=1))
         chat.engine.emit(TurnCompleted(conversation_id=uuid, turn_index=1, text=""))
         await chat.until(lambda: chat.engine.asked(FetchTurns))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.tui.commands import COMMANDS, Registry
-from ragforge_tui.tui.help import FRAME, help_text
+from ragforge_tui.tui.command_registry import Registry
+from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.dialogs.help_screen import FRAME, help_text
 
 
 @pytest.mark.parametrize("screen", [76, 80, 120])
@@ -13,7 +14,7 @@ def test_what_a_command_does_stays_in_its_column(screen: int) -> None:
     registry = Registry(COMMANDS)
     lines = help_text(registry, "1", {}, screen=screen).plain.splitlines()
     assert max(map(len, lines)) <= screen * 96 // 100 - FRAME
-    column = next(line for line in lines if line.startswith("  /help ")).index("Commands and keys")
+    column = next(line for line in lines if line.startswith("  /help ")).index("Show commands and keys")
     goes_on = [line for line in lines if line.startswith("   ")]
     assert all(len(line) - len(line.lstrip()) == column for line in goes_on)
     assert goes_on

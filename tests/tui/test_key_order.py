@@ -8,9 +8,9 @@ from textual.keys import _character_to_key
 from textual.widgets import Input
 
 from ragforge_tui.protocol import SendMessage
-from ragforge_tui.tui import key_order
-from ragforge_tui.tui.find import FindBar
-from ragforge_tui.tui.search_screen import SearchScreen
+from ragforge_tui.tui import type_ahead
+from ragforge_tui.tui.dialogs.find_bar import FindBar
+from ragforge_tui.tui.sessions.search_screen import SearchScreen
 from tests.support.fake_engine import conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -25,7 +25,7 @@ async def opened(chat: Chat) -> None:
     owner = conversation(1, "Retries")
     chat.engine.store(owner, turn(owner, 1, "why", "because"))
     await chat.ready()
-    await chat.app.controller.open(owner.uuid)
+    await chat.app.session.open(owner.uuid)
 
 
 async def test_the_text_behind_ctrl_f_is_what_is_looked_for(run_chat: ChatRunner) -> None:
@@ -88,7 +88,7 @@ async def test_letters_behind_the_key_of_a_pane_are_not_typed(run_chat: ChatRunn
 @pytest.fixture
 def endless_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is held is given away for its own reason, never because time is up."""
-    monkeypatch.setattr(key_order, "HOLD_SECONDS", 3600.0)
+    monkeypatch.setattr(type_ahead, "HOLD_SECONDS", 3600.0)
 
 
 @pytest.mark.usefixtures("endless_hold")
@@ -135,8 +135,8 @@ async def test_what_is_typed_behind_a_command_goes_where_the_command_leads(run_c
         ("b", False, "choose a block first"),
         ("v", False, "choose a block first"),
         ("space", False, "choose a block first"),
-        ("n", False, "nothing is looked for"),
-        ("N", True, "nothing is looked for"),
+        ("n", False, "no search text yet"),
+        ("N", True, "no search text yet"),
         ("o", True, "no link here"),
         ("c", True, "no code here"),
     ],
@@ -149,7 +149,7 @@ async def test_a_key_of_the_chat_that_has_nothing_to_do_says_so_and_types_nothin
         await chat.press("tab", *(["k"] if walked else []))
         await chat.until(lambda: (chat.app.transcript.cursor_block is not None) == walked)
         await chat.press(key)
-        await chat.until(lambda: why in chat.app.controller.state.hint)
+        await chat.until(lambda: why in chat.app.session.state.hint)
         assert chat.app.focused is chat.app.transcript and chat.app.prompt.text == ""
 
 

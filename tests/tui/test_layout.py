@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.tui import layout
-from ragforge_tui.tui.layout import Layout
+from ragforge_tui.tui.sidebar import layout
+from ragforge_tui.tui.sidebar.layout import Layout
 
 PANES = ["trace", "memory", "files"]
 

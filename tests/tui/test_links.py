@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ragforge_tui.tui.picker import Picker
-from ragforge_tui.tui.viewer import DetailScreen
+from ragforge_tui.tui.commands.link_commands import open_link
+from ragforge_tui.tui.dialogs.picker import Picker
+from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -54,9 +55,11 @@ async def test_a_click_opens_a_file_of_the_workspace_and_nothing_outside(run_cha
     (tmp_path / "secret").write_text("no")
     engine = with_answer("[a](a.py#L1) [b](../secret)")
     async with run_chat(engine, continue_last=True) as chat:
-        chat.app.options = msgspec.structs.replace(chat.app.options, workspace=str(tmp_path / "work"))
+        chat.app.view.settings.options = msgspec.structs.replace(
+            chat.app.view.options, workspace=str(tmp_path / "work")
+        )
         await chat.until(lambda: chat.loaded)
-        await chat.app.controller.view.actions.open_link("a.py")
+        await open_link(chat.app.view, "a.py")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         await chat.press("escape")
         transcript = chat.app.transcript
@@ -70,4 +73,4 @@ async def test_no_link(run_chat: ChatRunner) -> None:
     async with run_chat(with_answer("nothing"), continue_last=True) as chat:
         await at_the_answer(chat)
         await chat.press("o")
-        await chat.until(lambda: chat.app.controller.state.hint == "no link here")
+        await chat.until(lambda: chat.app.session.state.hint == "no link here")

@@ -19,15 +19,17 @@ from ragforge_tui.events import (
     TurnCompleted,
 )
 from ragforge_tui.models import ToolCall, ToolResult, Turn, Usage
-from ragforge_tui.tui import follow, fuzzy
-from ragforge_tui.tui.clipboard import copy_sequence
-from ragforge_tui.tui.commands import COMMANDS, Registry, key_name
-from ragforge_tui.tui.history import MAX_ENTRIES, Draft, Entry, History
-from ragforge_tui.tui.outbox import Outbox
-from ragforge_tui.tui.paste import Pastes, is_large
-from ragforge_tui.tui.picking import date_group, model_rows
-from ragforge_tui.tui.state import ChatState
-from ragforge_tui.tui.theme import choose
+from ragforge_tui.tui import fuzzy
+from ragforge_tui.tui.command_registry import Registry, key_name
+from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.prompt.history import MAX_ENTRIES, Draft, Entry, History
+from ragforge_tui.tui.prompt.paste import Pastes, is_large
+from ragforge_tui.tui.session.outbox import Outbox
+from ragforge_tui.tui.session.remote_turn_events import ending, events_between
+from ragforge_tui.tui.session.state import ChatState
+from ragforge_tui.tui.sessions.session_rows import date_group, model_rows
+from ragforge_tui.tui.style.theme import choose
+from ragforge_tui.tui.terminal import copy_sequence
 from tests.support.fake_engine import CLOCK, conversation, message
 from tests.support.shapes import GITHUB_KEY
 
@@ -189,7 +191,7 @@ class TestDraft:
 
 
 class TestCommands:
-    registry = Registry()
+    registry = Registry(COMMANDS)
 
     def test_names_and_keys_are_unique(self) -> None:
         names = [name for command in COMMANDS for name in (command.name, *command.aliases)]
@@ -245,7 +247,7 @@ class TestState:
     def test_activity(self) -> None:
         state = ChatState(conversation=conversation(1))
         assert state.activity == "idle"
-        state.turn_begins(state.conversation_id, 1, 0.0)
+        state.turn_starts(state.conversation_id, 1, 0.0)
         assert state.activity == "thinking"
         state.tools.add("t")
         assert state.activity == "running"
@@ -287,18 +289,18 @@ class TestFollow:
         some = self._turn("Hel", "streaming", [])
         more = self._turn("Hello", "complete", [_call(False)])
         done = self._turn("Hello", "complete", [_call(True)])
-        kinds = [type(event) for event in follow.changes(self.owner.uuid, empty, some)]
+        kinds = [type(event) for event in events_between(self.owner.uuid, empty, some)]
         assert kinds == [MessageStarted, TextDelta]
-        events = list(follow.changes(self.owner.uuid, some, more))
+        events = list(events_between(self.owner.uuid, some, more))
         assert [type(event) for event in events] == [TextDelta, MessageFinished, ToolCallStarted]
         assert isinstance(events[0], TextDelta) and events[0].text == "lo"
-        assert [type(event) for event in follow.changes(self.owner.uuid, more, done)] == [ToolCallFinished]
-        assert list(follow.changes(self.owner.uuid, done, done)) == []
+        assert [type(event) for event in events_between(self.owner.uuid, more, done)] == [ToolCallFinished]
+        assert list(events_between(self.owner.uuid, done, done)) == []
 
     def test_how_it_ends(self) -> None:
-        done = follow.ending(self.owner.uuid, self._turn("Hello", "complete", []))
+        done = ending(self.owner.uuid, self._turn("Hello", "complete", []))
         assert isinstance(done, TurnCompleted) and done.text == "Hello"
-        assert isinstance(follow.ending(self.owner.uuid, self._turn("H", "interrupted", [])), TurnCancelled)
+        assert isinstance(ending(self.owner.uuid, self._turn("H", "interrupted", [])), TurnCancelled)
 
 
 def test_keys_in_prompts_are_masked_on_disk(tmp_path: Path) -> None:

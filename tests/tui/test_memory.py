@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.events import SummaryCreated, SummaryFailed, SummaryStarted
-from ragforge_tui.tui.picker import Picker
-from ragforge_tui.tui.status import StatusLine
-from ragforge_tui.tui.viewer import DetailScreen
+from ragforge_tui.tui.dialogs.picker import Picker
+from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.widgets.status_bar import StatusLine
 from tests.support.fake_engine import FakeEngine, sessions
 from tests.support.memory_shelf import summary
 from tests.tui.conftest import ChatRunner
@@ -24,7 +24,7 @@ def engine() -> FakeEngine:
 @pytest.mark.parametrize("command", ["/context twelve", "/context -1"])
 async def test_a_turn_is_a_number(run_chat: ChatRunner, engine: FakeEngine, command: str) -> None:
     async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.until(lambda: chat.app.session.state.conversation)
         await chat.type(command)
         await chat.until(lambda: chat.said("is not the number of a turn"))
 
@@ -36,12 +36,12 @@ async def test_without_a_conversation_there_is_nothing_to_show(
     async with run_chat(engine) as chat:
         await chat.ready()
         await chat.type(command)
-        await chat.until(lambda: chat.said("Nothing was said here yet"))
+        await chat.until(lambda: chat.said("This conversation has no messages yet"))
 
 
 async def test_a_summary_is_written_on_demand(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.until(lambda: chat.app.session.state.conversation)
         await chat.type("/summary")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         assert isinstance(chat.app.screen, DetailScreen)
@@ -50,20 +50,20 @@ async def test_a_summary_is_written_on_demand(run_chat: ChatRunner, engine: Fake
 
 async def test_a_similar_conversation_is_opened(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.until(lambda: chat.app.session.state.conversation)
         await chat.type("/similar")
         await chat.until(lambda: isinstance(chat.app.screen, Picker))
         screen = chat.app.screen
         assert isinstance(screen, Picker)
         await chat.until(lambda: screen._list.rows)
         await chat.press("enter")
-        await chat.until(lambda: chat.app.controller.state.conversation_id.startswith("00000002"))
+        await chat.until(lambda: chat.app.session.state.conversation_id.startswith("00000002"))
 
 
 async def test_summaries_under_way_stand_in_the_status_line(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001") as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
-        uuid = chat.app.controller.state.conversation_id
+        await chat.until(lambda: chat.app.session.state.conversation)
+        uuid = chat.app.session.state.conversation_id
         status = chat.app.query_one(StatusLine)
         for level, first in ((1, 1), (2, 1)):
             engine.emit(SummaryStarted(conversation_id=uuid, level=level, start_turn_index=first, end_turn_index=3))

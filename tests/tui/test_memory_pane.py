@@ -8,9 +8,9 @@ from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import SummaryCreated, SummaryFailed, SummaryStarted
 from ragforge_tui.protocol import FetchDue, FetchTopicPlaces, FetchTree, FetchTurnLines
 from ragforge_tui.requests.tree import MemoryDue
-from ragforge_tui.tui.memory_pane import MemoryPane
-from ragforge_tui.tui.status import StatusLine
-from ragforge_tui.tui.viewer import DetailScreen
+from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.memory.memory_pane import MemoryPane
+from ragforge_tui.tui.widgets.status_bar import StatusLine
 from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.support.memory_shelf import HOSTILE, summary
@@ -27,7 +27,7 @@ def engine() -> FakeEngine:
 
 async def opened(chat: Chat) -> MemoryPane:
     """The pane, filled, with the focus."""
-    await chat.until(lambda: chat.app.controller.state.conversation)
+    await chat.until(lambda: chat.app.session.state.conversation)
     await chat.press("f3")
     await chat.until(lambda: chat.app.sidebar.pane("memory") is not None)
     pane = chat.app.sidebar.pane("memory")
@@ -63,10 +63,10 @@ async def test_a_turn_is_brought_into_view_and_marked(run_chat: ChatRunner, engi
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
         await chat.press("enter", "down", "right", "down", "down", "enter")
-        await chat.until(lambda: 2 in chat.app.transcript._marked)
-        assert list(chat.app.transcript._marked) == [2]
+        await chat.until(lambda: 2 in chat.app.transcript.cursor.turns)
+        assert list(chat.app.transcript.cursor.turns) == [2]
         await chat.press("left", "g")
-        await chat.until(lambda: list(chat.app.transcript._marked) == [1, 2, 3])
+        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [1, 2, 3])
         assert pane.rows.has_focus
 
 
@@ -74,7 +74,7 @@ async def test_over_the_chat_the_sidebar_makes_room_for_the_turn(run_chat: ChatR
     async with run_chat(engine, resume="00000001") as chat:
         await opened(chat)
         await chat.press("g")
-        await chat.until(lambda: list(chat.app.transcript._marked) == [1, 2, 3, 4, 5])
+        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [1, 2, 3, 4, 5])
         assert not chat.app.sidebar.display
 
 
@@ -89,7 +89,7 @@ async def test_a_summary_is_read_and_a_finding_leads_to_its_turn(run_chat: ChatR
         assert [section.title for section in screen.sections] == ["What was said", "Key findings"]
         assert screen.sections[1].text == "1. The second retry began before the first had ended. [t2, t3]"
         await chat.press("1")
-        await chat.until(lambda: list(chat.app.transcript._marked) == [2])
+        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [2])
 
 
 async def test_summaries_come_into_the_tree_as_they_are_made(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -167,9 +167,9 @@ async def test_topics_are_a_second_grouping(run_chat: ChatRunner, engine: FakeEn
         await chat.press("escape")
         await chat.until(lambda: pane.topic_rows.has_focus)
         await chat.press("down", "enter")
-        await chat.until(lambda: list(chat.app.transcript._marked) == [1, 2, 3])
+        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [1, 2, 3])
         await chat.press("down", "g")
-        await chat.until(lambda: chat.app.controller.state.conversation_id != UUID)
+        await chat.until(lambda: chat.app.session.state.conversation_id != UUID)
         await chat.press("t")
         await chat.until(lambda: pane.tree_rows.display)
 
@@ -179,7 +179,7 @@ async def test_an_outline_that_does_not_come_is_said_and_asked_for_again(
 ) -> None:
     engine.failures[FetchTree] = RagforgeError("The graph is away.")
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.until(lambda: chat.app.session.state.conversation)
         await chat.press("f3")
         await chat.until(lambda: engine.asked(FetchTree))
         pane = chat.app.sidebar.pane("memory")

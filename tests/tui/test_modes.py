@@ -9,7 +9,7 @@ from textual.content import Content
 
 from ragforge_tui.events import TurnCompleted
 from ragforge_tui.protocol import SendMessage, SetMode
-from ragforge_tui.tui import work_actions
+from ragforge_tui.tui.commands import work_commands
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
 from tests.tui.test_chat import endless
@@ -30,9 +30,7 @@ async def test_shift_tab_goes_round(run_chat: ChatRunner) -> None:
         assert " ask" in shown(chat)
         for mode, word in (("edits", " accept edits"), ("plan", " plan"), ("ask", " ask")):
             await chat.press("shift+tab")
-            await chat.until(
-                lambda mode=mode: chat.engine.work.modes[chat.app.controller.state.conversation_id] == mode
-            )
+            await chat.until(lambda mode=mode: chat.engine.work.modes[chat.app.session.state.conversation_id] == mode)
             assert word in shown(chat)
             assert chat.app.prompt.has_focus
 
@@ -41,11 +39,11 @@ async def test_shift_tab_goes_round(run_chat: ChatRunner) -> None:
 async def test_accepted_edits_that_are_only_passed_let_nothing_through(
     run_chat: ChatRunner, presses: int, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work_actions, "STAY_SECONDS", 0.3)
+    monkeypatch.setattr(work_commands, "STAY_SECONDS", 0.3)
     async with run_chat(FakeEngine(script=endless)) as chat:
         await chat.ready()
         await chat.type("hello")
-        await chat.until(lambda: chat.app.controller.state.busy)
+        await chat.until(lambda: chat.app.session.state.busy)
         chat.engine.emit(approval("a"))
         await chat.until(lambda: chat.app.questions.waiting)
         await chat.press(*["shift+tab"] * presses)
@@ -58,13 +56,13 @@ async def test_the_mode_is_told_before_the_first_message(run_chat: ChatRunner) -
     async with run_chat() as chat:
         await chat.ready()
         await chat.type("/mode plan")
-        await chat.until(lambda: chat.app.controller.state.mode == "plan")
+        await chat.until(lambda: chat.app.session.state.mode == "plan")
         await chat.type("hello")
         await chat.until(lambda: chat.happened(TurnCompleted))
         order = [type(request) for request in chat.engine.requests if isinstance(request, SetMode | SendMessage)]
         assert order == [SetMode, SendMessage]
         await chat.type("/new")
-        await chat.until(lambda: chat.app.controller.state.mode == "ask")
+        await chat.until(lambda: chat.app.session.state.mode == "ask")
 
 
 async def test_the_mode_outlives_the_engine(run_chat: ChatRunner) -> None:
@@ -98,6 +96,6 @@ async def test_shift_tab_over_the_chat_moves_the_focus(run_chat: ChatRunner) -> 
         await chat.press("f1")
         await chat.until(lambda: len(chat.app.screen_stack) > 1)
         await chat.press("shift+tab")
-        assert chat.app.controller.state.mode == "ask"
+        assert chat.app.session.state.mode == "ask"
         await chat.press("escape", "shift+tab")
-        await chat.until(lambda: chat.app.controller.state.mode == "edits")
+        await chat.until(lambda: chat.app.session.state.mode == "edits")

@@ -12,10 +12,10 @@ from textual.screen import Screen
 
 from ragforge_tui.events import TrustRequested, TurnCompleted
 from ragforge_tui.protocol import AnswerTrust, CreateConversation, DraftPersona, ImprovePersona, SavePersona, SetPersona
-from ragforge_tui.tui.persona_picker import PersonaPicker
-from ragforge_tui.tui.persona_review import PersonaReview
-from ragforge_tui.tui.persona_wizard import STEPS, PersonaWizard
-from ragforge_tui.tui.transcript.blocks import HeadBlock
+from ragforge_tui.tui.personas.persona_picker import PersonaPicker
+from ragforge_tui.tui.personas.persona_review import PersonaReview
+from ragforge_tui.tui.personas.persona_wizard import STEPS, PersonaWizard
+from ragforge_tui.tui.transcript.model.blocks import HeadBlock
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -160,7 +160,7 @@ class TestChoosing:
         async with run_chat(engine, persona="Dev") as chat:
             await chat.ready()
             await chat.type("/set-persona guide")
-            await chat.until(lambda: chat.said("Guide speaks from the next message on, once you let it."))
+            await chat.until(lambda: chat.said("Guide speaks from the next message on, once you allow it."))
             chat.engine.emit(TrustRequested(root="/w#g", files=["g"], text="hi", persona="Guide"))
             await chat.until(lambda: chat.app.questions.has_focus)
             await chat.press("n")
@@ -173,7 +173,7 @@ class TestChoosing:
             await chat.ready()
             await chat.type("a rather long first message that becomes the title")
             await chat.until(lambda: chat.happened(TurnCompleted))
-            assert chat.app.controller.state.persona in drawn(chat).splitlines()[0]
+            assert chat.app.session.state.persona in drawn(chat).splitlines()[0]
 
 
 class TestMaking:
@@ -193,7 +193,7 @@ class TestMaking:
             assert asked.brief.rules == ""
             assert review is chat.app.screen
             await chat.press("s")
-            await chat.until(lambda: chat.said("Saved: ✶ Vega. /set-persona Vega lets it speak."))
+            await chat.until(lambda: chat.said("Saved: ✶ Vega. /set-persona Vega switches to it."))
             assert 'color="red"' in (chat.engine.shelf.own / "Vega.luciform").read_text(encoding="utf-8")
 
     async def test_cancelled_nothing_is_made(self, run_chat: ChatRunner) -> None:
@@ -290,7 +290,7 @@ class TestChanging:
             await chat.ready()
             await chat.type("/edit-persona Vega")
             await on(chat, PersonaReview)
-            assert "stands where bytes of the file could not be read" in drawn(chat)
+            assert "marks bytes of the file that could not be read" in drawn(chat)
 
     async def test_an_editor_that_fails_or_changes_nothing(
         self, run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch

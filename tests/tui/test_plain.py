@@ -10,12 +10,12 @@ from textual.color import Color
 
 from ragforge_tui.cli.start import Shared, chat_flags, load_settings
 from ragforge_tui.config import TuiSettings
-from ragforge_tui.tui.branches import TreeRows
-from ragforge_tui.tui.help import HelpScreen
-from ragforge_tui.tui.memory_tree import TreeLine
-from ragforge_tui.tui.plain import UPDATE_SECONDS, PlainSigns
-from ragforge_tui.tui.transcript.markdown import render
-from ragforge_tui.tui.transcript.palette import palette_of
+from ragforge_tui.tui.dialogs.help_screen import HelpScreen
+from ragforge_tui.tui.memory.memory_tree import TreeLine
+from ragforge_tui.tui.memory.tree_list import TreeRows
+from ragforge_tui.tui.style.palette import palette_of
+from ragforge_tui.tui.style.plain_mode import UPDATE_SECONDS, PlainSigns
+from ragforge_tui.tui.transcript.render.markdown import render
 from tests.support.calls_scene import calls_engine
 from tests.support.chat_scene import scene_engine
 from tests.tui.conftest import Chat, ChatRunner
@@ -40,7 +40,7 @@ def test_signs_become_letters_of_the_same_width() -> None:
 async def test_a_session_in_words(run_chat: ChatRunner, size: tuple[int, int], theme: str) -> None:
     tui = TuiSettings(plain=True, theme=theme)
     async with run_chat(scene_engine(), size=size, tui=tui, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation_id)
+        await chat.until(lambda: chat.app.session.state.conversation_id)
         chat.app.transcript.scroll_home(animate=False)
         await chat.until(lambda: any("tool read_file ok" in line for line in lines(chat)))
         shown = lines(chat)
@@ -50,7 +50,7 @@ async def test_a_session_in_words(run_chat: ChatRunner, size: tuple[int, int], t
         assert not set("│─╭╮╰╯●○◐▸▾✶") & set(drawn), "no sign stands for something that words do not say"
         assert not chat.app.sidebar.display
         assert chat.app.animation_level == "none"
-        assert chat.app.transcript.shortest_pause == UPDATE_SECONDS
+        assert chat.app.transcript.stream_painter.shortest_pause == UPDATE_SECONDS
         assert not chat.app.prompt.cursor_blink
 
 
@@ -74,7 +74,7 @@ def test_the_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_panes_say_in_words_what_their_signs_say(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=(140, 40), tui=PLAIN, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation_id)
+        await chat.until(lambda: chat.app.session.state.conversation_id)
         for key, words in (("f4", ("ok ", "failed")), ("f5", ("turn ", "times, "))):
             await chat.press(key)
             await chat.until(lambda: chat.app.sidebar.has_focus_within)
@@ -104,9 +104,9 @@ def test_a_quote_is_marked_as_one() -> None:
 
 async def test_sessions_are_listed_without_signs(run_chat: ChatRunner) -> None:
     async with run_chat(scene_engine(), tui=PLAIN, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation_id)
-        await chat.app.actions.learn_personas()
-        chat.app.controller.state.looks["Ragnarök"] = ("◆", "")
+        await chat.until(lambda: chat.app.session.state.conversation_id)
+        await chat.app.session.load_personas()
+        chat.app.session.state.looks["Ragnarök"] = ("◆", "")
         await chat.press("ctrl+o")
         await chat.until(lambda: any("message" in line for line in lines(chat)))
         assert not set("◆✶⎇") & set("".join(lines(chat)))

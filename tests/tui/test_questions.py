@@ -12,8 +12,8 @@ from textual.widgets import Static
 from ragforge_tui.events import ApprovalRequested, ApprovalResolved, TrustRequested
 from ragforge_tui.models import ToolCall
 from ragforge_tui.protocol import AnswerApproval, AnswerTrust
-from ragforge_tui.tui import panel
-from ragforge_tui.tui.viewer import DetailScreen
+from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.questions import question_panel
 from tests.support.fake_engine import CLOCK
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -70,7 +70,7 @@ async def answers(chat: Chat, count: int = 1) -> list[tuple[str, str, str]]:
 async def test_each_choice(run_chat: ChatRunner, keys: list[str], decision: str) -> None:
     async with run_chat() as chat:
         await asked(chat, "a1")
-        assert chat.app.controller.state.activity == "waiting"
+        assert chat.app.session.state.activity == "waiting"
         await chat.press(*keys)
         assert await answers(chat) == [("a1", decision, "")]
         await chat.until(lambda: chat.app.prompt.has_focus)
@@ -144,12 +144,12 @@ async def test_someone_who_types_is_not_interrupted(run_chat: ChatRunner) -> Non
 async def test_what_tab_does_is_said_as_it_is(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await asked(chat, "a")
-        await chat.until(lambda: "tab the prompt · esc no" in chat.app.status_line.text().plain)
+        await chat.until(lambda: "tab the prompt · esc no" in chat.app.view.status_line.render().plain)
         await chat.press("tab")
         assert chat.app.prompt.has_focus
-        await chat.until(lambda: "tab answer · esc no" in chat.app.status_line.text().plain)
+        await chat.until(lambda: "tab answer · esc no" in chat.app.view.status_line.render().plain)
         await chat.press("tab")
-        await chat.until(lambda: "tab the prompt" in chat.app.status_line.text().plain)
+        await chat.until(lambda: "tab the prompt" in chat.app.view.status_line.render().plain)
 
 
 @pytest.mark.parametrize(("key", "allow"), [("y", True), ("n", False), ("escape", False), ("enter", True)])
@@ -202,7 +202,7 @@ async def test_a_message_typed_into_a_question_answers_nothing(run_chat: ChatRun
 async def test_no_key_answers_before_the_question_can_have_been_read(
     run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(panel, "READ_SECONDS", 0.7)
+    monkeypatch.setattr(question_panel, "READ_SECONDS", 0.7)
     async with run_chat() as chat:
         now = 100.0
         chat.app.questions.clock = lambda: now

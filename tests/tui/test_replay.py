@@ -41,10 +41,10 @@ def shown(blocks: list[tuple[str, int, bool | None, list[str]]], word: str) -> b
 
 async def test_what_came_live_is_what_is_read_back(run_chat: ChatRunner, recording: Recording) -> None:
     async with run_chat(recording.engine(), resume=recording.conversation.uuid) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.until(lambda: chat.app.session.state.conversation)
         await recording.play(chat.engine)
         await chat.until(lambda: shown(rows(chat), "You are welcome"))
-        await chat.until(lambda: not chat.app.controller.state.busy)
+        await chat.until(lambda: not chat.app.session.state.busy)
         live = rows(chat)
         assert chat.happened(TextDelta) and chat.happened(TurnCancelled) and chat.happened(TurnFailed)
         assert sum(isinstance(event, ToolCallFinished) for event in chat.events) == 7
@@ -57,7 +57,7 @@ async def test_what_came_live_is_what_is_read_back(run_chat: ChatRunner, recordi
 @pytest.mark.parametrize("size", ["80x24", "120x40"])
 async def test_its_end(tmp_path: Path, recording: Recording, size: str, update_pictures: bool) -> None:
     async def replayed(stage: Stage) -> None:
-        await stage.until(lambda: stage.app.controller.state.conversation)
+        await stage.until(lambda: stage.app.session.state.conversation)
         await recording.play(stage.engine)
         await stage.shows("You are welcome")
 

@@ -9,9 +9,9 @@ import pytest
 
 from ragforge_tui.errors import GraphUnavailableError
 from ragforge_tui.protocol import Search
-from ragforge_tui.tui import search_screen
-from ragforge_tui.tui.picker import Picker
-from ragforge_tui.tui.search_screen import HitList, SearchScreen
+from ragforge_tui.tui.dialogs.picker import Picker
+from ragforge_tui.tui.sessions import search_screen
+from ragforge_tui.tui.sessions.search_screen import HitList, SearchScreen
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -51,13 +51,13 @@ async def test_a_hit_is_opened_at_its_turn(run_chat: ChatRunner, engine: FakeEng
         assert "3 hits in this folder" in said(chat)
         await chat.press("enter")
         await chat.until(lambda: chat.app.transcript.turn_in_view == 3)
-        assert chat.app.controller.state.conversation_id == conversation(1).uuid
+        assert chat.app.session.state.conversation_id == conversation(1).uuid
         assert chat.app.prompt.has_focus
 
 
 async def test_where_is_searched(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000002") as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation_id)
+        await chat.until(lambda: chat.app.session.state.conversation_id)
         await chat.type("/search okapi")
         await chat.until(lambda: isinstance(chat.app.screen, SearchScreen) and len(where(chat)) == 3)
         await chat.press("ctrl+f")

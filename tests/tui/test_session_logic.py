@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from ragforge_tui.models import Conversation, ConversationPeek, SearchHit
-from ragforge_tui.tui.choices import Choice, ChoiceList, _labelled
-from ragforge_tui.tui.hits import HIT_LINES, hit_lines, parse_query, snippet, with_topic
-from ragforge_tui.tui.picking import session_row
-from ragforge_tui.tui.session_bars import filter_bar, key_bar
-from ragforge_tui.tui.session_desk import parse_tags
-from ragforge_tui.tui.session_preview import preview
-from ragforge_tui.tui.session_shelf import Looks, Narrowed, SessionShelf
+from ragforge_tui.tui.sessions.search_hits import HIT_LINES, hit_lines, parse_query, snippet, with_topic
+from ragforge_tui.tui.sessions.session_filters import filter_bar, key_bar
+from ragforge_tui.tui.sessions.session_list_model import Looks, Narrowed, SessionShelf
+from ragforge_tui.tui.sessions.session_preview import preview
+from ragforge_tui.tui.sessions.session_rows import session_row
+from ragforge_tui.tui.sessions.session_service import parse_tags
+from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList, _labelled
 from tests.support.fake_engine import CLOCK, conversation
 
 LOOKS = Looks(now=CLOCK, glyphs={"Ragnarök": "☾"})

@@ -20,8 +20,8 @@ from ragforge_tui.protocol import (
     RestoreConversation,
     UpdateConversation,
 )
-from ragforge_tui.tui import session_feed, session_picker
-from ragforge_tui.tui.session_picker import SessionPicker
+from ragforge_tui.tui.sessions import session_loader, session_picker
+from ragforge_tui.tui.sessions.session_picker import SessionPicker
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, sessions, turn
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -114,7 +114,7 @@ async def test_filters_and_orders(run_chat: ChatRunner, engine: FakeEngine) -> N
 
 async def test_rename_and_tag_in_place(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation_id)
+        await chat.until(lambda: chat.app.session.state.conversation_id)
         picking = await opened(chat)
         assert picking.screen._list.rows[0].badge == "(open now)"
         await chat.press("ctrl+r")
@@ -122,7 +122,7 @@ async def test_rename_and_tag_in_place(run_chat: ChatRunner, engine: FakeEngine)
         assert line.value == "Retries double turns" and line.has_focus
         await chat.press("space", *"again", "enter")
         await picking.until(lambda: picking.titles[0] == "Retries double turns again")
-        opened_one = chat.app.controller.state.conversation
+        opened_one = chat.app.session.state.conversation
         assert opened_one is not None and opened_one.title == "Retries double turns again"
         await chat.press("down", "ctrl+t")
         assert line.value == "db"
@@ -138,11 +138,11 @@ async def test_rename_and_tag_in_place(run_chat: ChatRunner, engine: FakeEngine)
 
 async def test_delete_undo_restore(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation_id)
+        await chat.until(lambda: chat.app.session.state.conversation_id)
         picking = await opened(chat)
         await chat.press("ctrl+d")
         await picking.lists(*ALL[1:])
-        assert not chat.app.controller.state.conversation_id
+        assert not chat.app.session.state.conversation_id
         assert "^z undo" in picking.said("keys") and "^z brings it back" in picking.said("note")
         await chat.press("ctrl+z")
         await picking.lists(*ALL)
@@ -246,14 +246,14 @@ async def test_what_other_terminals_do_appears(
 
 
 async def test_many_come_in_two_steps(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_feed, "FIRST", 3)
+    monkeypatch.setattr(session_loader, "FIRST", 3)
     engine = FakeEngine()
     for number in range(1, 9):
         engine.store(conversation(number, f"Session {number}"), turn_of(number))
     async with run_chat(engine) as chat:
         picking = await opened(chat)
         await picking.until(lambda: len(picking.titles) == 8)
-        assert [one.filter.limit for one in engine.asked(ListConversations)] == [3, session_feed.MOST]
+        assert [one.filter.limit for one in engine.asked(ListConversations)] == [3, session_loader.MOST]
 
 
 async def test_by_mouse(run_chat: ChatRunner, engine: FakeEngine) -> None:

@@ -20,12 +20,12 @@ from ragforge_tui.protocol import (
     RestoreConversation,
     UpdateConversation,
 )
-from ragforge_tui.tui.files_pane import FilesPane
-from ragforge_tui.tui.memory_pane import MemoryPane
-from ragforge_tui.tui.session_picker import SessionPicker
-from ragforge_tui.tui.trace_pane import TracePane
+from ragforge_tui.tui.memory.memory_pane import MemoryPane
+from ragforge_tui.tui.sessions.session_picker import SessionPicker
+from ragforge_tui.tui.sidebar.files_pane import FilesPane
+from ragforge_tui.tui.sidebar.trace_pane import TracePane
 from ragforge_tui.tui.transcript import Transcript
-from ragforge_tui.tui.transcript.tool_block import ToolBlock
+from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
 from tests.support.chat_scene import tool_call
 from tests.support.fake_engine import FakeEngine, conversation, message, sessions, turn
 from tests.tui.conftest import Chat, ChatRunner
@@ -41,7 +41,7 @@ def engine() -> FakeEngine:
 
 def title(chat: Chat) -> str:
     """Of the open conversation."""
-    opened = chat.app.controller.state.conversation
+    opened = chat.app.session.state.conversation
     return opened.title if opened else ""
 
 
@@ -169,12 +169,12 @@ async def test_a_turn_of_another_process_is_followed(run_chat: ChatRunner, engin
     engine.turns[owner.uuid] = [elsewhere(owner, 1, "It", "streaming").turn]
     engine.active[owner.uuid] = 1
     async with run_chat(engine, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.controller.state.busy)
+        await chat.until(lambda: chat.app.session.state.busy)
         engine.emit(elsewhere(owner, 1, "It grows", "streaming"))
         await chat.until(lambda: [e.text for e in chat.events if isinstance(e, TextDelta)] == [" grows"])
         engine.emit(elsewhere(owner, 1, "It grows up", "complete"))
         await chat.until(lambda: chat.happened(TurnCompleted))
-        assert not chat.app.controller.state.busy
+        assert not chat.app.session.state.busy
 
 
 def calling(owner: Conversation, *, answered: bool, text: str = "", state: str = "complete") -> TurnElsewhere:
@@ -195,7 +195,7 @@ async def test_calls_of_a_turn_that_is_followed_stay(run_chat: ChatRunner, engin
     engine.turns[owner.uuid] = [calling(owner, answered=False).turn]
     engine.active[owner.uuid] = 1
     async with run_chat(engine, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.controller.state.busy)
+        await chat.until(lambda: chat.app.session.state.busy)
         document = chat.app.transcript.document
 
         def calls() -> list[str]:
@@ -217,7 +217,7 @@ async def test_turns_of_another_process_appear_in_an_idle_chat(run_chat: ChatRun
     owner = engine.conversations[conversation(1).uuid]
     async with run_chat(engine, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
-        state, document = chat.app.controller.state, chat.app.transcript.document
+        state, document = chat.app.session.state, chat.app.transcript.document
         engine.emit(elsewhere(owner, 2, "Words", "streaming"))
         await chat.until(lambda: state.busy)
         engine.emit(elsewhere(owner, 2, "Words come", "streaming"))
@@ -232,7 +232,7 @@ async def test_what_was_told_while_a_turn_ran_here_is_not_shown_twice(run_chat: 
     owner = engine.conversations[conversation(1).uuid]
     async with run_chat(engine, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
-        state, document = chat.app.controller.state, chat.app.transcript.document
+        state, document = chat.app.session.state, chat.app.transcript.document
         engine.emit(elsewhere(owner, 2, "Words", "streaming"))
         await chat.until(lambda: state.followed == 2)
         ours = message(owner, 3, "user", "ours")
@@ -329,7 +329,7 @@ async def test_a_turn_of_ours_that_is_answered_anew_elsewhere_is_shown_anew(
         await chat.until(lambda: chat.loaded)
         await chat.type("ours")
         await chat.until(lambda: chat.happened(TurnCompleted))
-        document, state = chat.app.transcript.document, chat.app.controller.state
+        document, state = chat.app.transcript.document, chat.app.session.state
         index = len(engine.turns[owner.uuid])
 
         def anew(text: str, mark: str, turn_state: str) -> TurnElsewhere:
@@ -363,7 +363,7 @@ async def test_panes_take_in_what_others_do_while_a_turn_runs_here(run_chat: Cha
         last = len(engine.turns[owner.uuid])
         ours = message(owner, last + 2, "user", "ours")
         engine.emit(TurnStarted(conversation_id=owner.uuid, turn_index=last + 2, message=ours))
-        await chat.until(lambda: chat.app.controller.state.running)
+        await chat.until(lambda: chat.app.session.state.running)
         theirs = calling(owner, answered=True, text="Done", state="streaming")
         theirs.turn_index = theirs.turn.turn_index = last + 1
         theirs.turn.messages[1].tool_calls[0].files = [FileAccess(path="notes.md", access="read")]
@@ -371,4 +371,4 @@ async def test_panes_take_in_what_others_do_while_a_turn_runs_here(run_chat: Cha
         await chat.until(lambda: [row.turn for row in trace.trace.rows] == [last + 1])
         assert trace.trace.newest_turn == last + 2, "what runs here stays the newest"
         assert files.files.file("notes.md") is not None
-        assert memory.memory.last_turn == last + 2 and chat.app.controller.state.running
+        assert memory.memory.last_turn == last + 2 and chat.app.session.state.running

@@ -13,10 +13,10 @@ from ragforge_tui.config import Settings
 from ragforge_tui.config_files import load
 from ragforge_tui.errors import ConfigError
 from ragforge_tui.protocol import ChangeModelSettings
-from ragforge_tui.tui.choices import ChoiceList
-from ragforge_tui.tui.picker import Picker
-from ragforge_tui.tui.setting_rows import Setting, following, matching, parse, read_settings, section_title
-from ragforge_tui.tui.settings_screen import SettingsScreen
+from ragforge_tui.tui.dialogs.picker import Picker
+from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, read_settings, section_title
+from ragforge_tui.tui.settings.settings_screen import SettingsScreen
+from ragforge_tui.tui.widgets.option_list import ChoiceList
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -213,7 +213,7 @@ async def test_a_setting_with_a_closed_set_is_chosen_from_it(run_chat: ChatRunne
         await chat.press("escape", *"tui.notify", "enter")
         assert await listed(chat) == ["auto", "bell", "off"]
         await chat.press("down", "down", "enter")
-        await chat.until(lambda: chat.app.controller.attention.notify == "off")
+        await chat.until(lambda: chat.app.view.attention.notify == "off")
 
 
 async def test_plain_takes_effect_at_once_and_ends_at_once(run_chat: ChatRunner, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ async def test_plain_takes_effect_at_once_and_ends_at_once(run_chat: ChatRunner,
         await open_settings(chat, "tui.plain")
         await chat.press("enter")
         await chat.until(lambda: chat.app.transcript.palette.plain)
-        assert chat.app.has_class("-plain") and chat.app.options.tui.reduced_motion
+        assert chat.app.has_class("-plain") and chat.app.view.options.tui.reduced_motion
         await chat.press("enter")
         await chat.until(lambda: not chat.app.transcript.palette.plain)
         assert not chat.app.has_class("-plain")
@@ -257,7 +257,7 @@ async def test_keys_that_cannot_work_are_said_when_they_are_set(run_chat: ChatRu
         line.value = "{retry: f9}"
         await chat.press("enter")
         await chat.until(lambda: "tui.keymap: {" in str(note.render()))
-        assert chat.app.options.tui.keymap == {"retry": "f9"}
+        assert chat.app.view.options.tui.keymap == {"retry": "f9"}
 
 
 async def test_what_wins_over_the_file_is_said(run_chat: ChatRunner, tmp_path: Path) -> None:

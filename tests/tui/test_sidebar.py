@@ -17,13 +17,12 @@ from ragforge_tui.events import ToolCallFinished, ToolCallStarted, TurnCompleted
 from ragforge_tui.models import AccessedFile
 from ragforge_tui.protocol import FetchMemory
 from ragforge_tui.requests.calls import FetchCall, ListCalls
-from ragforge_tui.tui import layout
-from ragforge_tui.tui.files_pane import FilesPane
-from ragforge_tui.tui.keybar import KeyBar
-from ragforge_tui.tui.sidebar import Divider, PaneTitle
-from ragforge_tui.tui.trace_pane import TracePane
-from ragforge_tui.tui.transcript.tool_block import ToolBlock
-from ragforge_tui.tui.viewer import DetailScreen
+from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.sidebar.files_pane import FilesPane
+from ragforge_tui.tui.sidebar.sidebar import Divider, PaneTitle, layout
+from ragforge_tui.tui.sidebar.trace_pane import TracePane
+from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
+from ragforge_tui.tui.widgets.key_bar import KeyBar
 from tests.support.calls_scene import calls_engine, calls_of
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, message
 from tests.tui.conftest import Chat, ChatRunner
@@ -43,7 +42,7 @@ def files_of(chat: Chat) -> FilesPane:
 
 async def traced(chat: Chat) -> TracePane:
     """The trace with its calls, in use."""
-    await chat.until(lambda: chat.app.controller.state.conversation)
+    await chat.until(lambda: chat.app.session.state.conversation)
     await chat.press("f4")
     await chat.until(lambda: trace_of(chat) and trace_of(chat).trace.rows and trace_of(chat).has_focus_within)
     return trace_of(chat)
@@ -51,7 +50,7 @@ async def traced(chat: Chat) -> TracePane:
 
 async def filed(chat: Chat) -> FilesPane:
     """The files with what the memory knows, in use."""
-    await chat.until(lambda: chat.app.controller.state.conversation)
+    await chat.until(lambda: chat.app.session.state.conversation)
     await chat.press("f5")
     await chat.until(lambda: files_of(chat) and len(files_of(chat).files) and files_of(chat).has_focus_within)
     return files_of(chat)
@@ -77,13 +76,13 @@ async def test_beside_the_chat_where_there_is_room(run_chat: ChatRunner) -> None
         await chat.press("f8")
         await chat.until(lambda: not sidebar.display)
         assert transcript.region.width > WIDE[0] - 5
-        assert not layout.load(chat.app.options.state_dir).open
+        assert not layout.load(chat.app.view.options.state_dir).open
 
 
 async def test_not_shown_where_it_is_not_wanted(run_chat: ChatRunner) -> None:
     engine = calls_engine()
     async with run_chat(engine, size=WIDE, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.until(lambda: chat.app.session.state.conversation)
         assert not chat.app.sidebar.display
         assert not engine.asked(ListCalls)
         await traced(chat)
@@ -92,7 +91,7 @@ async def test_not_shown_where_it_is_not_wanted(run_chat: ChatRunner) -> None:
 
 async def test_over_the_chat_where_it_is_narrow(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=NARROW, tui=SHOWN, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.until(lambda: chat.app.session.state.conversation)
         before = chat.app.transcript.region
         assert not chat.app.sidebar.display
         await traced(chat)
@@ -116,7 +115,7 @@ async def test_at_every_size_each_pane_can_be_used(run_chat: ChatRunner, size: t
 
 async def test_another_width_of_the_terminal(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=NARROW, tui=SHOWN, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.until(lambda: chat.app.session.state.conversation)
         await chat.pilot.resize_terminal(*WIDE)
         await chat.until(lambda: trace_of(chat) and trace_of(chat).trace.rows)
         await chat.pilot.resize_terminal(*NARROW)
@@ -150,7 +149,7 @@ async def test_the_mouse_moves_the_divider_and_folds_panes(run_chat: ChatRunner)
         await chat.pilot.hover(chat.app.transcript, offset=(x - 10, 5))
         await chat.pilot.mouse_up(chat.app.transcript, offset=(x - 10, 5))
         await chat.until(lambda: chat.app.sidebar.region.x == x - 10)
-        assert layout.load(chat.app.options.state_dir).width == WIDE[0] - (x - 10)
+        assert layout.load(chat.app.view.options.state_dir).width == WIDE[0] - (x - 10)
         title = chat.app.query(PaneTitle).first()
         await chat.pilot.click(title)
         await chat.until(lambda: not trace_of(chat).display)

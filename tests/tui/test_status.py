@@ -8,16 +8,16 @@ import pytest
 from ragforge_tui.config import TuiSettings
 from ragforge_tui.events import GraphChanged, ModelChanged
 from ragforge_tui.models import Message, Usage
-from ragforge_tui.tui.commands import Registry
-from ragforge_tui.tui.help import help_text
+from ragforge_tui.tui.command_registry import Registry
+from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.dialogs.help_screen import help_text
 from ragforge_tui.tui.keymap import effective_keys, keymap_problems
-from ragforge_tui.tui.looks import take_up
-from ragforge_tui.tui.state import ChatState, Spent, sent_tokens
-from ragforge_tui.tui.status import count, drawn, fitted, foot_hints, status_parts
+from ragforge_tui.tui.session.state import ChatState, Spent, sent_tokens
+from ragforge_tui.tui.widgets.status_bar import count, drawn, fitted, foot_hints, status_parts
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation
 from tests.tui.conftest import ChatRunner
 
-REGISTRY = Registry()
+REGISTRY = Registry(COMMANDS)
 HINTS = ["/ commands", "^p palette", "^q quit"]
 
 
@@ -129,7 +129,7 @@ async def test_a_key_has_one_command_which_is_the_one_that_help_shows_it_at(
 ) -> None:
     async with run_chat(tui=TuiSettings(keymap={"summary": "f11,f3"}, sidebar=False)) as chat:
         await chat.ready()
-        take_up(chat.app, "tui.keymap", keymap)
+        chat.app.view.apply_setting("tui.keymap", keymap)
         ours = {command.name for command in REGISTRY.commands}
         bound = {
             key: [one.id for one in bindings]
@@ -143,7 +143,7 @@ async def test_a_key_has_one_command_which_is_the_one_that_help_shows_it_at(
         for key in ("f1", "f5", "f12", "^n"):
             assert sum(line.endswith(f"  {key}") for line in text) <= 1
         ran: list[str] = []
-        chat.app.run_command = lambda command, _: ran.append(command.name)  # type: ignore[method-assign]  # what is asked for
+        chat.app.view.run_command = lambda name: ran.append(name)  # type: ignore[method-assign]  # what is asked for
         for key in ("f1", "f5", "f12"):
             await chat.press(key)
         await chat.pilot.pause()

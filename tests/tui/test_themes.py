@@ -10,10 +10,10 @@ import yaml
 from textual.color import Color
 
 from ragforge_tui.config import TuiSettings
-from ragforge_tui.tui import theme
-from ragforge_tui.tui.inks import NAMES, contrast, ink
-from ragforge_tui.tui.theme_picker import ThemePicker
-from ragforge_tui.tui.transcript.palette import palette_of
+from ragforge_tui.tui.settings.theme_picker import ThemePicker
+from ragforge_tui.tui.style import theme
+from ragforge_tui.tui.style.palette import palette_of
+from ragforge_tui.tui.style.persona_colors import NAMES, contrast, ink
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import ChatRunner
 
@@ -112,7 +112,7 @@ async def test_a_theme_by_name(run_chat: ChatRunner, tmp_path: Path) -> None:
         await chat.ready()
         await chat.type("/theme contrast-light")
         await chat.until(lambda: chat.app.theme == "ragforge-contrast-light")
-        await chat.until(lambda: chat.said("wins at the next start"))
+        await chat.until(lambda: chat.said("overrides it at the next start"))
         assert yaml.safe_load(file.read_text()) == {"tui": {"theme": "contrast-light"}}
         await chat.type("/settings x")
         await chat.press("escape", "escape")
@@ -162,12 +162,12 @@ async def test_what_is_wrong_with_the_keys_stands_below_the_conversation_that_is
             await chat.until(lambda: len(chat.app.screen_stack) == 2)
             await chat.press("escape")
             await chat.until(lambda: len(chat.app.screen_stack) == 1)
-            chat.app.controller.spawn(chat.app.controller.open("00000001"), group="open")
+            chat.app.session.spawn(chat.app.session.open("00000001"), group="open")
 
         def said() -> list[str]:
             return [block.source for block in chat.app.transcript.document.blocks]
 
         await chat.until(lambda: any("answered before" in text for text in said()))
         assert [number for number, text in enumerate(said()) if "f1 is the key of" in text] == [len(said()) - 1]
-        await chat.app.controller.open("00000002")
+        await chat.app.session.open("00000002")
         assert not any("f1 is the key of" in text for text in said())

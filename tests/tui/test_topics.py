@@ -7,8 +7,8 @@ import pytest
 from ragforge_tui.errors import NotFoundError, RagforgeError
 from ragforge_tui.events import TopicsChanged
 from ragforge_tui.protocol import FetchTopicPlaces, ListTopics, MergeTopics, UnmergeTopic
-from ragforge_tui.tui.topics_screen import TopicsScreen
-from ragforge_tui.tui.viewer import DetailScreen
+from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.memory.topics_screen import TopicsScreen
 from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import FakeEngine, conversation
 from tests.tui.conftest import Chat, ChatRunner
@@ -22,7 +22,7 @@ def engine() -> FakeEngine:
 
 async def opened(chat: Chat, command: str = "/topics") -> TopicsScreen:
     """The screen, filled."""
-    await chat.until(lambda: chat.app.controller.state.conversation)
+    await chat.until(lambda: chat.app.session.state.conversation)
     await chat.type(command)
     await chat.until(lambda: isinstance(chat.app.screen, TopicsScreen))
     screen = chat.app.screen
@@ -62,7 +62,7 @@ async def test_a_topic_leads_to_its_turns(run_chat: ChatRunner, engine: FakeEngi
         await chat.until(lambda: screen.topics.place("t1|place|1") is not None)
         assert engine.asked(FetchTopicPlaces)[0].conversation_id == conversation(1).uuid
         await chat.press("down", "left", "down", "enter")
-        await chat.until(lambda: list(chat.app.transcript._marked) == [1, 2, 3])
+        await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [1, 2, 3])
 
 
 async def test_a_topic_is_read(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -134,7 +134,7 @@ async def test_what_did_not_work_is_said(run_chat: ChatRunner, engine: FakeEngin
 
 async def test_it_opens_from_the_memory_pane(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation)
+        await chat.until(lambda: chat.app.session.state.conversation)
         await chat.press("f3")
         await chat.until(lambda: (pane := chat.app.sidebar.pane("memory")) is not None and pane.has_focus_within)
         await chat.press("t", "m")

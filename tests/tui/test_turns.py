@@ -7,7 +7,7 @@ from functools import partial
 
 from ragforge_tui.errors import GraphUnavailableError
 from ragforge_tui.protocol import BranchConversation, FetchTurns, FindText, SendMessage
-from ragforge_tui.tui.find import FindBar
+from ragforge_tui.tui.dialogs.find_bar import FindBar
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -62,7 +62,7 @@ async def test_a_text_is_found_wherever_it_is_and_walked_through(run_chat: ChatR
         await chat.until(lambda: "turn 33" in where(chat))
         await chat.press("n")
         await chat.until(lambda: "turn 98" in where(chat))
-        chat.app.query_one(FindBar).look_for("no such animal")
+        chat.app.query_one(FindBar).search_for("no such animal")
         await chat.until(lambda: "nothing found" in where(chat))
         await chat.press("escape")
         await chat.until(lambda: not chat.app.query(FindBar))
@@ -141,10 +141,10 @@ async def test_an_edited_message_is_sent_in_a_branch(run_chat: ChatRunner) -> No
         assert chat.app.prompt.text == "", "a key of the chat types nothing where it has nothing to do"
         await chat.press("k", "k", "e")
         await chat.until(lambda: chat.app.prompt.text == "question 100")
-        assert chat.app.controller.state.editing == 100
+        assert chat.app.session.state.editing == 100
         await chat.press("escape")
         assert chat.app.prompt.text == ""
-        assert not chat.app.controller.state.editing
+        assert not chat.app.session.state.editing
         await chat.type("/edit 60")
         await chat.until(lambda: chat.app.prompt.text == "question 60")
         await chat.type(", otherwise")
@@ -243,7 +243,7 @@ async def test_a_notice_below_what_is_seen_is_said_in_the_status_line(run_chat: 
         await chat.press("tab", "home", "j", "e")
         await chat.until(lambda: chat.said("The prompt holds a draft"))
         following = chat.app.transcript.follow
-        assert following or chat.app.controller.state.hint.startswith("The prompt holds a draft")
+        assert following or chat.app.session.state.hint.startswith("The prompt holds a draft")
         chat.app.transcript.follow = False
-        chat.app.controller.notice("Something else. More of it.", "info")
-        assert chat.app.controller.state.hint == "Something else"
+        chat.app.session.notice("Something else. More of it.", "info")
+        assert chat.app.session.state.hint == "Something else"

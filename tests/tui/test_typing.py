@@ -15,9 +15,9 @@ from ragforge_tui.events import (
 from ragforge_tui.protocol import (
     SendMessage,
 )
-from ragforge_tui.tui.help import HelpScreen
-from ragforge_tui.tui.history import Draft, Entry
-from ragforge_tui.tui.menu import SlashMenu
+from ragforge_tui.tui.dialogs.help_screen import HelpScreen
+from ragforge_tui.tui.prompt.history import Draft, Entry
+from ragforge_tui.tui.prompt.slash_menu import SlashMenu
 from tests.tui.conftest import ChatRunner
 
 
@@ -110,7 +110,7 @@ async def test_history(run_chat: ChatRunner) -> None:
         await chat.ready()
         for text in ("one", "two\nlines"):
             await chat.type(text)
-            await chat.until(lambda: not chat.app.controller.outbox.items)
+            await chat.until(lambda: not chat.app.session.outbox.items)
         await chat.press("d", "up")
         assert chat.app.prompt.text == "two\nlines"
         await chat.press("up", "up")

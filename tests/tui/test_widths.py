@@ -7,8 +7,8 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual.color import Color
 
-from ragforge_tui.tui.choices import Choice, ChoiceList
-from ragforge_tui.tui.widths import AgreedWidths, agreed
+from ragforge_tui.tui.style.cell_widths import AgreedWidths, agreed
+from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import ChatRunner
 
@@ -40,7 +40,7 @@ async def test_no_line_is_too_wide_or_too_narrow(run_chat: ChatRunner, size: tup
     text = HOSTILE.encode("utf-8", "replace").decode()
     owner = engine.store(conversation(1, text), *(turn(conversation(1), index, text, text * 9) for index in (1, 2)))
     async with run_chat(engine, size=size, continue_last=True) as chat:
-        await chat.until(lambda: chat.app.controller.state.conversation_id == owner.uuid)
+        await chat.until(lambda: chat.app.session.state.conversation_id == owner.uuid)
         chat.app.prompt.insert(f"{text} {text}")
         await chat.pilot.pause()
         for strip in chat.app.screen._compositor.render_strips():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragforge_tui.events import TurnCompleted
 from ragforge_tui.protocol import FileDiff, RunShell, SendMessage, UndoPlan, UndoTurn
-from ragforge_tui.tui.diff_screen import DiffLines, DiffScreen
+from ragforge_tui.tui.dialogs.diff_screen import DiffLines, DiffScreen
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -43,7 +43,7 @@ async def test_diff_of_nothing(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.type("/diff")
-        await chat.until(lambda: chat.said("Nothing was said here yet"))
+        await chat.until(lambda: chat.said("This conversation has no messages yet"))
 
 
 async def test_undo_asks_first(run_chat: ChatRunner) -> None:
@@ -58,7 +58,7 @@ async def test_undo_asks_first(run_chat: ChatRunner) -> None:
         await chat.type("/undo")
         await chat.until(lambda: chat.app.questions.waiting)
         question = chat.app.questions.waiting[0]
-        assert question.title.startswith("Take back turn 4? 1 file as before it; 1 left alone.")
+        assert question.title.startswith("Undo turn 4? 1 file as before it; 1 left alone.")
         assert question.detail.startswith("a.py is left alone: it was changed by someone else since.")
         await chat.until(lambda: chat.app.questions.has_focus)
         await chat.press("n")
@@ -97,7 +97,7 @@ async def test_a_command_of_the_person(run_chat: ChatRunner) -> None:
         live = chat.app.transcript.document.blocks
         assert [block.kind for block in live] == ["user", "tool"], "nobody is named as its speaker"
         assert live[1].folded is False and "output of git status" in live[1].source
-        await chat.app.controller.open(chat.app.controller.state.conversation_id)
+        await chat.app.session.open(chat.app.session.state.conversation_id)
         again = chat.app.transcript.document.blocks
         assert [(b.kind, b.source, b.folded) for b in again] == [(b.kind, b.source, b.folded) for b in live]
         await chat.type(" !not a command")

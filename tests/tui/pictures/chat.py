@@ -42,7 +42,7 @@ def working() -> FakeEngine:
 
 async def notices(stage: Stage) -> None:
     """What the program says for itself."""
-    notice = stage.app.controller.notice
+    notice = stage.app.session.notice
     notice("The model is asked again from here on.", "info")
     notice("tui.theme: there is no theme 'nrod'; /theme shows all of them.", "warning")
     notice("The graph cannot be reached. What was said is kept in a journal. It is tried again by itself.", "error")
@@ -127,7 +127,7 @@ def asked(shown: str) -> Any:
 async def queued(stage: Stage) -> None:
     """Messages typed while an answer comes."""
     await asked("thinking …")(stage)
-    outbox = stage.app.controller.outbox
+    outbox = stage.app.session.outbox
     for count, text in enumerate(("and is it the same on Neo4j?", "then mend it\nand add a test", "and run it"), 1):
         await stage.type(text)
         await stage.until(lambda count=count: [item.place for item in outbox.items] == ["queued"] * count)

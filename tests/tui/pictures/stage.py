@@ -23,7 +23,6 @@ from ragforge_tui.events import Event
 from ragforge_tui.models import Conversation
 from ragforge_tui.protocol import Engine
 from ragforge_tui.tui.app import ChatApp
-from ragforge_tui.tui.looks import use_theme
 from tests.support.chat_scene import scene_engine
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import make_app
@@ -62,14 +61,14 @@ class Stage:
     @property
     def owner(self) -> Conversation:
         """The conversation that is open."""
-        opened = self.app.controller.state.conversation
+        opened = self.app.session.state.conversation
         assert opened is not None
         return self.engine.conversations[opened.uuid]
 
     async def opened(self) -> None:
         """Wait until the engine answers and the conversation is there, where one is wanted."""
-        state = self.app.controller.state
-        wanted = self.app.options.continue_last
+        state = self.app.session.state
+        wanted = self.app.view.options.continue_last
         await self.until(lambda: state.connection == "up" and state.graph is not None, "an engine")
         if wanted:
             await self.until(lambda: state.conversation and self.app.transcript.document.blocks, "a conversation")
@@ -130,7 +129,7 @@ class Stage:
 
     def wear(self, theme: str) -> None:
         """Switch to another theme, as the setting names it."""
-        use_theme(self.app, theme)
+        self.app.view.use_theme(theme)
 
     def svg(self) -> str:
         """Return the screen as an SVG, without the name that Rich derives from its content."""

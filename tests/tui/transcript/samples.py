@@ -11,10 +11,10 @@ import pytest
 from textual.theme import BUILTIN_THEMES
 
 from ragforge_tui.models import Message, MessageState, ToolCall, ToolResult, Turn
-from ragforge_tui.tui.transcript import long_text
-from ragforge_tui.tui.transcript.document import Shown
-from ragforge_tui.tui.transcript.lines import Line, line_of
-from ragforge_tui.tui.transcript.palette import palette_of
+from ragforge_tui.tui.drawing.lines import Line, line_of
+from ragforge_tui.tui.style.palette import palette_of
+from ragforge_tui.tui.transcript.model.document import Shown
+from ragforge_tui.tui.transcript.render import long_text
 
 NOON = datetime(2026, 11, 3, 12, 0, tzinfo=UTC)
 DARK = palette_of(BUILTIN_THEMES["textual-dark"].to_color_system().generate(), dark=True, ansi=False)

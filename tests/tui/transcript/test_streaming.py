@@ -12,11 +12,11 @@ from textual.geometry import Region
 from textual.pilot import Pilot
 
 from ragforge_tui.events import MessageFinished, MessageStarted, ReasoningDelta, TextDelta, TurnStarted
-from ragforge_tui.tui.transcript import markdown
-from ragforge_tui.tui.transcript.code import GrowingCode, highlight
-from ragforge_tui.tui.transcript.lines import Run, WrappedLines, wrap
-from ragforge_tui.tui.transcript.markdown import render
-from ragforge_tui.tui.transcript.stream import StreamedText
+from ragforge_tui.tui.drawing.code import GrowingCode, highlight
+from ragforge_tui.tui.drawing.lines import Run, WrappedLines, wrap
+from ragforge_tui.tui.transcript.render import markdown_parser
+from ragforge_tui.tui.transcript.render.markdown import render
+from ragforge_tui.tui.transcript.render.stream import StreamedText
 from tests.tui.transcript.app import TranscriptApp
 from tests.tui.transcript.samples import DARK, plain_turns, reply, said, text_of
 from tests.tui.transcript.test_document import WHERE, chunks
@@ -151,7 +151,7 @@ def test_growing_plain_text_is_wrapped_as_at_once(text: str, sizes: list[int], w
     ids=["paragraph", "wide", "list", "table", "fence"],
 )
 def test_the_work_for_a_piece_does_not_grow_with_its_block(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    parser = markdown._parser()
+    parser = markdown_parser.markdown_parser()
     read = 0
 
     def counted(method: Any) -> Any:
@@ -187,7 +187,7 @@ async def streaming(app: TranscriptApp, pilot: Pilot[None], text: str) -> None:
 
 async def drawn(app: TranscriptApp, pilot: Pilot[None]) -> None:
     """Wait until what came is shown."""
-    while app.transcript.streaming:
+    while app.transcript.stream_painter.busy:
         await pilot.pause(0.01)
     await pilot.pause()
 

@@ -12,7 +12,7 @@ from textual.selection import SELECT_ALL, Selection
 
 from ragforge_tui.events import MessageFinished, MessageStarted, TextDelta, TurnCompleted, TurnStarted
 from ragforge_tui.models import Turn
-from ragforge_tui.tui.transcript.copying import LINES_PER_BLOCK, code_of
+from ragforge_tui.tui.transcript.widget.copying import LINES_PER_BLOCK, code_of
 from tests.tui.transcript.app import TranscriptApp
 from tests.tui.transcript.samples import ANSWER, lines_made, plain_turns, reply, said, working_turn
 from tests.tui.transcript.test_document import WHERE, chunks
@@ -123,9 +123,9 @@ async def test_what_the_keyboard_opens_comes_into_view() -> None:
         await pilot.pause()
         view = app.transcript
         head = next(block for block in reversed(view.document.blocks) if block.kind == "head")
-        view.scroll_to(y=view._index.start(view.document.position(head)) - 10)
+        view.scroll_to(y=view.viewport.start(head) - 10)
         await pilot.pause()
-        view._cursor = head
+        view.cursor.block = head
         await pilot.press("enter")
         await pilot.pause()
         assert any("thought 5" in line for line in app.screen_text())
@@ -239,8 +239,8 @@ async def test_a_place_in_a_long_text_is_found_without_making_its_lines(monkeypa
         await pilot.pause()
         view = app.transcript
         view.toggle_fold(view.document.blocks[0])
-        spots = view.spots(1, "LINE 2500 of")
-        assert view.show_spot(spots[0], "line 2500 of") == spots[0]
+        spots = view.finder.spots(1, "LINE 2500 of")
+        assert view.finder.show_spot(spots[0], "line 2500 of") == spots[0]
         await pilot.pause()
         assert "▎ line 2500 of many words" in app.screen_text()
         assert len(made) < 1_000

@@ -1,0 +1,415 @@
+"""The widgets of one chat, and what the session and the commands do with them.
+
+`ChatView` receives what changes in the `EngineSession` and offers commands, panes and dialogs what they need from the
+screen, so that neither depends on the app.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from functools import partial
+from time import monotonic
+from typing import Any, TypeVar
+
+from textual.screen import Screen
+from textual.timer import Timer
+
+from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    CostLimitReached,
+    Event,
+    ReasoningDelta,
+    TextDelta,
+    TrustRequested,
+    TurnEvent,
+    TurnReset,
+)
+from ragforge_tui.models import Turn
+from ragforge_tui.protocol import ConversationView, Engine, FetchTurns
+from ragforge_tui.tui.command_registry import Command, Registry
+from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.commands.persona_commands import restore_persona
+from ragforge_tui.tui.commands.suggestions import suggest, warm_up_files
+from ragforge_tui.tui.options import ChatOptions
+from ragforge_tui.tui.prompt.history import Draft, History
+from ragforge_tui.tui.prompt.prompt import Prompt
+from ragforge_tui.tui.prompt.slash_menu import SlashMenu
+from ragforge_tui.tui.questions.engine_questions import ask_approval, ask_cost, ask_trust
+from ragforge_tui.tui.questions.question_panel import Question, QuestionPanel
+from ragforge_tui.tui.session.engine_session import EngineSession
+from ragforge_tui.tui.session.listener import EventScreen, Level
+from ragforge_tui.tui.settings.live_settings import LiveSettings
+from ragforge_tui.tui.sidebar.sidebar import Sidebar
+from ragforge_tui.tui.style.plain_mode import PLAIN
+from ragforge_tui.tui.terminal import Attention
+from ragforge_tui.tui.transcript import Transcript
+from ragforge_tui.tui.transcript.model.document import Shown
+from ragforge_tui.tui.transcript.widget.transcript import PAGE_TURNS
+from ragforge_tui.tui.type_ahead import TypeAheadApp
+from ragforge_tui.tui.widgets.header import Header, Queue, header_contents
+from ragforge_tui.tui.widgets.status_bar import StatusLine, foot_hints, status_parts
+
+T = TypeVar("T")
+
+HINT_SECONDS = 2.0
+SHOW_SENDING_SECONDS = 0.25
+DRAFT_SECONDS = 0.5
+QUIET_SECONDS = 0.8
+"""A question takes the focus after this long without a key: a letter meant for the prompt must not answer it."""
+LIST_FILES_SECONDS = 2.0
+"""When the start is over and nothing is held up, the engine lists the workspace's files."""
+
+
+class ChatView:
+    """Listens to the session (`SessionListener`) and serves commands (`Host`).
+
+    Attributes:
+        quit_armed: Whether another ctrl+c quits.
+
+    Args:
+        now: Gives the time in the user's time zone.
+        clock: Gives monotonic seconds, for the duration of turns.
+    """
+
+    def __init__(
+        self,
+        app: TypeAheadApp,
+        connect: Callable[[], Awaitable[Engine]],
+        options: ChatOptions,
+        *,
+        now: Callable[[], datetime],
+        clock: Callable[[], float],
+    ) -> None:
+        self.app = app
+        self.now = now
+        self._clock = clock
+        self.registry = Registry(COMMANDS)
+        self.session = EngineSession(connect, options, node=app, listener=self, clock=clock)
+        self.transcript = Transcript(shown=Shown(unfold_reasoning=options.tui.show_reasoning, now=now))
+        self.sidebar = Sidebar(self, options.state_dir, wanted=options.tui.sidebar)
+        self.questions = QuestionPanel()
+        self.menu = SlashMenu()
+        self.prompt = Prompt(History(options.state_dir, options.workspace), self.registry, self.menu)
+        self.prompt.completing.source = partial(suggest, self)
+        self.header = Header()
+        self.queue = Queue()
+        self.status_line = StatusLine()
+        self.attention = Attention(app, options.tui.notify)
+        self.settings = LiveSettings(
+            app,
+            options,
+            self.registry,
+            transcript=self.transcript,
+            sidebar=self.sidebar,
+            attention=self.attention,
+            redraw=self._redraw_bars,
+        )
+        self.quit_armed = False
+        self._hints = foot_hints(self.registry, options.tui.keymap)
+        self._elapsed: int | None = None
+        self._ticker: Timer | None = None
+        self._hint_timer: Timer | None = None
+        self._draft = Draft(options.state_dir, options.workspace)
+        self._draft_timer: Timer | None = None
+        self._repeat_problems = options.resume is not None or options.continue_last
+        """Whether the first conversation that is opened clears away the notices about the settings."""
+        state = self.session.state
+        self.header.set_reactive(Header.contents, header_contents(state))
+        self.status_line.set_reactive(StatusLine.parts, status_parts(state, None, self._hints))
+
+    # -- header, queue and status line
+
+    def state_changed(self) -> None:
+        """Update what header and status line show; each redraws itself if that differs."""
+        state = self.session.state
+        if state.questions != len(self.questions.waiting):
+            state.questions = len(self.questions.waiting)
+            self.queue_changed()
+        state.asked_now = self.questions.has_focus
+        self._count_seconds()
+        self.header.contents = header_contents(state)
+        self.status_line.parts = status_parts(state, self._elapsed, self._hints)
+
+    def _count_seconds(self) -> None:
+        """Count the seconds of a running turn; no timer runs otherwise."""
+        if self.session.state.turn_started is None:
+            if self._ticker is not None:
+                self._ticker.stop()
+                self._ticker = None
+            self._elapsed = None
+        elif self._ticker is None and not self.options.tui.reduced_motion:
+            self._ticker = self.app.set_interval(1.0, self._tick)
+
+    def _tick(self) -> None:
+        started = self.session.state.turn_started
+        if started is not None:
+            self._elapsed = int(self._clock() - started)
+            self.state_changed()
+
+    def _redraw_bars(self) -> None:
+        self.header.refresh()
+        self.status_line.refresh()
+
+    def queue_changed(self) -> None:
+        """Show the waiting messages, but none that is just being stored."""
+        items = [item for item in self.session.outbox.items if item.place != "sending"]
+        self.queue.show([] if self.questions.waiting else items)
+        self.prompt.take_back_first = bool(items)
+
+    def message_sending(self) -> None:
+        """Show also a message that is being stored, if that takes long."""
+        self.app.set_timer(SHOW_SENDING_SECONDS, self._show_all_queued)
+
+    def _show_all_queued(self) -> None:
+        if not self.questions.waiting:
+            self.queue.show(self.session.outbox.items)
+
+    def hint(self, text: str) -> None:
+        """Show a word at the right of the status line for a moment."""
+        self.session.state.hint = text
+        self.state_changed()
+        if self._hint_timer is not None:
+            self._hint_timer.stop()
+        self._hint_timer = self.app.set_timer(HINT_SECONDS, self._remove_hint)
+
+    def _remove_hint(self) -> None:
+        self.quit_armed = False
+        self.session.state.hint = ""
+        self.state_changed()
+
+    # -- reports of the session
+
+    def notice(self, text: str, level: Level = "info", *, passing: bool = False) -> None:
+        """Show a sentence in the transcript, and its beginning as a hint if the end of the chat is out of view."""
+        if passing:
+            self.transcript.notice(text, level, passing=True)
+            return
+        self.transcript.notice(text, level)
+        if not self.transcript.follow:
+            self.hint(text.partition(". ")[0])
+
+    def event_received(self, event: Event) -> None:
+        """Show an event in the transcript, in the panes, and in the screens over the chat."""
+        if isinstance(event, TextDelta | ReasoningDelta):
+            self._show_in_transcript(event)
+            return
+        match event:
+            case CostLimitReached():
+                ask_cost(self, event)
+            case TrustRequested():
+                ask_trust(self, event)
+            case TurnReset():
+                pass
+            case _ if isinstance(event, TurnEvent):
+                self._show_in_transcript(event)
+        match event:
+            case ApprovalRequested():
+                ask_approval(self, event)
+            case ApprovalResolved():
+                self.questions.withdraw(event.approval_id)
+        self.sidebar.event(event)
+        for screen in self.app.screen_stack:
+            if isinstance(screen, EventScreen):
+                screen.engine_event(event)
+
+    def _show_in_transcript(self, event: TurnEvent) -> None:
+        if event.conversation_id == self.session.state.conversation_id:
+            self.transcript.apply(event)
+
+    def other_turn_event(self, event: TurnEvent) -> None:
+        """Pass an event of a turn in another process to the panes."""
+        self.sidebar.event(event)
+
+    def shows_turn(self, turn_index: int) -> bool:
+        return self.transcript.document.holds(turn_index)
+
+    def turn_read(self, turn: Turn) -> None:
+        """Show a turn from its records."""
+        if self.shows_turn(turn.turn_index):
+            self.transcript.replace_turn(turn)
+        else:
+            self.transcript.add_turn(turn)
+
+    def turn_continues(self, turn_index: int) -> None:
+        self.transcript.go_on(turn_index)
+
+    def answer_finished(self, seconds: float) -> None:
+        """Call the user back after a long answer."""
+        self.attention.answer_finished(seconds)
+
+    def due_changed(self) -> None:
+        self.sidebar.due_changed()
+
+    def conversation_opened(self, view: ConversationView) -> None:
+        """Show a conversation from its newest turns."""
+        self.transcript.clear()
+        self.transcript.load(view.page.turns, first=view.page.first, last=view.page.last)
+        self.sidebar.conversation_changed()
+        if self._repeat_problems:
+            self._repeat_problems = False
+            self.show_problems()
+
+    def conversation_created(self) -> None:
+        self.sidebar.conversation_changed()
+
+    def conversation_closed(self) -> None:
+        """Show an empty screen."""
+        self.transcript.clear()
+        self.sidebar.conversation_changed()
+
+    def engine_ready(self) -> None:
+        """Let the engine list the workspace's files a little later, for the first completion."""
+        self.app.set_timer(LIST_FILES_SECONDS, lambda: self.session.spawn(warm_up_files(self.session), group="files"))
+
+    def engine_lost(self) -> None:
+        """Withdraw all questions: nobody is waiting for the answers."""
+        self.questions.clear()
+        self.sidebar.due_changed()
+
+    # -- prompt and questions
+
+    def message_returned(self, text: str) -> None:
+        """Put a message that was not sent back into the prompt."""
+        self.prompt.put_back(text)
+        self.prompt.focus()
+
+    def ask_user(self, question: Question) -> None:
+        """Show a question; it gets the focus when nobody is typing."""
+        self.questions.ask(question)
+        self.state_changed()
+        self.offer_question()
+
+    def offer_question(self) -> None:
+        """Move the focus to the waiting question, once no key has been pressed for a moment and the prompt is empty."""
+        if not self.questions.waiting or self.questions.has_focus or self.prompt.text.strip():
+            return
+        quiet = monotonic() - self.app.last_key
+        if quiet < QUIET_SECONDS:
+            self.app.set_timer(QUIET_SECONDS - quiet, self.offer_question)
+        else:
+            self.questions.focus()
+
+    def persona_refused(self, name: str) -> None:
+        """Go back to the previous persona, since the user does not trust a project's persona."""
+        self.session.spawn(restore_persona(self, name), group="persona")
+
+    def restore_draft(self) -> None:
+        """Put the draft of the last chat into the prompt, unless the user is already typing."""
+        draft = self._draft.restore()
+        if draft is not None and not self.prompt.text:
+            self.prompt.put(draft)
+
+    def save_draft(self) -> None:
+        """Store the contents of the prompt, to survive a crash."""
+        self._draft_timer = None
+        self._draft.save(self.prompt.entry)
+
+    def save_draft_soon(self) -> None:
+        """Store the contents of the prompt at most once per half second."""
+        if self._draft_timer is None:
+            self._draft_timer = self.app.set_timer(DRAFT_SECONDS, self.save_draft)
+
+    # -- for commands, panes and dialogs
+
+    @property
+    def options(self) -> ChatOptions:
+        """The options of the chat, with the settings as they are now."""
+        return self.settings.options
+
+    @property
+    def plain(self) -> bool:
+        return self.app.has_class(PLAIN)
+
+    def open_screen(self, screen: Screen[T], closed: Callable[[T | None], None] | None = None) -> None:
+        """Show a screen over the chat; `closed` receives its result."""
+        self.app.push_screen(screen, closed)
+
+    def run_command(self, name: str, argument: str = "") -> None:
+        """Run a command by name; its errors become notices."""
+        if (command := self.registry.get(name)) is not None:
+            self.app.command_requested()
+            self.session.spawn(self._run(command, argument), group="command")
+
+    async def _run(self, command: Command, argument: str) -> None:
+        with self.app.command_running():
+            await command.handler(self, argument)
+
+    def toggle_pane(self, name: str = "") -> None:
+        """Show or leave a pane of the sidebar; without a name, show or hide the sidebar."""
+        self.sidebar.toggle(name)
+
+    def uncover_chat(self) -> None:
+        if self.sidebar.overlaid:
+            self.sidebar.fold()
+
+    def go_to_turns(self, first: int, last: int = 0, *, conversation_id: str = "") -> None:
+        """Bring turns into view, of the open conversation or another one."""
+        if conversation_id in ("", self.session.state.conversation_id):
+            self.uncover_chat()
+            self.session.spawn(self.show_turn(first, last), group="turns", exclusive=True)
+        else:
+            self.session.spawn(self.open_conversation(conversation_id, turn=first), group="open", exclusive=True)
+
+    async def open_conversation(self, ref: str, *, turn: int = 0) -> None:
+        """Open a conversation by id or prefix, at a turn or at its end."""
+        if not ref or ref != self.session.state.conversation_id or not turn:
+            await self.session.open(ref)
+        if turn:
+            await self.show_turn(turn)
+
+    async def fetch_turns(self, start: int, end: int) -> None:
+        """Load turns [start, end) into the transcript."""
+        conversation_id = self.session.state.conversation_id
+        if not conversation_id:
+            return
+        try:
+            page = await self.session.ask(FetchTurns(conversation_id=conversation_id, start=start, end=end))
+        except RagforgeError:
+            self.transcript.not_inserted()
+            raise
+        if conversation_id == self.session.state.conversation_id:
+            self.transcript.insert(page.turns, start=start, end=end)
+
+    async def show_turn(self, turn_index: int, last: int = 0) -> None:
+        """Bring turns of the open conversation into view, loaded or not, and mark them for a moment.
+
+        Args:
+            last: Turns up to this one are marked too.
+
+        Raises:
+            NotFoundError: The conversation has no such turn.
+        """
+        transcript = self.transcript
+        if transcript.scroll_to_turn(turn_index, last):
+            return
+        document = transcript.document
+        gap = document.gap_with(turn_index)
+        first = self.session.state.first_turn
+        low, high = (gap.first, gap.last + 1) if gap is not None else (first, document.first_turn)
+        if low <= turn_index < high:
+            start = max(low, turn_index - PAGE_TURNS // 3)
+            await self.fetch_turns(start, min(high, start + PAGE_TURNS))
+        if not transcript.scroll_to_turn(turn_index, last):
+            raise NotFoundError(f"There is no turn {turn_index} here.")
+
+    def apply_setting(self, key: str, value: Any) -> list[str]:
+        """Let a setting of the screen take effect now; return the problems with it."""
+        return self.settings.apply(key, value)
+
+    def use_theme(self, setting: str) -> None:
+        """Use the theme that a setting names, for now."""
+        self.settings.use_theme(setting)
+
+    def show_problems(self) -> None:
+        """Show what is wrong with the settings of the screen."""
+        for problem in self.settings.problems():
+            self.notice(problem, "warning")
+
+    async def leave(self) -> None:
+        """End the engine in order and leave the chat."""
+        self._draft.save(self.prompt.entry)
+        await self.session.close()
+        self.app.exit(self.session.state.conversation_id or None)

@@ -1,0 +1,1 @@
+"""What the commands do: one file of functions a subject, and the catalog that names them."""

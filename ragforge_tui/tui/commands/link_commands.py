@@ -1,0 +1,94 @@
+"""Opening a link of a message: a page in the browser, a file of the workspace in a preview.
+
+The full target of a link is always shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.tui.commands.open_url import open_address, opener
+from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.transcript.render.links import Link, file_path, web_address
+from ragforge_tui.tui.widgets.option_list import Choice
+
+if TYPE_CHECKING:
+    from ragforge_tui.tui.dialogs.detail import Section
+
+
+def choose_link(host: Host, links: list[Link]) -> None:
+    """Open the only link, or show a list of several with their targets."""
+    if not links:
+        host.hint("no link here")
+        return
+    if len(links) == 1:
+        host.session.spawn(open_link(host, links[0].target), group="link", exclusive=True)
+        return
+    from ragforge_tui.tui.dialogs.picker import Picker
+
+    async def rows() -> list[Choice]:
+        return [Choice(link.target, link.target, detail=_label(link)) for link in links]
+
+    def picked(target: str | None) -> None:
+        if target:
+            host.session.spawn(open_link(host, target), group="link", exclusive=True)
+
+    host.open_screen(Picker("Links", rows, empty="no link", verb="open"), picked)
+
+
+async def open_link(host: Host, target: str) -> None:
+    """Open a full address, or a file by its path in the workspace.
+
+    Raises:
+        RagforgeError: The target is neither.
+    """
+    if address := web_address(target):
+        await _open_page(host, address)
+    elif path := file_path(target):
+        await _open_file(host, path)
+    else:
+        raise RagforgeError(f"{target} is not a link that can be opened here.")
+
+
+async def _open_page(host: Host, address: str) -> None:
+    name = urlsplit(address).hostname or "a mail"
+    program = opener(os.environ)
+    if program and await open_address(program, address):
+        host.session.notice(f"Opened {name}: {address}")
+        return
+    host.app.copy_to_clipboard(address)
+    why = "no browser could be started" if program else "there is no browser here"
+    host.session.notice(f"Copied, since {why}: {address}")
+
+
+async def _open_file(host: Host, path: str) -> None:
+    workspace = Path(host.options.workspace or ".")
+    found = await asyncio.to_thread(_inside, workspace, path)
+    if found is None:
+        raise NotFoundError(f"There is no file {path} in the workspace.")
+    from ragforge_tui.tui.dialogs.detail import file_sections
+    from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+
+    async def load() -> tuple[str, list[Section]]:
+        return found, await asyncio.to_thread(file_sections, workspace, found, "", "")
+
+    host.open_screen(DetailScreen(found, load, actions={}))
+
+
+def _label(link: Link) -> str:
+    return " ".join(link.label.split()) if link.label != link.target else ""
+
+
+def _inside(workspace: Path, path: str) -> str | None:
+    """Return the path of an existing file relative to the workspace, None if it is outside, also through links."""
+    try:
+        root = workspace.resolve()
+        file = (root / path).resolve()
+        return file.relative_to(root).as_posix() if file.is_file() else None
+    except (OSError, ValueError):
+        return None

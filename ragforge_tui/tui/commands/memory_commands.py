@@ -1,0 +1,111 @@
+"""Commands about the memory: sent context, summary, topics, similar conversations.
+
+Screens are imported when first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.tui.host import Host
+
+if TYPE_CHECKING:
+    from ragforge_tui.requests.tree import SentRequest, TopicPlace
+    from ragforge_tui.tui.dialogs.detail import Section
+    from ragforge_tui.tui.widgets.option_list import Choice
+
+
+async def show_context(host: Host, turn: str) -> None:
+    """Show the requests of a turn; without a number, of the last one."""
+    from ragforge_tui.protocol import FetchSent
+    from ragforge_tui.tui.memory.context_screen import ContextScreen
+
+    wanted = turn.strip().removeprefix("t")
+    if wanted and not wanted.isdecimal():
+        raise RagforgeError(f"{turn!r} is not the number of a turn.", todo="/context 12 shows turn 12.")
+    uuid = _conversation_with_messages(host)
+    conversation = host.session.state.conversation
+    newest = conversation.next_turn - 1 if conversation is not None else 0
+
+    async def load(turn: int, number: int) -> SentRequest:
+        return await host.session.ask(FetchSent(conversation_id=uuid, turn_index=turn, number=number))
+
+    def closed(source: tuple[str, int, int] | None) -> None:
+        if source is not None:
+            conversation_id, first, last = source
+            host.go_to_turns(first, last, conversation_id=conversation_id)
+
+    host.open_screen(ContextScreen(load, uuid, turn=int(wanted or 0), last_turn=newest), closed)
+
+
+async def summarize(host: Host) -> None:
+    """Write the summary of the conversation now and show it."""
+    from ragforge_tui.protocol import SummarizeConversation
+    from ragforge_tui.tui.dialogs.detail import Section
+    from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+
+    uuid = _conversation_with_messages(host)
+    title = "Summary of this conversation"
+
+    async def load() -> tuple[str, list[Section]]:
+        found = await host.session.ask(SummarizeConversation(conversation_id=uuid))
+        text = found.summary or "There is nothing to summarise yet."
+        return title, [Section(title=found.title or "Untitled", text=text, look="prose")]
+
+    host.open_screen(DetailScreen(title, load, actions={}))
+
+
+async def show_topics(host: Host, query: str) -> None:
+    """Show the topics of all conversations of this folder, or those with these words."""
+    from ragforge_tui.tui.memory.topics_screen import TopicsScreen
+
+    def closed(place: TopicPlace | None) -> None:
+        if place is not None:
+            host.go_to_turns(place.first, place.last, conversation_id=place.conversation_id)
+
+    screen = TopicsScreen(
+        host.session.ask,
+        conversation_id=host.session.state.conversation_id,
+        workspace=host.options.workspace or None,
+        query=query,
+    )
+    host.open_screen(screen, closed)
+
+
+async def show_similar(host: Host) -> None:
+    """Show conversations like this one and open the picked one."""
+    from ragforge_tui.tui.dialogs.picker import Picker
+
+    uuid = _conversation_with_messages(host)
+
+    def picked(key: str | None) -> None:
+        if key:
+            host.session.spawn(host.open_conversation(key), group="open", exclusive=True)
+
+    async def load() -> list[Choice]:
+        return await _similar_rows(host, uuid)
+
+    empty = "no conversation is like this one, or this one has no summary yet"
+    host.open_screen(Picker("Conversations like this one", load, empty=empty, verb="open"), picked)
+
+
+async def _similar_rows(host: Host, uuid: str) -> list[Choice]:
+    from ragforge_tui.protocol import FindSimilar
+    from ragforge_tui.tui.widgets.option_list import Choice
+
+    return [
+        Choice(
+            one.conversation.uuid,
+            one.conversation.title or f"untitled {one.conversation.uuid[:8]}",
+            f"{one.score:.2f} · {one.conversation.updated_at:%Y-%m-%d}",
+        )
+        for one in await host.session.ask(FindSimilar(ref=uuid))
+    ]
+
+
+def _conversation_with_messages(host: Host) -> str:
+    uuid = host.session.state.conversation_id
+    if not uuid:
+        raise RagforgeError("This conversation has no messages yet.", todo="Send one, or /resume a conversation.")
+    return uuid

@@ -1,0 +1,79 @@
+"""Commands about the settings and the theme.
+
+Screens are imported when first used: they bring the parser of the settings file along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.style.theme import NAMES
+
+if TYPE_CHECKING:
+    from ragforge_tui.tui.settings.setting_rows import Setting
+
+THEME = "tui.theme"
+
+
+async def show_settings(host: Host, query: str) -> None:
+    """Show the settings; changes are saved."""
+    from ragforge_tui.tui.settings.setting_rows import read_settings
+    from ragforge_tui.tui.settings.settings_screen import SettingsScreen
+
+    options = host.options
+    file = options.config_file
+    if file is None:
+        raise RagforgeError("This chat was started without a settings file.", kind="config")
+
+    def read() -> list[Setting]:
+        return read_settings(options.settings, options.origins, file, known)
+
+    # Nobody knows the names of themes and personas by heart.
+    known = {THEME: [*NAMES, *_framework_themes(host)], "personas.default": list(host.session.state.looks)}
+
+    def changed(key: str, value: Any) -> list[str]:
+        section, _, name = key.partition(".")
+        if section == "tui":
+            return host.apply_setting(key, value)
+        host.session.spawn(host.session.change_model_setting(name, value), group="settings")
+        return []
+
+    host.open_screen(SettingsScreen(read, file, changed, query))
+
+
+async def set_theme(host: Host, name: str) -> None:
+    """Use and save a theme; without a name, show a list."""
+    if name:
+        await _save_theme(host, name)
+        return
+    from ragforge_tui.tui.settings.theme_picker import ThemePicker
+
+    def picked(setting: str | None) -> None:
+        if setting is not None:
+            host.session.spawn(_save_theme(host, setting), group="theme", exclusive=True)
+
+    host.open_screen(ThemePicker(_framework_themes(host), host.options.tui.theme, host.use_theme), picked)
+
+
+def _framework_themes(host: Host) -> list[str]:
+    return sorted(theme for theme in host.app.available_themes if not theme.startswith("ragforge-"))
+
+
+async def _save_theme(host: Host, name: str) -> None:
+    if name not in NAMES and name not in host.app.available_themes:
+        raise RagforgeError(f"There is no theme {name!r}.", todo="/theme shows all of them.")
+    host.apply_setting(THEME, name)
+    if host.app.no_color and name != "mono":
+        host.hint("NO_COLOR is set: no colours here")
+    file = host.options.config_file
+    if file is None:
+        return
+    from ragforge_tui.config_edit import set_value
+
+    await asyncio.to_thread(set_value, file, THEME, name)
+    wins = host.options.origins.get(THEME, "")
+    if wins and wins != str(file):
+        host.session.notice(f"The theme was saved in {file}, but {wins} overrides it at the next start.", "warning")

@@ -1,0 +1,93 @@
+"""Sources of the rows that complete an argument or a file name."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.models import ConversationFilter
+from ragforge_tui.protocol import ListConversations, ListFiles, ListModels, ListPersonas, ListTopics
+from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.prompt.completion import Suggestion, mention_row
+from ragforge_tui.tui.session.engine_session import EngineSession
+from ragforge_tui.tui.style.theme import NAMES
+
+log = logging.getLogger(__name__)
+
+MOST_FILES = 40
+MOST_SESSIONS = 300
+MOST_TOPICS = 200
+
+
+async def suggest(host: Host, source: str, query: str) -> list[Suggestion]:
+    """Return the rows of one source, best first.
+
+    Args:
+        source: As commands name it in `completes`; ``mentions`` are files as a message names them.
+        query: The typed text; only the file sources use it.
+
+    Raises:
+        RagforgeError: There is no engine, or it could not answer.
+    """
+    sources: dict[str, Callable[[Host, str], Awaitable[list[Suggestion]]]] = {
+        "files": _files,
+        "mentions": _mentions,
+        "models": _models,
+        "personas": _personas,
+        "sessions": _sessions,
+        "topics": _topics,
+        "themes": _themes,
+    }
+    return await sources[source](host, query)
+
+
+async def warm_up_files(session: EngineSession) -> None:
+    """Have the engine list the workspace's files, so that the first @ is answered at once."""
+    try:
+        await session.ask(ListFiles(query="", limit=0))
+    except RagforgeError as error:
+        log.info("files not listed ahead: %s", error)
+
+
+async def _files(host: Host, query: str) -> list[Suggestion]:
+    paths = await host.session.ask(ListFiles(query=query, limit=MOST_FILES))
+    return [Suggestion(path, path) for path in paths]
+
+
+async def _mentions(host: Host, query: str) -> list[Suggestion]:
+    paths = await host.session.ask(ListFiles(query=query, limit=MOST_FILES, folders=True))
+    return [mention_row(path, query) for path in paths]
+
+
+async def _models(host: Host, _: str) -> list[Suggestion]:
+    return [Suggestion(name, name) for name in await host.session.ask(ListModels())]
+
+
+async def _personas(host: Host, _: str) -> list[Suggestion]:
+    found = await host.session.ask(ListPersonas())
+    return [Suggestion(info.name, f"{info.glyph} {info.name}".strip(), info.description) for info in found.personas]
+
+
+async def _sessions(host: Host, _: str) -> list[Suggestion]:
+    wanted = ConversationFilter(workspace=host.options.workspace or None, limit=MOST_SESSIONS)
+    zone = host.now().tzinfo
+    return [
+        Suggestion(
+            one.uuid[:8],
+            one.title.strip() or "untitled",
+            f"{one.uuid[:8]} · {one.updated_at.astimezone(zone):%Y-%m-%d %H:%M}",
+        )
+        for one in await host.session.ask(ListConversations(filter=wanted))
+    ]
+
+
+async def _topics(host: Host, _: str) -> list[Suggestion]:
+    request = ListTopics(query="", workspace=host.options.workspace or None, limit=MOST_TOPICS)
+    return [Suggestion(topic.name, topic.name, topic.description) for topic in await host.session.ask(request)]
+
+
+async def _themes(host: Host, _: str) -> list[Suggestion]:
+    others = sorted(name for name in host.app.available_themes if not name.startswith("ragforge-"))
+    own = [Suggestion(name, name, description) for name, description in NAMES.items()]
+    return own + [Suggestion(name, name) for name in others]

@@ -1,0 +1,105 @@
+"""Commands about the agent's work: its mode, the changed files, undo and redo.
+
+Screens are imported when first used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.protocol import MODES, FileDiff, PlanUndo, SessionDiff, UndoPlan, UndoTurn
+from ragforge_tui.tui.host import Host
+
+STAY_SECONDS = 0.8
+MODE_HINTS = {
+    "plan": "planning: nothing is written or run",
+    "ask": "asks before each write and command",
+    "edits": "edits without asking; asks for commands and secrets",
+}
+
+
+async def set_mode(host: Host, wanted: str) -> None:
+    """Let the agent continue in another mode, the next one if none is named, from its next tool call on.
+
+    In the mode of accepted edits the engine lets a waiting write through. A user who cycles through the modes by key
+    passes that mode, so while a question waits it takes effect only if they stay in it.
+    """
+    session, state = host.session, host.session.state
+    name = {"accept": "edits", "accept edits": "edits"}.get(wanted.strip().lower(), wanted.strip().lower())
+    following = MODES[(MODES.index(state.mode) + 1) % len(MODES)]
+    mode = next((known for known in MODES if known == name), None) if name else following
+    if mode is None:
+        raise RagforgeError(f"There is no mode {wanted!r}.", todo=f"The modes are {', '.join(MODES)}.")
+    state.mode = mode
+    state.mode_unsent = True
+    host.hint(MODE_HINTS[mode])
+    if not name and mode == "edits" and state.questions:
+        await asyncio.sleep(STAY_SECONDS)
+    if state.connection == "up":
+        await session.send_mode()
+
+
+async def show_diff(host: Host) -> None:
+    """Show what the agent changed in this conversation."""
+    from ragforge_tui.tui.dialogs.diff_screen import DiffScreen
+
+    uuid = _conversation_with_messages(host)
+
+    async def load() -> list[FileDiff]:
+        return await host.session.ask(SessionDiff(conversation_id=uuid))
+
+    host.open_screen(DiffScreen(load))
+
+
+async def undo(host: Host, turn: str) -> None:
+    """Offer to restore the files as they were before a turn, by default the last one that changed files."""
+    wanted = turn.strip().removeprefix("t")
+    if wanted and not wanted.isdecimal():
+        raise RagforgeError(f"{turn!r} is not the number of a turn.", todo="/undo 12 undoes turn 12.")
+    await _offer_undo(host, PlanUndo(conversation_id=_conversation_with_messages(host), turn_index=int(wanted or 0)))
+
+
+async def redo(host: Host) -> None:
+    await _offer_undo(host, PlanUndo(conversation_id=_conversation_with_messages(host), redo=True))
+
+
+async def _offer_undo(host: Host, request: PlanUndo) -> None:
+    from ragforge_tui.tui.questions.question_panel import Question
+    from ragforge_tui.tui.widgets.option_list import Choice
+
+    plan = await host.session.ask(request)
+    left = [f"{one.path} is left alone: {one.note}." for one in plan.refused]
+    if not plan.restored:
+        raise RagforgeError(
+            " ".join(left) or "The files are already as they were before it.", todo="/diff shows what was changed."
+        )
+
+    def answer(decision: str, _: str) -> None:
+        if decision == "yes":
+            undo = UndoTurn(conversation_id=request.conversation_id, message_id=uuid4().hex, turn_index=plan.turn_index)
+            host.session.spawn(_undo(host, undo), group="undo")
+
+    detail = "\n".join([*left, "".join(one.diff for one in plan.restored)])
+    answers = [Choice("yes", "put them back", mark="y"), Choice("no", "no", mark="n")]
+    host.ask_user(Question(f"undo:{plan.turn_index}", "diff", _question(plan), detail, answers, answer))
+
+
+async def _undo(host: Host, request: UndoTurn) -> None:
+    await host.session.ask(request)
+
+
+def _conversation_with_messages(host: Host) -> str:
+    uuid = host.session.state.conversation_id
+    if not uuid:
+        raise NotFoundError("This conversation has no messages yet.", todo="Send one, or /resume a conversation.")
+    return uuid
+
+
+def _question(plan: UndoPlan) -> str:
+    files = f"{len(plan.restored)} file{'s' if len(plan.restored) > 1 else ''}"
+    what = f"Revert the undo of turn {plan.turn_index}" if plan.redo else f"Undo turn {plan.turn_index}"
+    alone = f"; {len(plan.refused)} left alone" if plan.refused else ""
+    back = "/undo" if plan.redo else "/redo"
+    return f"{what}? {files} as before it{alone}. {back} reverts this."

@@ -1,0 +1,181 @@
+"""Texts of a tool call or a file, as sections.
+
+Pure. Making them may take long and is done in a thread; `text_viewer.py` shows them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ragforge_tui.models import ToolCall, call_end
+from ragforge_tui.text import plain_value
+from ragforge_tui.tui.transcript.render.tool_text import CallState, decoded, duration_text, failure_of, state_of
+
+Look = Literal["prose", "code", "diff", "error"]
+
+MAX_FILE_BYTES = 2_000_000
+_SNIFFED = 8192
+_NUMBERED = re.compile(r" *\d+\t")
+_TELLS_PROSE = frozenset({"search_history", "open_turn"})
+_WORDS = {
+    "running": "running",
+    "waiting": "waits for you",
+    "ok": "done",
+    "failed": "failed",
+    "refused": "refused",
+    "stopped": "stopped",
+    "unknown": "outcome unknown",
+}
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True):
+    """One section of the text.
+
+    Attributes:
+        language: The language of code by its Pygments name; empty for none.
+        numbered: Each line starts with its number and a tab, as `read_file` returns them.
+    """
+
+    title: str
+    text: str
+    look: Look = "code"
+    language: str = ""
+    numbered: bool = False
+
+
+def call_title(call: ToolCall, turn: int, state: CallState | None = None, at: datetime | None = None) -> str:
+    """Return name, turn, outcome, duration and size in one line.
+
+    Args:
+        state: The state of a call without a result; None if nobody watches it.
+        at: The time now, for the duration of a running call.
+    """
+    state = state_of(call, over=True) if state is None or call.result is not None else state
+    parts = [f"{call.tool_name} · turn {turn} · {_WORDS[state]}"]
+    if state == "running" and at is not None:
+        parts.append(f"{max(0, int((at - call.timestamp).total_seconds()))} s")
+    if call.duration_ms is not None:
+        parts.append(duration_text(call.duration_ms))
+    if call.result is not None and call.result.result_size_bytes:
+        parts.append(f"{call.result.result_size_bytes:,} bytes".replace(",", " "))
+    return " · ".join(parts)
+
+
+def call_sections(call: ToolCall) -> list[Section]:
+    """Return the sections of a call: reason, arguments, result."""
+    result = decoded(call.result.result) if call.result is not None else {}
+    given = decoded(call.arguments)
+    diff = str(result.get("diff") or "")
+    sections: list[Section] = []
+    reason = call.reasoning.strip() or str(given.get("reason") or "").strip()
+    if reason:
+        sections.append(Section(title="Why", text=reason, look="prose"))
+    if call.result is not None and call.result.error:
+        if (end := call_end(call)) == "failed":
+            sections.append(Section(title="Error", text=call.result.error, look="error"))
+        elif why := failure_of(call):
+            sections.append(Section(title=end.capitalize(), text=why, look="prose"))
+    if diff:
+        sections.append(Section(title="Diff", text=diff, look="diff"))
+    sections += _argument_sections(call, given, has_diff=bool(diff))
+    text = str(result.get("text") or "")
+    if text.strip() and text != (call.result.error if call.result else None):
+        numbered = call.tool_name == "read_file"
+        language = language_of(str(given.get("path") or "")) if numbered else ""
+        look: Look = "prose" if call.tool_name in _TELLS_PROSE else "code"
+        sections.append(Section(title="Result", text=text, look=look, language=language, numbered=numbered))
+    rest = {key: value for key, value in result.items() if key not in ("text", "diff")}
+    if rest:
+        sections.append(Section(title="Also kept", text=_pretty(rest), language="json"))
+    elif call.result is not None and not result and call.result.result:
+        sections.append(Section(title="Result", text=call.result.result, language="json"))
+    return sections
+
+
+def _argument_sections(call: ToolCall, given: dict[str, object], *, has_diff: bool) -> list[Section]:
+    """Return short arguments together and long texts as sections of their own."""
+    if not given:
+        return [Section(title="Arguments", text=call.arguments)] if call.arguments.strip() not in ("", "{}") else []
+    language = language_of(str(given.get("path") or ""))
+    short: dict[str, object] = {}
+    long: list[Section] = []
+    for key, value in given.items():
+        if key == "reason":
+            continue
+        if isinstance(value, str) and "\n" in value:
+            # What a diff shows already comes after everything else that is known.
+            long.append(Section(title=f"Argument {key}", text=value, language="" if key == "command" else language))
+        else:
+            short[key] = value
+    lines = [f"{key}: {value if isinstance(value, str) else _pretty(value)}" for key, value in short.items()]
+    sections = [Section(title="Arguments", text="\n".join(lines))] if lines else []
+    return sections + ([] if has_diff else long)
+
+
+def _pretty(value: object) -> str:
+    # Else JSON would spell out an escape sequence that text elsewhere is shown without.
+    return json.dumps(plain_value(value), indent=2, ensure_ascii=False)
+
+
+def file_sections(workspace: Path, path: str, diff: str, note: str = "") -> list[Section]:
+    """Return the changes of a file and its contents. Reads the file: for a thread."""
+    sections = [Section(title="Note", text=note, look="prose")] if note else []
+    if diff:
+        look: Look = "diff" if "\n" in diff else "prose"
+        sections.append(Section(title="Changed in this conversation", text=diff, look=look))
+    return [*sections, _content(workspace, path)]
+
+
+def _content(workspace: Path, path: str) -> Section:
+    def sentence(text: str) -> Section:
+        return Section(title="File", text=text, look="prose")
+
+    place = workspace / path
+    try:
+        if not place.resolve().is_relative_to(workspace.resolve()):
+            return sentence("It is outside the workspace and is not shown.")
+        if not place.is_file():
+            return sentence("It is not there any more." if not place.exists() else "It is not a file.")
+        with place.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+        size = place.stat().st_size
+    except OSError as error:
+        return sentence(f"It could not be read: {error.strerror}.")
+    if b"\x00" in data[:_SNIFFED]:
+        return sentence(f"It is binary, {size} bytes.")
+    text = data[:MAX_FILE_BYTES].decode("utf-8", "replace")
+    title = (
+        "File" if len(data) <= MAX_FILE_BYTES else f"File, the first {MAX_FILE_BYTES // 1_000_000} MB of {size} bytes"
+    )
+    if not text:
+        return sentence("It is empty.")
+    return Section(title=title, text=text, language=language_of(path))
+
+
+@lru_cache(maxsize=256)
+def _language_of_name(name: str) -> str:
+    lexers = import_module("pygments.lexers")
+    found = lexers.find_lexer_class_for_filename(name)
+    return str(found.aliases[0]) if found is not None and found.aliases else ""
+
+
+def language_of(path: str) -> str:
+    """Return the language of a file by its name; empty if unknown."""
+    name = path.replace("\\", "/").rpartition("/")[2]
+    if not name:
+        return ""
+    stem, dot, suffix = name.rpartition(".")
+    return _language_of_name(f"x.{suffix}" if dot and stem else name)
+
+
+def is_numbered(line: str) -> re.Match[str] | None:
+    """Return the match of a line number of `read_file`."""
+    return _NUMBERED.match(line)

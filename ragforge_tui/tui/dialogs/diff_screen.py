@@ -1,0 +1,156 @@
+"""What the agent changed in this conversation, file by file. Loaded when first used.
+
+Draws only the lines in view, so that a diff of many thousand lines opens and scrolls like a short one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.geometry import Size
+from textual.screen import ModalScreen
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widgets import Static
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.protocol import FileDiff
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.drawing.code import diff_counts
+from ragforge_tui.tui.style.palette import Palette, palette_of
+from ragforge_tui.tui.workers import start_worker
+
+NOTHING = "Nothing: the files are as they were before this conversation."
+
+
+class DiffLines(ScrollView, can_focus=True):
+    """The lines of all diffs."""
+
+    DEFAULT_CSS = "DiffLines { height: 1fr; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: list[tuple[str, str]] = []
+        self.heads: list[int] = []
+        """The first line of each file."""
+
+    def show(self, diffs: list[FileDiff]) -> None:
+        self._lines, self.heads = [], []
+        for one in diffs:
+            self.heads.append(len(self._lines))
+            self._lines += _lines_of(one)
+        widest = max((cell_len(text) for text, _ in self._lines), default=0)
+        self.virtual_size = Size(widest, len(self._lines))
+        self.refresh()
+
+    def go(self, step: int) -> None:
+        """Go to the next or the previous file."""
+        here = self.scroll_offset.y
+        targets = [head for head in self.heads if (head > here if step > 0 else head < here)]
+        if targets:
+            self.scroll_to(y=targets[0] if step > 0 else targets[-1], animate=False)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line."""
+        x, top = self.scroll_offset
+        width = self.scrollable_content_region.width
+        if top + y >= len(self._lines):
+            return Strip.blank(width, self.rich_style)
+        text, kind = self._lines[top + y]
+        style = self.rich_style + _style(kind, self._palette())
+        return Strip([Segment(text, style)]).crop_extend(x, x + width, self.rich_style)
+
+    def _palette(self) -> Palette:
+        app = self.app
+        return palette_of(app.theme_variables, dark=app.current_theme.dark, ansi=app.native_ansi_color)
+
+
+class DiffScreen(ModalScreen[None]):
+    """All files that the agent changed: the first known contents against the current ones.
+
+    Args:
+        load: Returns the diffs while the screen is already visible.
+    """
+
+    CSS = """
+    DiffScreen { align: center middle; }
+    DiffScreen > Vertical {
+        width: 120; max-width: 98%; height: 92%; background: $surface; border: round $border; padding: 0 1;
+    }
+    DiffScreen #diff-title { text-style: bold; height: 1; }
+    DiffScreen DiffLines { margin: 1 0; }
+    DiffScreen #diff-keys { color: $text-muted; height: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", show=False),
+        Binding("n", "file(1)", show=False),
+        Binding("p", "file(-1)", show=False),
+        Binding("c", "copy", show=False),
+    ]
+
+    def __init__(self, load: Callable[[], Awaitable[list[FileDiff]]]) -> None:
+        super().__init__()
+        self._load = load
+        self._diffs: list[FileDiff] = []
+        self._title = Static("What the agent changed …", id="diff-title", markup=False)
+        self._lines = DiffLines()
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield self._title
+            yield self._lines
+            yield Static("↑ ↓ scroll · n p next, previous file · c copy · esc back", id="diff-keys", markup=False)
+
+    def on_mount(self) -> None:
+        """Fetch the diffs while the screen is already visible."""
+        self._lines.focus()
+        start_worker(self, self._fill(), group="diff", exclusive=True)
+
+    async def _fill(self) -> None:
+        try:
+            self._diffs = await self._load()
+        except RagforgeError as error:
+            self._title.update(error.info.sentence())
+            return
+        if not self._diffs:
+            self._title.update(NOTHING)
+            return
+        counts = [diff_counts(one.diff) for one in self._diffs]
+        added, removed = sum(one for one, _ in counts), sum(one for _, one in counts)
+        files = f"{len(self._diffs)} file{'s' if len(self._diffs) > 1 else ''}"
+        self._title.update(f"What the agent changed: {files}, +{added} −{removed}")
+        self._lines.show(self._diffs)
+
+    def action_file(self, step: int) -> None:
+        self._lines.go(step)
+
+    def action_copy(self) -> None:
+        if self._diffs:
+            self.app.copy_to_clipboard(plain_text("".join(one.diff for one in self._diffs)))
+            self.notify("The whole diff was sent to the clipboard.", timeout=2, markup=False)
+
+
+def _lines_of(one: FileDiff) -> list[tuple[str, str]]:
+    """Return the lines of one file with their kinds."""
+    added, removed = diff_counts(one.diff)
+    note = f"   {plain_text(one.note)}" if one.note else ""
+    lines = [(f"{_flat(plain_text(one.path))}   +{added} −{removed}{note}", "head")]
+    body = plain_text(one.diff).rstrip("\n").split("\n") if one.diff else []
+    lines += [(f"  {_flat(line)}", line[:1]) for line in body if not line.startswith(("--- ", "+++ "))]
+    return [*lines, ("", "")]
+
+
+def _flat(line: str) -> str:
+    return line.expandtabs(4).replace("\n", " ")
+
+
+def _style(kind: str, palette: Palette) -> Style:
+    styles = {"head": palette.heading, "+": palette.added, "-": palette.removed, "@": palette.hunk}
+    return styles.get(kind, palette.text)

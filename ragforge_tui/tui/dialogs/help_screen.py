@@ -1,0 +1,97 @@
+"""The /help screen: every command and key, from the registry. Loaded when first used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from ragforge_tui.tui.command_registry import Registry, key_name
+from ragforge_tui.tui.drawing.wrapping import wrap_spans
+from ragforge_tui.tui.keymap import effective_keys
+
+NARROW = 76
+WIDEST = 90
+FRAME = 5
+"""Columns of the border, the padding and the scroll bar."""
+KEYS = (
+    ("enter", "send"),
+    ("^j, alt+enter", "new line"),
+    ("↑ ↓", "earlier prompts; first, ↑ takes back the last message queued"),
+    ("tab", "complete; to a waiting question, else to the chat"),
+    ("@", "in the prompt: a file of this folder, by a few letters of its name"),
+    ("!", "first in the prompt: a command to run here"),
+    ("j k space", "in the chat: next and previous block, fold"),
+    ("v y c o", "in the chat: read the block whole, copy it, copy its code, open a link"),
+    ("enter g i", "in the sidebar: open, go to the turn, name the file in the prompt"),
+    ("x t o / a", "in the trace: failed, this turn, one tool, words, all"),
+    ("< > + - z", "in the sidebar: width, a pane's height, one pane alone"),
+    ("esc", "close what is open; else stop the answer"),
+    ("^c", "copy a selection; else stop; twice when idle: quit"),
+    ("page up/down", "scroll the chat"),
+    ("^p", "palette"),
+)
+
+
+class HelpScreen(ModalScreen[None]):
+    """Scrolls if it does not fit; Escape, Enter or q closes it."""
+
+    CSS = """
+    HelpScreen { align: center middle; }
+    HelpScreen > VerticalScroll {
+        scrollbar-size-vertical: 1;
+        width: 90; max-width: 96%; height: auto; max-height: 90%; background: $surface; border: round $border;
+        padding: 0 1;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q,f1", "dismiss(None)", show=False)]
+
+    def __init__(self, registry: Registry, version: str, keymap: Mapping[str, str]) -> None:
+        super().__init__()
+        self._registry = registry
+        self._version = version
+        self._keymap = keymap
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Static(help_text(self._registry, self._version, self._keymap, screen=self.app.size.width))
+
+
+def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, screen: int = 0) -> Content:
+    """Return all commands under their headings, then the keys.
+
+    Args:
+        screen: Columns of the screen; on a narrow one the help of a command is below it instead of next to it.
+            0: lines may be of any length.
+    """
+    narrow = 0 < screen < NARROW
+    room = min(WIDEST, screen * 96 // 100) - FRAME if screen else 10_000
+    keys = effective_keys(keymap, registry)
+    width = 2 if narrow else max(len(command.usage) for command in registry.commands) + 2
+    lines = [Content.styled(f"ragforge-chat {version}".strip(), "bold")]
+    for heading, commands in registry.groups().items():
+        lines += [Content(), Content.styled(heading, "bold")]
+        for command in commands:
+            key = f"  {key_name(keys[command.name])}" if command.name in keys else ""
+            lines += _entry(command.usage, command.help, key, width, narrow, room)
+    lines += [Content(), Content.styled("Keys", "bold")]
+    for key, text in KEYS:
+        lines += _entry(key, text, "", width, narrow, room)
+    return Content("\n").join(lines)
+
+
+def _entry(name: str, text: str, key: str, width: int, narrow: bool, room: int) -> list[Content]:
+    if narrow:
+        below = [Content(f"    {text[start:end]}") for start, end, _ in wrap_spans(text, max(1, room - 4))]
+        return [Content.assemble((f"  {name}", "$primary"), (key, "dim")), *below]
+    spans = wrap_spans(text, max(1, room - width - 2 - len(key)))
+    lines = [Content(text[start:end]) for start, end, _ in spans]
+    lines[-1] = Content.assemble(lines[-1], (key, "dim"))
+    heads = [Content.styled(f"  {name:<{width}}", "$primary")] + [Content(" " * (width + 2))] * len(spans)
+    return [head + line for head, line in zip(heads, lines, strict=False)]

@@ -1,0 +1,102 @@
+"""A list to pick one item from: models, links, similar conversations. Typing filters, Enter picks, Escape leaves.
+
+Loaded when first used. Its rows are loaded while it is already visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.tui import fuzzy
+from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList
+from ragforge_tui.tui.workers import start_worker
+
+
+class Picker(ModalScreen[str | None]):
+    """Returns the key of the picked row, None if none was picked."""
+
+    CSS = """
+    Picker { align: center middle; }
+    Picker > Vertical {
+        width: 90; max-width: 96%; height: 80%; background: $surface; border: round $border; padding: 0 1;
+    }
+    Picker #picker-title { text-style: bold; }
+    Picker Input { margin: 1 0 1 0; background: $panel; }
+    Picker ChoiceList { height: 1fr; }
+    Picker #picker-keys { color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False),
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("pageup", "move(-10)", show=False),
+        Binding("pagedown", "move(10)", show=False),
+    ]
+
+    def __init__(
+        self, title: str, load: Callable[[], Awaitable[list[Choice]]], *, empty: str, verb: str, at: str = ""
+    ) -> None:
+        super().__init__()
+        self._title = title
+        self._load = load
+        self._empty = empty
+        self._verb = verb
+        self._at = at
+        """The key of the row at which the cursor starts."""
+        self._rows: list[Choice] = []
+        self._list = ChoiceList(detail_right=True)
+        self._note = Static("loading …", id="picker-keys", markup=False)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(self._title, id="picker-title", markup=False)
+            yield Input(placeholder="type to narrow", compact=True)
+            yield self._list
+            yield self._note
+
+    def on_mount(self) -> None:
+        """Fetch the rows while the picker is already visible."""
+        self.query_one(Input).focus()
+        start_worker(self, self._fill(), group="rows", exclusive=True)
+
+    async def _fill(self) -> None:
+        try:
+            self._rows = await self._load()
+        except RagforgeError as error:
+            self._note.update(Content.styled(error.info.sentence(), "$error"))
+            return
+        self._narrow()
+        at = next((place for place, row in enumerate(self._rows) if row.key == self._at), 0)
+        self._list.move(at)
+
+    def _narrow(self) -> None:
+        query = self.query_one(Input).value
+        rows = fuzzy.best(query, self._rows, lambda row: f"{row.label} {row.key[:8]}")
+        self._list.show(rows, headings=not query.strip())
+        keys = f"enter {self._verb} · esc back"
+        self._note.update(keys if rows else f"{'nothing fits' if self._rows else self._empty} · esc back")
+
+    def on_input_changed(self) -> None:
+        self._narrow()
+
+    def on_input_submitted(self) -> None:
+        if (choice := self._list.chosen) is not None:
+            self.dismiss(choice.key)
+
+    def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
+        self.dismiss(event.choice.key)
+
+    def action_move(self, step: int) -> None:
+        self._list.move(step)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)

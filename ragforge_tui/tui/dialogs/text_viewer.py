@@ -1,0 +1,318 @@
+"""A screen for a long text: the result of a tool, a file. Fast for any length.
+
+The text is cut into pieces of some lines; only those in view are highlighted and drawn. Text that is not very long is
+highlighted as a whole in a thread before it is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from math import ceil
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.timer import Timer
+from textual.widgets import Static
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.events import Event
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.dialogs.detail import Section, is_numbered
+from ragforge_tui.tui.drawing.code import highlight
+from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, wrap
+from ragforge_tui.tui.style.palette import Palette
+from ragforge_tui.tui.transcript.model.blocks import Block
+from ragforge_tui.tui.transcript.widget.block_view import BlockView
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.workers import start_worker
+
+PIECE_LINES = 60
+PIECE_CHARS = 6_000
+COLOURED_WHOLE = 200_000
+"""Longer code is highlighted piece by piece, which may miss what spans pieces."""
+
+
+class HeadingBlock(Block):
+    """The title of a section."""
+
+    kind = "head"
+
+    def __init__(self, title: str, *, gap: int) -> None:
+        super().__init__(0, gap=gap)
+        self._title = title
+
+    def draw(self, width: int, palette: Palette) -> list[Line]:
+        return [line_of([(self._title, palette.strong_heading)], width)]
+
+
+class Coloured:
+    """The code of a section, highlighted as a whole once for each palette."""
+
+    def __init__(self, code: str, language: str) -> None:
+        self._code = code
+        self._language = language
+        self._made: tuple[Palette, list[list[Run]]] | None = None
+
+    def lines(self, palette: Palette) -> list[list[Run]]:
+        """Return the highlighted lines."""
+        if self._made is None or self._made[0] is not palette:
+            self._made = palette, by_line(highlight(self._code, self._language, palette))
+        return self._made[1]
+
+
+class PieceBlock(Block):
+    """Some lines of a section."""
+
+    kind = "text"
+
+    def __init__(self, section: Section, lines: Sequence[str], start: int, whole: Coloured | None) -> None:
+        super().__init__(0, gap=0)
+        self._section = section
+        self._text = lines
+        self._start = start
+        self.whole = whole
+
+    @property
+    def source(self) -> str:
+        return "\n".join(self._text)
+
+    def draw(self, width: int, palette: Palette) -> list[Line]:
+        section = self._section
+        if section.look in ("prose", "error"):
+            style = palette.failed if section.look == "error" else palette.text
+            return wrap([(clean(self.source), style)], width)
+        if self.whole is not None:
+            coloured = self.whole.lines(palette)[self._start : self._start + len(self._text)]
+        else:
+            bare = [_bare(line, section) for line in self._text]
+            coloured = by_line(highlight("\n".join(bare), _language(section), palette))
+        drawn: list[Line] = []
+        for line, runs in zip(self._text, coloured, strict=False):
+            first: list[Run] = [("│ ", palette.faint)]
+            number = is_numbered(line) if section.numbered else None
+            if number is not None:
+                first = [(f"{number[0].rstrip()} ", palette.muted), *first]
+            rest = [(" " * sum(len(text) for text, _ in first[:-1]), palette.muted), first[-1]]
+            drawn += wrap(runs, width, first=first, rest=rest, hard=True)
+        return drawn
+
+    def estimate(self, width: int) -> int:
+        inner = max(1, width - 2)
+        return sum(max(1, ceil(len(line) / inner)) for line in self._text)
+
+
+def by_line(runs: Sequence[Run]) -> list[list[Run]]:
+    """Split runs at line ends."""
+    lines: list[list[Run]] = [[]]
+    for text, style in runs:
+        first, *rest = text.split("\n")
+        lines[-1].append((first, style))
+        lines.extend([(part, style)] for part in rest)
+    return lines
+
+
+def _language(section: Section) -> str:
+    return "diff" if section.look == "diff" else section.language
+
+
+def _bare(line: str, section: Section) -> str:
+    number = is_numbered(line) if section.numbered else None
+    return clean(line[number.end() :] if number is not None else line)
+
+
+def blocks_of(sections: Sequence[Section]) -> list[Block]:
+    """Return the blocks of sections, in order."""
+    blocks: list[Block] = []
+    for section in sections:
+        blocks.append(HeadingBlock(section.title, gap=1 if blocks else 0))
+        text = section.text.replace("\r\n", "\n").rstrip("\n")
+        lines = [part for line in text.split("\n") for part in _parts(line)]
+        small = section.look in ("code", "diff") and len(text) <= COLOURED_WHOLE
+        whole = Coloured("\n".join(_bare(line, section) for line in lines), _language(section)) if small else None
+        start = 0
+        while start < len(lines):
+            end, size = start, 0
+            while end < len(lines) and end - start < PIECE_LINES and (size < PIECE_CHARS or end == start):
+                size += len(lines[end])
+                end += 1
+            blocks.append(PieceBlock(section, lines[start:end], start, whole))
+            start = end
+    for serial, block in enumerate(blocks):
+        block.serial = serial
+    return blocks
+
+
+def _parts(line: str) -> list[str]:
+    """Split a line that is longer than a piece. Carriage returns and the like do not make further lines."""
+    line = " ".join(plain_text(line[:PIECE_CHARS]).split("\n")) if len(line) <= PIECE_CHARS else line
+    if len(line) <= PIECE_CHARS:
+        return [line]
+    return [" ".join(plain_text(line[at : at + PIECE_CHARS]).split("\n")) for at in range(0, len(line), PIECE_CHARS)]
+
+
+class Viewer(BlockView, can_focus=True):
+    """Scrolling text."""
+
+    DEFAULT_CSS = """
+    Viewer { height: 1fr; width: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "scroll_down", show=False),
+        Binding("k", "scroll_up", show=False),
+        Binding("space", "page_down", show=False),
+    ]
+
+    def view(self, blocks: Sequence[Block]) -> None:
+        """Show these blocks, at the same line as the blocks before."""
+        self.follow, line = False, self.scroll_y
+        self.document.clear()
+        self.document.blocks.extend(blocks)
+        self.sync()
+        if line:
+            self.scroll_to(y=line)
+
+    def next_heading(self) -> None:
+        """Go to the next heading, after the last one to the first."""
+        top = self.top
+        starts = [self.viewport.start(block) for block in self.document.blocks if isinstance(block, HeadingBlock)]
+        below = [start for start in starts if start > top]
+        if below and top < self.max_scroll_y:
+            self.scroll_to(y=below[0])
+        else:
+            self.scroll_to(y=0)
+
+
+class DetailScreen(ModalScreen[str | None]):
+    """Sections of text. Returns the chosen action, None if it was closed.
+
+    Args:
+        load: Returns title and sections while the screen is already visible.
+        actions: Actions by key, with words for the key line: `g` to ``("turn", "go to its turn")``.
+        concerns: Returns whether an event changes the text, which is loaded again then.
+        title_now: Returns the title of something that is running, once a second; empty once it is over.
+    """
+
+    CSS = """
+    DetailScreen { align: center middle; }
+    DetailScreen > Vertical {
+        width: 116; max-width: 98%; height: 92%; background: $surface; border: round $border; padding: 0 1;
+    }
+    DetailScreen #detail-title { text-style: bold; height: 1; }
+    DetailScreen Viewer { margin: 1 0; background: $surface; }
+    DetailScreen KeyBar { padding: 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", show=False),
+        Binding("y", "copy", show=False),
+        Binding("s", "section", show=False),
+    ]
+
+    def __init__(
+        self,
+        title: str,
+        load: Callable[[], Awaitable[tuple[str, list[Section]]]],
+        *,
+        actions: dict[str, tuple[str, str]],
+        concerns: Callable[[Event], bool] | None = None,
+        title_now: Callable[[], str] | None = None,
+    ) -> None:
+        super().__init__()
+        self._load = load
+        self._concerns = concerns
+        self._title_now = title_now
+        self._ticker: Timer | None = None
+        self._actions = dict(actions)
+        self._title = Static(plain_text(title), id="detail-title", markup=False)
+        self._viewer = Viewer()
+        self.sections: list[Section] = []
+        self._keys = KeyBar(self._pressed)
+        self._keys.note("loading …")
+
+    def compose(self) -> ComposeResult:
+        """Lay out title, text and keys."""
+        with Vertical():
+            yield self._title
+            yield self._viewer
+            yield self._keys
+
+    def on_mount(self) -> None:
+        """Fetch the text while the screen is already visible."""
+        self._viewer.focus()
+        for key, (action, words) in list(self._actions.items()):
+            self.offer(key, action, words)
+        self._fill_soon()
+        if self._title_now is not None and self._title_now():
+            self._ticker = self.set_interval(1.0, self._tick)
+
+    def _fill_soon(self) -> None:
+        start_worker(self, self._fill(), group="detail", exclusive=True)
+
+    def engine_event(self, event: Event) -> None:
+        """Reload the text if the event changes it."""
+        if self._concerns is not None and self._concerns(event):
+            self._fill_soon()
+
+    def _tick(self) -> None:
+        title = self._title_now() if self._title_now is not None else ""
+        if title:
+            self._say_title(title)
+        elif self._ticker is not None:
+            self._ticker.stop()
+
+    def _say_title(self, title: str) -> None:
+        self._title.update(Content(" ".join(plain_text(title).split())))
+
+    def offer(self, key: str, action: str, words: str) -> None:
+        """Bind a key to an action; it may be known only once the text is loaded."""
+        self._actions[key] = (action, words)
+        self._bindings.bind(key, f"leave_with('{action}')", show=False)
+
+    async def _fill(self) -> None:
+        try:
+            title, self.sections = await self._load()
+            palette = self._viewer.palette
+            blocks = await asyncio.to_thread(_prepared, self.sections, palette)
+        except RagforgeError as error:
+            self._keys.note(error.info.sentence(), "$error")
+            return
+        self._say_title(title)
+        self._viewer.view(blocks)
+        hints = [KeyHint("close", "esc", "back")]
+        hints += [KeyHint(action, key, words) for key, (action, words) in self._actions.items()]
+        hints += [KeyHint("section", "s", "next section")] if len(self.sections) > 1 else []
+        self._keys.say([*hints, KeyHint("copy", "y", "copy")])
+
+    def _pressed(self, name: str) -> None:
+        match name:
+            case "close":
+                self.dismiss(None)
+            case "section":
+                self.action_section()
+            case "copy":
+                self.action_copy()
+            case _:
+                self.dismiss(name)
+
+    def action_leave_with(self, action: str) -> None:
+        self.dismiss(action)
+
+    def action_copy(self) -> None:
+        """Copy the last section: the result, the file."""
+        if self.sections:
+            self.app.copy_to_clipboard(self.sections[-1].text)
+            self._keys.note(f"{self.sections[-1].title} sent to the clipboard")
+
+    def action_section(self) -> None:
+        self._viewer.next_heading()
+
+
+def _prepared(sections: Sequence[Section], palette: Palette) -> list[Block]:
+    blocks = blocks_of(sections)
+    for whole in {id(b.whole): b.whole for b in blocks if isinstance(b, PieceBlock) and b.whole is not None}.values():
+        whole.lines(palette)
+    return blocks

@@ -1,0 +1,191 @@
+"""Source code and diffs as lines: few colors, from the palette, so that they follow the theme.
+
+Pygments is imported with the first code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from rich.style import Style
+
+from ragforge_tui.tui.drawing.lines import Line, Run, clean, wrap
+from ragforge_tui.tui.style.palette import Palette
+
+_MAX_HIGHLIGHTED = 200_000
+_DIFF_NAMES = frozenset({"diff", "patch", "udiff"})
+
+
+@lru_cache(maxsize=32)
+def _lexer(language: str) -> Any:
+    """Return a Pygments lexer, or None. Pygments has no types of its own, so it is imported by name."""
+    lexers = import_module("pygments.lexers")
+    try:
+        return lexers.get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except import_module("pygments.util").ClassNotFound:
+        return None
+
+
+def _token_style(name: str, palette: Palette) -> Style:
+    """Return the style of a Pygments token, by the dotted name of its type."""
+    match name.split(".")[1:]:
+        case ["Comment", *_] | ["Literal", "String", "Doc"]:
+            return palette.comment
+        case ["Keyword", "Constant"] | ["Literal", "Number", *_]:
+            return palette.number
+        case ["Keyword", *_]:
+            return palette.keyword
+        case ["Literal", "String", *_]:
+            return palette.string
+        case ["Name", ("Function" | "Class" | "Decorator" | "Tag" | "Namespace"), *_]:
+            return palette.name
+        case _:
+            return palette.text
+
+
+def highlight(code: str, language: str, palette: Palette) -> list[Run]:
+    """Return runs of cleaned code; plain if the language is unknown or the code very long."""
+    if language.lower() in _DIFF_NAMES:
+        return [run for line in code.split("\n") for run in (_diff_run(line, palette), ("\n", palette.text))][:-1]
+    lexer = _lexer(language.lower()) if language and len(code) <= _MAX_HIGHLIGHTED else None
+    if lexer is None:
+        return [(code, palette.text)]
+    return _styled(lexer.get_tokens(code), palette)
+
+
+def _styled(tokens: Iterable[tuple[object, str]], palette: Palette) -> list[Run]:
+    styles: dict[object, Style] = {}
+    runs: list[Run] = []
+    for kind, text in tokens:
+        style = styles.get(kind)
+        if style is None:
+            style = styles[kind] = _token_style(str(kind), palette)
+        runs.append((text, style))
+    return runs
+
+
+class GrowingCode:
+    """Code that arrives line by line, each line highlighted once.
+
+    The lexer's state is kept from line to line. What it can only recognize in several lines at once, such as a comment
+    over lines in some languages, may look plainer than in `highlight`.
+    """
+
+    def __init__(self, language: str, palette: Palette) -> None:
+        self._language = language
+        self._palette = palette
+        self._stack = ["root"]
+        lexer = _lexer(language.lower()) if language and language.lower() not in _DIFF_NAMES else None
+        self._lexer = lexer if lexer is not None and _is_plain(lexer) else None
+
+    def add(self, lines: str) -> list[Run]:
+        """Return the runs of further complete, cleaned lines."""
+        return self._runs(lines, self._stack)
+
+    def look(self, line: str) -> list[Run]:
+        return self._runs(line, list(self._stack))
+
+    def _runs(self, text: str, stack: list[str]) -> list[Run]:
+        if self._lexer is None:
+            return highlight(text, self._language, self._palette)
+        return _styled(_lexed(self._lexer, text, stack), self._palette)
+
+
+def _is_plain(lexer: Any) -> bool:
+    """Return whether a lexer is a mere table of states, so that it can stop between two lines."""
+    plain = import_module("pygments.lexer").RegexLexer
+    return isinstance(lexer, plain) and type(lexer).get_tokens_unprocessed is plain.get_tokens_unprocessed
+
+
+def _lexed(lexer: Any, text: str, stack: list[str]) -> Iterator[tuple[object, str]]:
+    """Yield the tokens of a text; the loop of Pygments' `RegexLexer`, which does not expose its stack of states."""
+    states: dict[str, Any] = lexer._tokens
+    token_type = import_module("pygments.token")
+    at = 0
+    while at < len(text):
+        for matches, action, following in states[stack[-1]]:
+            match = matches(text, at)
+            if match is None:
+                continue
+            if type(action) is type(token_type.Text):
+                yield action, match.group()
+            elif action is not None:
+                yield from ((kind, part) for _, kind, part in action(lexer, match))
+            at = match.end()
+            _follow(stack, following)
+            break
+        else:
+            if text[at] == "\n":
+                stack[:] = ["root"]
+                yield token_type.Text, "\n"
+            else:
+                yield token_type.Error, text[at]
+            at += 1
+
+
+def _follow(stack: list[str], following: tuple[str, ...] | str | int | None) -> None:
+    """Apply the transition of a rule: back some states, to one, or to several."""
+    if isinstance(following, int):
+        del stack[following if abs(following) < len(stack) else 1 :]
+    elif following is not None:
+        for state in (following,) if isinstance(following, str) else following:
+            if state == "#push":
+                stack.append(stack[-1])
+            elif state != "#pop":
+                stack.append(state)
+            elif len(stack) > 1:
+                stack.pop()
+
+
+def _diff_run(line: str, palette: Palette) -> Run:
+    if line.startswith(("+++", "---")):
+        return line, palette.muted
+    if line.startswith("+"):
+        return line, palette.added
+    if line.startswith("-"):
+        return line, palette.removed
+    if line.startswith("@@"):
+        return line, palette.hunk
+    return line, palette.text
+
+
+def code_lines(
+    code: str, language: str, width: int, palette: Palette, *, prefix: Sequence[Run] | None = None
+) -> list[Line]:
+    """Return code behind a thin bar; lines that are too long are folded at the last cell."""
+    return run_lines(highlight(clean(code).removesuffix("\n"), language, palette), width, palette, prefix=prefix)
+
+
+def run_lines(runs: Iterable[Run], width: int, palette: Palette, *, prefix: Sequence[Run] | None = None) -> list[Line]:
+    """Return runs of code behind a thin bar."""
+    bar = prefix if prefix is not None else [("  │ ", palette.faint)]
+    # Every line of code is a first line: its bar is decoration as that of a folded rest is.
+    return [line for part in _by_line(runs) for line in wrap(part, width, first=bar, rest=bar, hard=True)]
+
+
+def _by_line(runs: Iterable[Run]) -> list[list[Run]]:
+    lines: list[list[Run]] = [[]]
+    for text, style in runs:
+        first, *rest = text.split("\n")
+        lines[-1].append((first, style))
+        lines.extend([(part, style)] for part in rest)
+    return lines
+
+
+def diff_lines(diff: str, width: int, palette: Palette, *, prefix: Sequence[Run]) -> list[Line]:
+    """Return a colored unified diff; a diff of one file has no file lines, since the tool's line names the file."""
+    lines = clean(diff).split("\n")
+    several = sum(line.startswith("+++ ") for line in lines) > 1
+    kept = "\n".join(line for line in lines if several or not line.startswith(("--- ", "+++ ")))
+    return code_lines(kept, "diff", width, palette, prefix=prefix)
+
+
+def diff_counts(diff: str) -> tuple[int, int]:
+    """Return the numbers of added and removed lines of a unified diff."""
+    lines = diff.split("\n")
+    added = sum(1 for line in lines if line.startswith("+") and not line.startswith("+++ "))
+    removed = sum(1 for line in lines if line.startswith("-") and not line.startswith("--- "))
+    return added, removed

@@ -1,0 +1,222 @@
+"""What a request to the model contained: each section with its tokens, each item with its source, verbatim.
+
+Loaded when first used. `context_rows.py` decides what is listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.export.context import context_text, item_headline
+from ragforge_tui.models import ContextItem
+from ragforge_tui.requests.tree import SentRequest
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.dialogs.detail import Section
+from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.memory.context_rows import ContextRows, headline, lines_of, source_of
+from ragforge_tui.tui.memory.tree_list import BranchRows
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.virtual_list import Rows
+from ragforge_tui.tui.workers import start_worker
+
+CHANGED = "A source has changed since: this is not to the letter what was sent."
+
+Source = tuple[str, int, int]
+"""A conversation, and the first and last turn of a source."""
+
+
+class ContextScreen(ModalScreen[Source | None]):
+    """Returns the source that the user wants to see, None if it was closed.
+
+    Args:
+        load: Returns the contents of a request, by turn and number; see `FetchSent`.
+        conversation_id: The conversation of the requests.
+        turn: The first turn to show, 0 for the newest.
+    """
+
+    CSS = """
+    ContextScreen { align: center middle; }
+    ContextScreen > Vertical {
+        width: 130; max-width: 98%; height: 92%; background: $surface; border: round $border; padding: 0 1;
+    }
+    ContextScreen #sent-title { text-style: bold; height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    ContextScreen #sent-note { height: 1; color: $warning; }
+    ContextScreen ContextRows { background: $surface; }
+    ContextScreen KeyBar { padding: 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", show=False),
+        Binding("n", "turn(1)", show=False),
+        Binding("p", "turn(-1)", show=False),
+        Binding("right_square_bracket", "request(1)", show=False),
+        Binding("left_square_bracket", "request(-1)", show=False),
+        Binding("g", "source", show=False),
+        Binding("y", "copy", show=False),
+    ]
+
+    def __init__(
+        self,
+        load: Callable[[int, int], Awaitable[SentRequest]],
+        conversation_id: str,
+        *,
+        turn: int,
+        last_turn: int,
+    ) -> None:
+        super().__init__()
+        self._load = load
+        self._conversation_id = conversation_id
+        self._turn = turn
+        self._number = 0
+        self._last = last_turn
+        self.sent: SentRequest | None = None
+        self._folded: set[str] = set()
+        self._title = Static("What was sent", id="sent-title", markup=False)
+        self._note = Static("", id="sent-note", markup=False)
+        self.rows = ContextRows(empty="loading …")
+        self._keys = KeyBar(self._pressed)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield self._title
+            yield self._note
+            yield self.rows
+            yield self._keys
+
+    def on_mount(self) -> None:
+        """Fetch the request while the screen is already visible."""
+        self.rows.focus()
+        self._fetch()
+
+    # -- what is shown
+
+    def _fetch(self) -> None:
+        start_worker(self, self._fill(), group="sent", exclusive=True)
+
+    async def _fill(self) -> None:
+        try:
+            self.sent = await self._load(self._turn, self._number)
+        except RagforgeError as error:
+            self.sent = None
+            self._title.update(Content(f"Turn {self._turn}" if self._turn else "What was sent"))
+            self._note.update("")
+            self.rows.show([], empty=plain_text(error.info.sentence()))
+            self._say_keys()
+            return
+        record = self.sent.record
+        self._turn, self._number, self._last = record.turn_index, self.sent.number, self.sent.last_turn
+        self._folded.clear()
+        self._title.update(Content(plain_text(headline(self.sent))))
+        self._note.update("" if record.verified else CHANGED)
+        self._show()
+        self.rows.action_move_end(-1)
+        self._say_keys()
+
+    def _show(self) -> None:
+        if self.sent is not None:
+            self.rows.show(lines_of(self.sent.record, self._folded), empty="nothing was sent before this message")
+
+    def _say_keys(self) -> None:
+        hints = [KeyHint("close", "esc", "back")]
+        if self._turn > 1:
+            hints.append(KeyHint("previous", "p", f"turn {self._turn - 1}"))
+        if self._turn < self._last:
+            hints.append(KeyHint("next", "n", f"turn {self._turn + 1}"))
+        if self.sent is not None and self.sent.count > 1:
+            hints.append(KeyHint("request", "[ ]", "request"))
+        self._keys.say([*hints, KeyHint("source", "g", "source"), KeyHint("copy", "y", "copy")])
+
+    def _item(self) -> ContextItem | None:
+        """Return the item at the cursor."""
+        section, _, number = self.rows.chosen.removeprefix("s").partition(".")
+        if self.sent is None or not number:
+            return None
+        return self.sent.record.sections[int(section)].items[int(number)]
+
+    # -- keys
+
+    def _pressed(self, name: str) -> None:
+        match name:
+            case "close":
+                self.dismiss(None)
+            case "previous":
+                self.action_turn(-1)
+            case "next":
+                self.action_turn(1)
+            case "request":
+                self.action_request(1)
+            case "source":
+                self.action_source()
+            case _:
+                self.action_copy()
+
+    def action_turn(self, by: int) -> None:
+        """Go to the previous or next turn."""
+        wanted = min(max(self._turn + by, 1), max(self._last, 1))
+        if wanted != self._turn:
+            self._turn, self._number = wanted, 0
+            self._fetch()
+
+    def action_request(self, by: int) -> None:
+        """Show another request of this turn, wrapping around."""
+        if self.sent is not None and self.sent.count > 1:
+            self._number = (self.sent.number - 1 + by) % self.sent.count + 1
+            self._fetch()
+
+    def action_source(self) -> None:
+        """Go to the source of the chosen item."""
+        item = self._item()
+        source = source_of(item, self._conversation_id) if item is not None else None
+        if source is not None:
+            self.dismiss(source)
+        else:
+            self._keys.note("This was not taken from a turn.")
+            self.set_timer(2.0, self._say_keys)
+
+    def action_copy(self) -> None:
+        if self.sent is not None:
+            self.app.copy_to_clipboard(context_text(self.sent.record))
+            self._keys.note("What was sent is on the clipboard")
+            self.set_timer(2.0, self._say_keys)
+
+    def on_branch_rows_folded(self, event: BranchRows.Folded) -> None:
+        """Open or close a section; from an item, go to its section."""
+        event.stop()
+        section, _, item = event.key.partition(".")
+        if item:
+            if event.wanted is False:
+                self.rows.choose(section)
+        elif event.wanted is not (section not in self._folded):
+            self._folded.symmetric_difference_update({section})
+            self._show()
+
+    def on_rows_opened(self, event: Rows.Opened) -> None:
+        """Open or close a section, or show an item as it was sent."""
+        event.stop()
+        if "." not in event.key:
+            self._folded.symmetric_difference_update({event.key})
+            self._show()
+        elif (item := self._item()) is not None:
+            self._read(item)
+
+    def _read(self, item: ContextItem) -> None:
+        source = source_of(item, self._conversation_id)
+        text = item.text
+
+        async def load() -> tuple[str, list[Section]]:
+            return item_headline(item), [Section(title="As it was sent", text=text, look="prose")]
+
+        def closed(action: str | None) -> None:
+            if action == "source":
+                self.dismiss(source)
+
+        actions = {"g": ("source", "its turn")} if source is not None else {}
+        self.app.push_screen(DetailScreen(item_headline(item), load, actions=actions), closed)

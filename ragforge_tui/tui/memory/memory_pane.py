@@ -1,0 +1,391 @@
+"""The memory pane: the live tree of summaries over the turns, or the topics with the turns that mention them.
+
+`memory_tree.py` and `topic_list.py` decide what is listed. The beginnings of turns and the places of topics are
+fetched when they come into view.
+"""
+
+from __future__ import annotations
+
+import logging
+from itertools import pairwise
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widget import Widget
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.events import ConversationChanged, Event, TopicsChanged
+from ragforge_tui.models import Topic
+from ragforge_tui.protocol import FetchSummary, FetchTopicPlaces, FetchTree, FetchTurnLines
+from ragforge_tui.requests.tree import TopicPlace
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.dialogs.detail import Section
+from ragforge_tui.tui.drawing.lines import clip, one_line
+from ragforge_tui.tui.drawing.wrapping import wrap_spans
+from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.memory.memory_detail import cited_turns, summary_sections, summary_title, topic_sections
+from ragforge_tui.tui.memory.memory_tree import ABOUT, ABOUT_LINES, SummaryTree, TreeLine, due_text, turn_of
+from ragforge_tui.tui.memory.topic_list import TopicList
+from ragforge_tui.tui.memory.tree_list import BranchRows, TopicRows, TreeRows
+from ragforge_tui.tui.sidebar.pane import Pane
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.virtual_list import MARGIN, Rows
+
+log = logging.getLogger(__name__)
+
+REDRAW_SECONDS = 0.1
+"""Updates in a burst are drawn together."""
+FETCH_SECONDS = 0.02
+AROUND = 30
+"""Turns that are fetched before and after those in view."""
+MOST_TURNS = 300
+_HINTS = (KeyHint("read", "r", "read"), KeyHint("turns", "g", "go to"), KeyHint("sent", "c", "sent"))
+
+
+class Foot(Widget):
+    """Shows the work of the summarizer, or what it is waiting for."""
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = "Foot { height: 1; padding: 0 1; }"
+
+    def __init__(self, pane: MemoryPane) -> None:
+        super().__init__()
+        self._pane = pane
+
+    def render(self) -> Content:
+        """Return one line."""
+        due = self._pane.session.state.due
+        text = one_line(due_text(due, self._pane.memory.working))
+        style = "$warning" if due is not None and due.behind else "dim"
+        return Content.styled(clip(text, self.content_size.width), style)
+
+
+class MemoryPane(Pane):
+    """Lists summaries or topics, with keys to read them and to go to their turns."""
+
+    name_: ClassVar[str] = "memory"
+    label: ClassVar[str] = "Memory"
+    DEFAULT_CSS = "MemoryPane { layout: vertical; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("r", "read", show=False),
+        Binding("g", "show_turns", show=False),
+        Binding("c", "sent", show=False),
+        Binding("t", "switch", show=False),
+        Binding("m", "manage", show=False),
+    ]
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.memory = SummaryTree()
+        self.topics = TopicList()
+        self.tree_rows = TreeRows(self._turn_missing)
+        self.topic_rows = TopicRows(empty="no topics yet; they come with the summaries")
+        self.topic_rows.display = False
+        self._foot = Foot(self)
+        self._bar = KeyBar(self._pressed)
+        self._due = False
+        self._trouble = ""
+        self._fresh = True
+        self._wanted: set[int] = set()
+        self._asked: set[int] = set()
+
+    def compose(self) -> ComposeResult:
+        """Lay out the lists, the state of the summarizer and the keys."""
+        yield self.tree_rows
+        yield self.topic_rows
+        yield self._foot
+        yield self._bar
+
+    @property
+    def rows(self) -> BranchRows[TreeLine] | TopicRows:
+        return self.topic_rows if self.topic_rows.display else self.tree_rows
+
+    # -- what the sidebar says
+
+    def opened(self) -> None:
+        """Fetch the outline."""
+        self._asked.clear()
+        self._show()
+        if not self.memory.loaded:
+            self._fetch()
+
+    def conversation_changed(self) -> None:
+        """Forget what was listed."""
+        self.memory, self.topics = SummaryTree(), TopicList()
+        self._fresh = True
+        self._wanted.clear()
+        self._asked.clear()
+        self._show()
+
+    def event(self, event: Event) -> None:
+        """Take in an event about the memory."""
+        changed = self.memory.apply(event)
+        match event:
+            case TopicsChanged():
+                self.topics.loaded = False
+                if self.display and self.topic_rows.display:
+                    self._fetch()
+            case ConversationChanged():
+                changed = True
+        if changed and self.display and not self._due:
+            self._due = True
+            self.set_timer(REDRAW_SECONDS, self._show)
+
+    def due_changed(self) -> None:
+        """Show what the summarizer is waiting for, or that it is gone with its engine."""
+        if not self.session.state.summarising and self.memory.stop_working():
+            self._show()
+        self._foot.refresh()
+
+    def on_resize(self) -> None:
+        self._show()
+
+    # -- lists
+
+    def _show(self) -> None:
+        self._due = False
+        self.note = self.memory.count()
+        if not self.is_mounted:
+            return
+        state = self.session.state
+        waits = "loading …" if state.conversation_id and not self.memory.loaded else "nothing was said yet"
+        lines = self.memory.lines() if self.memory.loaded or self.memory.working else []
+        self.tree_rows.show([*self._about(), *lines], empty=self._trouble or waits)
+        if self._fresh and self.memory.loaded and lines:
+            # The person came for the tree, not for what stands above it.
+            self._fresh = False
+            self.tree_rows.choose(lines[0].key)
+        self.topic_rows.show(self.topics.lines(state.conversation_id, self._headline))
+        self._foot.refresh()
+        switch = KeyHint("switch", "t", "tree" if self.topic_rows.display else "topics")
+        hints = _HINTS[:2] if self.topic_rows.display else _HINTS
+        self._bar.say([*hints, switch, *([KeyHint("manage", "m", "merge")] if self.topic_rows.display else [])])
+
+    def _headline(self, first: int, last: int) -> str:
+        node = self.memory.at(first, last)
+        return node.headline if node is not None else ""
+
+    def _about(self) -> list[TreeLine]:
+        """Return the summary of the conversation, truncated to the available lines."""
+        conversation = self.session.state.conversation
+        text = one_line(conversation.summary) if conversation is not None else ""
+        width = self.tree_rows.scrollable_content_region.width - MARGIN
+        if not text or width < 1:
+            return []
+        parts = [text[start:end] for start, end, _ in wrap_spans(text, width)]
+        if len(parts) > ABOUT_LINES:
+            parts = [*parts[: ABOUT_LINES - 1], clip(" ".join(parts[ABOUT_LINES - 1 :]), width)]
+        return [TreeLine("about", ABOUT, text=part, part=number) for number, part in enumerate(parts)]
+
+    def _fetch(self) -> None:
+        self._trouble = ""
+        if self.session.state.conversation_id:
+            self.session.spawn(self._fetch_tree(), group="memory", exclusive=True)
+
+    async def _fetch_tree(self) -> None:
+        session, tree = self.session, self.memory
+        try:
+            found = await session.ask(FetchTree(conversation_id=session.state.conversation_id))
+        except RagforgeError as error:
+            # Nobody asked for it: said where the tree would be. It is tried again when the pane is next opened.
+            log.info("memory not fetched: %s", error)
+            self._trouble = plain_text(error.info.what)
+            self._show()
+            return
+        if tree is not self.memory:
+            return
+        tree.load(found)
+        self.topics.load(found.topics)
+        session.state.due = found.due
+        conversation = session.state.conversation
+        if conversation is not None and not conversation.summary:
+            conversation.summary = found.summary
+        self._show()
+        self._fetch_places()
+
+    def _turn_missing(self, turn: int) -> None:
+        """Fetch the beginning of a turn that came into view."""
+        if turn in self._asked:
+            return
+        self._wanted.add(turn)
+        if len(self._wanted) == 1:
+            self.set_timer(FETCH_SECONDS, self._fetch_turns)
+
+    def _fetch_turns(self) -> None:
+        wanted = sorted(self._wanted - self._asked)
+        self._wanted.clear()
+        if not wanted:
+            return
+        first = max(1, wanted[0] - AROUND)
+        last = next((a for a, b in pairwise(wanted) if b - a > AROUND), wanted[-1])
+        last = min(last + AROUND, first + MOST_TURNS, max(self.memory.last_turn, wanted[0]))
+        self._asked.update(range(first, last + 1))
+        self.session.spawn(self._fetch_lines(first, last), group="memory turns")
+
+    async def _fetch_lines(self, first: int, last: int) -> None:
+        session, tree = self.session, self.memory
+        request = FetchTurnLines(conversation_id=session.state.conversation_id, first=first, last=last)
+        try:
+            lines = await session.ask(request)
+        except RagforgeError as error:
+            log.info("turns not fetched: %s", error)
+            return
+        tree.know(lines)
+        if tree is self.memory:
+            self._show()
+
+    def _fetch_places(self) -> None:
+        if unknown := self.topics.unknown():
+            self.session.spawn(self._fetch_topics(unknown), group="memory topics", exclusive=True)
+
+    async def _fetch_topics(self, uuids: list[str]) -> None:
+        topics = self.topics
+        for uuid in uuids:
+            topics.found(uuid, await self._places(uuid))
+            if topics is self.topics:
+                self._show()
+
+    async def _places(self, uuid: str) -> list[TopicPlace]:
+        session = self.session
+        request = FetchTopicPlaces(
+            ref=uuid,
+            conversation_id=session.state.conversation_id,
+            workspace=self.host.options.workspace or None,
+        )
+        try:
+            return await session.ask(request)
+        except RagforgeError as error:
+            log.info("places of a topic not fetched: %s", error)
+            return []
+
+    # -- keys
+
+    def on_rows_opened(self, event: Rows.Opened) -> None:
+        """Open or close a line, or go to its turns."""
+        event.stop()
+        if event.key == ABOUT or (event.rows is self.tree_rows and self.memory.failure(event.key)):
+            self.action_read()
+        elif not self._toggle(event.key, None):
+            self.action_show_turns()
+
+    def on_branch_rows_folded(self, event: BranchRows.Folded) -> None:
+        """Open or close a line, or go to its parent."""
+        event.stop()
+        if not self._toggle(event.key, event.wanted) and event.wanted is False:
+            above = event.key.partition("|")[0] if self.topic_rows.display else self.memory.parent_of(event.key)
+            if above:
+                self.rows.choose(above)
+
+    def _toggle(self, key: str, wanted: bool | None) -> bool:
+        topics = self.topic_rows.display
+        changed = self.topics.toggle(key, wanted) if topics else self.memory.toggle(key, wanted)
+        if changed:
+            self._show()
+            self._fetch_places()
+        return changed
+
+    def _pressed(self, name: str) -> None:
+        match name:
+            case "read":
+                self.action_read()
+            case "turns":
+                self.action_show_turns()
+            case "sent":
+                self.action_sent()
+            case "switch":
+                self.action_switch()
+            case "manage":
+                self.action_manage()
+
+    def action_switch(self) -> None:
+        """Switch between tree and topics."""
+        focused = self.has_focus_within
+        wanted = not self.topic_rows.display
+        self.topic_rows.display, self.tree_rows.display = wanted, not wanted
+        self._show()
+        if focused:
+            self.rows.focus()
+        if wanted and not self.topics.loaded:
+            self._fetch()
+
+    def action_manage(self) -> None:
+        """Open the topics screen, where topics are merged."""
+        self.host.run_command("topics")
+
+    def action_show_turns(self) -> None:
+        """Bring the turns of the chosen line into view, in another conversation if they are there."""
+        key = self.rows.chosen
+        if not self.topic_rows.display:
+            first, last = self.memory.range_of(key)
+        elif (place := self.topics.place(key)) is not None:
+            self.host.go_to_turns(place.first, place.last, conversation_id=place.conversation_id)
+            return
+        else:
+            return
+        if first:
+            self.host.go_to_turns(first, last)
+
+    def action_sent(self) -> None:
+        """Show what was sent in the chosen turn, or in the last turn of a summary."""
+        _, last = self.memory.range_of(self.tree_rows.chosen)
+        if last and not self.topic_rows.display:
+            self.host.run_command("context", str(last))
+
+    def action_read(self) -> None:
+        """Read the summary, topic or turn of the chosen line."""
+        key = self.rows.chosen
+        if self.topic_rows.display:
+            if (topic := self.topics.topic(key)) is not None:
+                self._read_topic(topic)
+        elif self.memory.node(key) is not None:
+            self._read_summary(key)
+        elif turn_of(key):
+            self.action_show_turns()
+        else:
+            self._read_text(key)
+
+    def _read_summary(self, uuid: str) -> None:
+        from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+
+        node = self.memory.node(uuid)
+        assert node is not None
+        turns = {"turns": (node.start_turn_index, node.end_turn_index)}
+
+        async def load() -> tuple[str, list[Section]]:
+            summary = await self.session.ask(FetchSummary(uuid=uuid))
+            for key, turn in cited_turns(summary).items():
+                turns[f"finding-{key}"] = turn, turn
+                screen.offer(key, f"finding-{key}", f"t{turn}")
+            return summary_title(summary), summary_sections(summary)
+
+        def closed(action: str | None) -> None:
+            if action in turns:
+                self.host.go_to_turns(*turns[action])
+
+        screen = DetailScreen(f"L{node.level}", load, actions={"g": ("turns", "its turns")})
+        self.app.push_screen(screen, closed)
+
+    def _read_topic(self, topic: Topic) -> None:
+        from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+
+        async def load() -> tuple[str, list[Section]]:
+            return topic.name, topic_sections(topic, await self._places(topic.uuid))
+
+        self.app.push_screen(DetailScreen(topic.name, load, actions={}))
+
+    def _read_text(self, key: str) -> None:
+        """Show the summary of the conversation, or why one could not be made."""
+        from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+
+        conversation = self.session.state.conversation
+        about = conversation.summary if conversation is not None and key == ABOUT else ""
+        title = "This conversation" if about else "This summary could not be made; it is tried again later"
+        text = about or self.memory.failure(key)
+        if text:
+
+            async def load() -> tuple[str, list[Section]]:
+                return title, [Section(title="Summary" if about else "Why", text=text, look="prose")]
+
+            self.app.push_screen(DetailScreen(title, load, actions={}))

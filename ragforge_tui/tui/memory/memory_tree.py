@@ -1,0 +1,286 @@
+"""The tree of a conversation's summaries as the sidebar lists it: L3, L2, L1, turns.
+
+Pure. The outline is fetched once and kept up to date with events; the beginnings of turns are fetched when they come
+into view. Only open nodes make lines: thousands of closed summaries cost nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from ragforge_tui.events import Event, SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
+from ragforge_tui.requests.tree import MemoryDue, MemoryTree, TreeNode, TurnLine
+
+Kind = Literal["about", "summary", "working", "failed", "raw", "turn"]
+
+ABOUT = "about"
+RAW = "raw"
+ABOUT_LINES = 3
+SHOWN_CHARS = 160
+_TURN = "turn:"
+
+
+class TreeLine(msgspec.Struct, frozen=True):
+    """A line of the list.
+
+    Attributes:
+        key: Identifies the node.
+        first: First turn it covers; `last` the last one.
+        open: Whether its children are listed; None if it can have none.
+        text: None while unknown.
+        part: The number of the line, in a text of several lines.
+    """
+
+    kind: Kind
+    key: str
+    depth: int = 0
+    level: int = 0
+    first: int = 0
+    last: int = 0
+    open: bool | None = None
+    text: str | None = ""
+    part: int = 0
+
+
+class SummaryTree:
+    """The tree of one conversation."""
+
+    def __init__(self) -> None:
+        self.loaded = False
+        self.last_turn = 0
+        self._nodes: dict[str, TreeNode] = {}
+        self._under: dict[str, list[str]] = {}
+        self._working: dict[tuple[int, int], int] = {}
+        self._failed: dict[tuple[int, int], tuple[int, str]] = {}
+        self._turns: dict[int, str] = {}
+        self._open: set[str] = set()
+
+    # -- what the engine says
+
+    def load(self, tree: MemoryTree) -> None:
+        """Take in the outline; open nodes and running summaries stay."""
+        if not self.loaded and not tree.nodes:
+            self._open.add(RAW)
+        self.loaded = True
+        self.last_turn = max(self.last_turn, tree.last_turn)
+        known = {node.uuid: node for node in tree.nodes}
+        # A summary whose event was faster than the outline that was asked for before it.
+        known.update((uuid, node) for uuid, node in self._nodes.items() if uuid not in known)
+        self._nodes = known
+        self._under = {}
+        for node in sorted(known.values(), key=_order):
+            self._under.setdefault(self._parent(node), []).append(node.uuid)
+
+    def apply(self, event: Event) -> bool:
+        """Take in an event; return whether anything changed."""
+        match event:
+            case SummaryStarted(level=level, start_turn_index=first, end_turn_index=last):
+                self._working[level, first] = last
+                self._failed.pop((level, first), None)
+            case SummaryFailed(level=level, start_turn_index=first, end_turn_index=last, reason=reason):
+                self._working.pop((level, first), None)
+                self._failed[level, first] = last, reason
+            case SummaryCreated(summary=made):
+                self._working.pop((made.level, made.start_turn_index), None)
+                self._failed.pop((made.level, made.start_turn_index), None)
+                self._add(
+                    TreeNode(
+                        uuid=made.uuid,
+                        level=made.level,
+                        start_turn_index=made.start_turn_index,
+                        end_turn_index=made.end_turn_index,
+                        headline=made.conversation_summary[:SHOWN_CHARS],
+                        topics=made.topics,
+                    ),
+                    made.parent_summaries,
+                )
+            case TurnStarted(turn_index=index, message=message):
+                self.last_turn = max(self.last_turn, index)
+                self._turns[index] = message.content[:SHOWN_CHARS]
+            case _:
+                return False
+        return True
+
+    def know(self, turns: Iterable[TurnLine]) -> None:
+        for turn in turns:
+            self._turns[turn.turn_index] = turn.text
+
+    def _add(self, node: TreeNode, children: Iterable[str]) -> None:
+        """Insert a new node, with the nodes it summarizes below it."""
+        if node.uuid in self._nodes:
+            return
+        self._nodes[node.uuid] = node
+        roots = self._under.setdefault("", [])
+        moved = {uuid for uuid in children if uuid in self._nodes}
+        for uuid in moved:
+            self._nodes[uuid] = msgspec.structs.replace(self._nodes[uuid], parent=node.uuid)
+        if moved:
+            self._under[""] = roots = [uuid for uuid in roots if uuid not in moved]
+            self._under[node.uuid] = sorted(moved, key=self._order_of)
+        insort(roots, node.uuid, key=self._order_of)
+
+    def _parent(self, node: TreeNode) -> str:
+        return node.parent if node.parent in self._nodes else ""
+
+    def _order_of(self, uuid: str) -> tuple[int, int]:
+        return _order(self._nodes[uuid])
+
+    # -- what the person does
+
+    def toggle(self, key: str, wanted: bool | None = None) -> bool:
+        """Open or close a node; return whether anything changed."""
+        if self._is_leaf(key) or wanted is (key in self._open):
+            return False
+        self._open.symmetric_difference_update({key})
+        return True
+
+    def _is_leaf(self, key: str) -> bool:
+        return key != RAW and key not in self._nodes
+
+    def parent_of(self, key: str) -> str:
+        """Return the key of the parent line; empty at the top."""
+        if key in self._nodes:
+            return self._parent(self._nodes[key])
+        turn = turn_of(key)
+        if not turn:
+            return ""
+        over = (n.uuid for n in self._nodes.values() if n.level == 1 and _covers(n, turn))
+        return next(over, RAW)
+
+    def node(self, key: str) -> TreeNode | None:
+        """Return the summary of a line, None for other lines."""
+        return self._nodes.get(key)
+
+    def at(self, first: int, last: int) -> TreeNode | None:
+        """Return the lowest summary of exactly these turns."""
+        found = [n for n in self._nodes.values() if (n.start_turn_index, n.end_turn_index) == (first, last)]
+        return min(found, key=lambda node: node.level, default=None)
+
+    def range_of(self, key: str) -> tuple[int, int]:
+        """Return the first and last turn of a line, (0, 0) for none."""
+        if turn := turn_of(key):
+            return turn, turn
+        if key == RAW:
+            return self._raw_from, self.last_turn
+        for one, first, last, _ in self._unfinished():
+            if one == key:
+                return first, last
+        node = self._nodes.get(key)
+        return (node.start_turn_index, node.end_turn_index) if node is not None else (0, 0)
+
+    def failure(self, key: str) -> str:
+        """Return why the summary of a line could not be made."""
+        return next((reason for one, _, _, reason in self._unfinished() if one == key), "")
+
+    # -- what is listed
+
+    def count(self) -> str:
+        """Return the numbers of turns and summaries, for the pane's title."""
+        levels: dict[int, int] = {}
+        for node in self._nodes.values():
+            levels[node.level] = levels.get(node.level, 0) + 1
+        turns = [f"{self.last_turn} turn{'s' if self.last_turn != 1 else ''}"] if self.last_turn else []
+        return " · ".join([*turns, *(f"{number} L{level}" for level, number in sorted(levels.items()))])
+
+    def stop_working(self) -> bool:
+        """Forget running summaries; return whether there were any."""
+        stopped = bool(self._working)
+        self._working.clear()
+        return stopped
+
+    @property
+    def working(self) -> list[tuple[int, int, int]]:
+        return sorted((level, first, last) for (level, first), last in self._working.items())
+
+    @property
+    def _raw_from(self) -> int:
+        ends = [node.end_turn_index for node in self._nodes.values() if node.level == 1]
+        ends += [last for (level, _), last in self._working.items() if level == 1]
+        return max(ends, default=0) + 1
+
+    def _unfinished(self) -> list[tuple[str, int, int, str]]:
+        """Yield key, range and failure of running and failed summaries."""
+        working = [(f"working:{level}-{first}", first, last, "") for (level, first), last in self._working.items()]
+        return working + [
+            (f"failed:{level}-{first}", first, last, reason) for (level, first), (last, reason) in self._failed.items()
+        ]
+
+    def lines(self) -> list[TreeLine]:
+        """Return the visible lines, from the top."""
+        tops = [self._line(uuid, 0) for uuid in self._under.get("", [])]
+        for (level, first), last in self._working.items():
+            tops.append(TreeLine("working", f"working:{level}-{first}", 0, level, first, last))
+        for (level, first), (last, reason) in self._failed.items():
+            tops.append(TreeLine("failed", f"failed:{level}-{first}", 0, level, first, last, text=reason))
+        tops.sort(key=lambda line: (line.first, -line.level))
+        raw = self._raw_from
+        if self.last_turn >= raw:
+            tops.append(TreeLine("raw", RAW, 0, 0, raw, self.last_turn, RAW in self._open))
+        found: list[TreeLine] = []
+        waiting = tops[::-1]
+        while waiting:
+            line = waiting.pop()
+            found.append(line)
+            if line.open:
+                waiting += self._below(line)[::-1]
+        return found
+
+    def _line(self, uuid: str, depth: int) -> TreeLine:
+        node = self._nodes[uuid]
+        first, last = node.start_turn_index, node.end_turn_index
+        return TreeLine("summary", uuid, depth, node.level, first, last, uuid in self._open, node.headline)
+
+    def _below(self, line: TreeLine) -> list[TreeLine]:
+        if under := self._under.get(line.key):
+            return [self._line(uuid, line.depth + 1) for uuid in under]
+        return [
+            TreeLine("turn", turn_key(turn), line.depth + 1, 0, turn, turn, None, self._turns.get(turn))
+            for turn in range(line.first, line.last + 1)
+        ]
+
+
+def turn_key(turn: int) -> str:
+    return f"{_TURN}{turn}"
+
+
+def turn_of(key: str) -> int:
+    """Return the turn of a key, 0 for other keys."""
+    return int(key.removeprefix(_TURN)) if key.startswith(_TURN) else 0
+
+
+def range_text(first: int, last: int) -> str:
+    return f"{first}–{last}" if last > first else f"{first}"
+
+
+def chars_text(chars: int) -> str:
+    """Return a number of characters in short form."""
+    return f"{chars / 1000:.1f}k".replace(".0k", "k") if chars >= 1000 else str(chars)
+
+
+def due_text(due: MemoryDue | None, working: Iterable[tuple[int, int, int]] = ()) -> str:
+    """Return the state of the summarizer in one line; empty while unknown."""
+    doing = [f"L{level} {range_text(first, last)}" for level, first, last in working]
+    if doing:
+        return f"summarising {', '.join(doing)} …"
+    if due is None:
+        return ""
+    if due.behind:
+        return f"behind: {due.behind}"
+    if not due.enabled:
+        return "summaries are switched off"
+    if due.next_turns <= 0 or due.next_chars <= 0:
+        return "the next L1 is due"
+    turns = f"{due.next_turns} turn{'s' if due.next_turns != 1 else ''}"
+    return f"next L1 in {turns} or {chars_text(due.next_chars)} characters"
+
+
+def _order(node: TreeNode) -> tuple[int, int]:
+    return node.start_turn_index, -node.level
+
+
+def _covers(node: TreeNode, turn: int) -> bool:
+    return node.start_turn_index <= turn <= node.end_turn_index

@@ -1,0 +1,145 @@
+"""The topics as the sidebar and the topics screen list them: each with its places and the names merged into it.
+
+Pure. The places of a topic are fetched when it is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from ragforge_tui.models import RelatedTopic, Topic
+from ragforge_tui.requests.tree import TopicPlace
+from ragforge_tui.tui.memory.memory_tree import range_text
+
+Kind = Literal["topic", "merged", "place", "note"]
+
+
+class TopicLine(msgspec.Struct, frozen=True):
+    """A line of the list.
+
+    Attributes:
+        key: Identifies the line; empty for one that cannot be chosen.
+        open: Whether its places are listed; None if there are none.
+        detail: Muted text after the main text.
+        own: Whether a place is in the open conversation.
+    """
+
+    kind: Kind
+    key: str
+    depth: int = 0
+    open: bool | None = None
+    text: str = ""
+    detail: str = ""
+    own: bool = False
+
+
+class TopicList:
+    """Topics, the open ones among them, and their places."""
+
+    def __init__(self) -> None:
+        self.topics: list[Topic] = []
+        self.loaded = False
+        self._open: set[str] = set()
+        self._places: dict[str, list[TopicPlace]] = {}
+
+    def load(self, topics: Iterable[Topic]) -> None:
+        """Take in topics; the places of open ones are fetched again."""
+        self.topics = list(topics)
+        self.loaded = True
+        self._places = {}
+
+    def found(self, uuid: str, places: Sequence[TopicPlace]) -> None:
+        self._places[uuid] = list(places)
+
+    def unknown(self) -> list[str]:
+        """Return the ids of open topics whose places were not fetched yet."""
+        return [topic.uuid for topic in self.topics if topic.uuid in self._open and topic.uuid not in self._places]
+
+    def topic(self, key: str) -> Topic | None:
+        """Return the topic of a line, or of its parent."""
+        uuid = key.partition("|")[0]
+        return next((topic for topic in self.topics if topic.uuid == uuid), None)
+
+    def merged(self, key: str) -> RelatedTopic | None:
+        """Return the merged name that a line shows."""
+        uuid, kind, rest = _parts(key)
+        topic = self.topic(uuid)
+        if topic is None or kind != "merged":
+            return None
+        return next((near for near in topic.related if near.uuid == rest), None)
+
+    def place(self, key: str) -> TopicPlace | None:
+        """Return the turns that a line shows."""
+        uuid, kind, rest = _parts(key)
+        places = self._places.get(uuid, [])
+        return places[int(rest)] if kind == "place" and int(rest) < len(places) else None
+
+    def toggle(self, key: str, wanted: bool | None = None) -> bool:
+        """Open or close a topic; return whether anything changed."""
+        if self.topic(key) is None or "|" in key or wanted is (key in self._open):
+            return False
+        self._open.symmetric_difference_update({key})
+        return True
+
+    def lines(self, own: str, headline: Callable[[int, int], str] | None = None) -> list[TopicLine]:
+        """Return the visible lines, for a chat with the conversation `own` open.
+
+        Args:
+            headline: Returns the beginning of the summary of some turns of that conversation.
+        """
+        found: list[TopicLine] = []
+        for topic in self.topics:
+            opened = topic.uuid in self._open
+            found.append(TopicLine("topic", topic.uuid, 0, opened, topic.name, _counted(topic)))
+            if not opened:
+                continue
+            for near in topic.related:
+                if near.relation == "merged":
+                    found.append(TopicLine("merged", f"{topic.uuid}|merged|{near.uuid}", 1, text=near.name))
+            places = self._places.get(topic.uuid)
+            if places is None:
+                found.append(TopicLine("note", "", 1, text="loading …"))
+            elif not places:
+                found.append(TopicLine("note", "", 1, text="no turns that can be shown"))
+            for number, place in enumerate(places or ()):
+                here = place.conversation_id == own
+                known = headline(place.first, place.last) if here and headline is not None else ""
+                away = place.title or f"untitled {place.conversation_id[:8]}"
+                title = known or ("this conversation" if here else away)
+                text = f"t{range_text(place.first, place.last)}"
+                found.append(TopicLine("place", f"{topic.uuid}|place|{number}", 1, text=text, detail=title, own=here))
+        return found
+
+
+def topic_text(topic: Topic, places: Sequence[TopicPlace] = ()) -> list[tuple[str, str]]:
+    """Return titles and texts about a topic."""
+    merged = [near.name for near in topic.related if near.relation == "merged"]
+    near = [
+        f"{other.name} ({other.confidence:.2f}){f': {other.reason}' if other.reason else ''}"
+        for other in topic.related
+        if other.relation == "related"
+    ]
+    where = [f"{place.title or place.conversation_id[:8]}: t{range_text(place.first, place.last)}" for place in places]
+    parts = [
+        ("What it is", topic.description),
+        ("Also called", "\n".join(merged)),
+        ("Near it", "\n".join(near)),
+        ("Found in", "\n".join(where)),
+    ]
+    return [(title, text) for title, text in parts if text] or [("What it is", topic.name)]
+
+
+def _counted(topic: Topic) -> str:
+    if not topic.summaries:
+        return ""
+    summaries = f"{topic.summaries} summar{'ies' if topic.summaries != 1 else 'y'}"
+    return f"{summaries} · {topic.conversations} conversations" if topic.conversations > 1 else summaries
+
+
+def _parts(key: str) -> tuple[str, str, str]:
+    uuid, _, rest = key.partition("|")
+    kind, _, value = rest.partition("|")
+    return uuid, kind, value

@@ -1,0 +1,289 @@
+"""The topics of a folder: their places, merging two topics, and undoing that.
+
+Loaded when first used. `topic_list.py` decides what is listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar, Protocol
+
+import msgspec
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.events import Event, TopicsChanged
+from ragforge_tui.models import Topic
+from ragforge_tui.protocol import FetchTopicPlaces, ListTopics, MergeTopics, R, Request, UnmergeTopic
+from ragforge_tui.requests.tree import TopicPlace
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.dialogs.detail import Section
+from ragforge_tui.tui.memory.memory_detail import topic_sections
+from ragforge_tui.tui.memory.topic_list import TopicList
+from ragforge_tui.tui.memory.tree_list import BranchRows, TopicRows
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.virtual_list import Rows
+from ragforge_tui.tui.workers import start_worker
+
+MOST_TOPICS = 1000
+NOTE_SECONDS = 4.0
+
+
+class Ask(Protocol):
+    """Sends a request to the engine."""
+
+    async def __call__(self, request: Request[R]) -> R: ...
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A step that can be undone: a topic was merged into another, or split off."""
+
+    merged: bool
+    topic: str
+    into: str
+    names: str
+
+
+class TopicsScreen(ModalScreen[TopicPlace | None]):
+    """Returns the turns that the user wants to see, None if it was closed.
+
+    Args:
+        conversation_id: The open conversation, empty for none.
+        query: Initial search words.
+    """
+
+    CSS = """
+    TopicsScreen { align: center middle; }
+    TopicsScreen > Vertical {
+        width: 100; max-width: 98%; height: 92%; background: $surface; border: round $border; padding: 0 1;
+    }
+    TopicsScreen #topics-title { text-style: bold; height: 1; }
+    TopicsScreen Input { margin: 0 0 1 0; background: $panel; }
+    TopicsScreen TopicRows { background: $surface; }
+    TopicsScreen KeyBar { padding: 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False),
+        Binding("q", "dismiss(None)", show=False),
+        Binding("slash", "narrow", show=False),
+        Binding("r", "read", show=False),
+        Binding("g", "go", show=False),
+        Binding("m", "merge", show=False),
+        Binding("x", "unmerge", show=False),
+        Binding("u", "undo", show=False),
+    ]
+
+    def __init__(self, ask: Ask, *, conversation_id: str, workspace: str | None, query: str = "") -> None:
+        super().__init__()
+        self._ask = ask
+        self._conversation_id = conversation_id
+        self._workspace = workspace
+        self.topics = TopicList()
+        self.rows = TopicRows(empty="loading …")
+        self._words = Input(value=query, placeholder="/ narrows by words", compact=True)
+        self._keys = KeyBar(self._pressed)
+        self._done: list[Step] = []
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static("Topics", id="topics-title", markup=False)
+            yield self._words
+            yield self.rows
+            yield self._keys
+
+    def on_mount(self) -> None:
+        """Fetch the topics while the screen is already visible."""
+        self.rows.focus()
+        self._say_keys()
+        self._work(self._load)
+
+    def engine_event(self, event: Event) -> None:
+        """Reload after a summary has changed the topics, here or in another terminal."""
+        if isinstance(event, TopicsChanged) and self.topics.loaded:
+            self._work(self._load, "news")  # It must not break off a merge that was just asked for.
+
+    # -- what is shown
+
+    def _work(self, work: Callable[[], Awaitable[None]], group: str = "topics") -> None:
+        async def guarded() -> None:
+            try:
+                await work()
+            except RagforgeError as error:
+                self._note(error.info.sentence(), "$error")
+
+        start_worker(self, guarded(), group=group, exclusive=True)
+
+    async def _load(self) -> None:
+        query = self._words.value.strip()
+        found = await self._ask(ListTopics(query=query, limit=MOST_TOPICS, workspace=self._workspace))
+        self.topics.load(found)
+        self._show()
+        await self._find_places()
+
+    def _show(self) -> None:
+        empty = "no topic has these words" if self._words.value.strip() else "no topics yet; they come with summaries"
+        self.rows.show(self.topics.lines(self._conversation_id), empty=empty)
+
+    async def _find_places(self) -> None:
+        for uuid in self.topics.unknown():
+            self.topics.found(uuid, await self._places(uuid))
+            self._show()
+
+    async def _places(self, uuid: str) -> list[TopicPlace]:
+        request = FetchTopicPlaces(ref=uuid, conversation_id=self._conversation_id, workspace=self._workspace)
+        return await self._ask(request)
+
+    def _say_keys(self) -> None:
+        merge = "merge into" if self.rows.marked else "merge"
+        hints = [KeyHint("leave", "esc", "back"), KeyHint("read", "r", "read"), KeyHint("go", "g", "go to")]
+        hints += [KeyHint("merge", "m", merge, bool(self.rows.marked)), KeyHint("unmerge", "x", "take out")]
+        hints += [KeyHint("undo", "u", "undo")] if self._done else []
+        self._keys.say([*hints, KeyHint("narrow", "/", "words")])
+
+    def _note(self, text: str, style: str = "dim") -> None:
+        self._keys.note(plain_text(text), style)
+        self.set_timer(NOTE_SECONDS, self._say_keys)
+
+    # -- keys
+
+    def _pressed(self, name: str) -> None:
+        actions: dict[str, Callable[[], Any]] = {
+            "leave": self.action_leave,
+            "read": self.action_read,
+            "go": self.action_go,
+            "merge": self.action_merge,
+            "unmerge": self.action_unmerge,
+            "undo": self.action_undo,
+            "narrow": self.action_narrow,
+        }
+        actions[name]()
+
+    def action_leave(self) -> None:
+        """Leave the search, then the mark, then the screen."""
+        if self._words.has_focus:
+            self.rows.focus()
+        elif self.rows.marked:
+            self._mark("")
+        else:
+            self.dismiss(None)
+
+    def action_narrow(self) -> None:
+        self._words.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while the user types."""
+        event.stop()
+        if self.topics.loaded:
+            self._work(self._load)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Go to the topics."""
+        event.stop()
+        self.rows.focus()
+
+    def on_rows_opened(self, event: Rows.Opened) -> None:
+        """Open a topic, or go to its turns."""
+        event.stop()
+        if not self._toggle(event.key, None):
+            self.action_go()
+
+    def on_branch_rows_folded(self, event: BranchRows.Folded) -> None:
+        """Open or close a topic, or go to the topic of a line."""
+        event.stop()
+        if not self._toggle(event.key, event.wanted) and event.wanted is False:
+            self.rows.choose(event.key.partition("|")[0])
+
+    def _toggle(self, key: str, wanted: bool | None) -> bool:
+        changed = self.topics.toggle(key, wanted)
+        if changed:
+            self._show()
+            self._work(self._find_places, "places")
+        return changed
+
+    def action_go(self) -> None:
+        """Go to the turns of the chosen line."""
+        if (place := self.topics.place(self.rows.chosen)) is not None:
+            self.dismiss(place)
+
+    def action_read(self) -> None:
+        """Show all about the chosen topic."""
+        topic = self.topics.topic(self.rows.chosen)
+        if topic is None:
+            return
+        from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+
+        async def load() -> tuple[str, list[Section]]:
+            return topic.name, topic_sections(topic, await self._places(topic.uuid))
+
+        self.app.push_screen(DetailScreen(topic.name, load, actions={}))
+
+    # -- merging
+
+    def _mark(self, key: str) -> None:
+        self.rows.marked = key
+        self.rows.refresh()
+        self._say_keys()
+
+    def action_merge(self) -> None:
+        """Mark a topic; with one marked, merge it with the chosen one."""
+        chosen = self.topics.topic(self.rows.chosen)
+        marked = self.topics.topic(self.rows.marked) if self.rows.marked else None
+        if chosen is None:
+            return
+        if marked is None or marked.uuid == chosen.uuid:
+            self._mark("" if marked is not None else chosen.uuid)
+            return
+        self._mark("")
+
+        async def work() -> None:
+            root = await self._ask(MergeTopics(a=marked.uuid, b=chosen.uuid))
+            gone, kept = (marked, chosen) if root.uuid == chosen.uuid else (chosen, marked)
+            self._done.append(Step(True, gone.uuid, root.uuid, f"{gone.name} and {kept.name}"))
+            await self._load()
+            self.rows.choose(root.uuid)
+            self._note(f"{gone.name} is {kept.name} from now on · u undoes it")
+
+        self._work(work)
+
+    def action_unmerge(self) -> None:
+        """Split a name off the topic it was merged into."""
+        key = self.rows.chosen
+        topic = self.topics.topic(key)
+        if topic is None:
+            return
+        merged = [near for near in topic.related if near.relation == "merged"]
+        meant = self.topics.merged(key) or (merged[0] if len(merged) == 1 else None)
+        if meant is None:
+            self._toggle(topic.uuid, True)
+            self._note("Choose the name to take out." if merged else f"Nothing was merged into {topic.name}.")
+            return
+
+        async def work() -> None:
+            await self._ask(UnmergeTopic(ref=meant.uuid))
+            self._done.append(Step(False, meant.uuid, topic.uuid, f"{meant.name} and {topic.name}"))
+            await self._load()
+            self.rows.choose(meant.uuid)
+            self._note(f"{meant.name} stands by itself again · u undoes it")
+
+        self._work(work)
+
+    def action_undo(self) -> None:
+        """Undo the last merge or split."""
+        if not self._done:
+            return
+        step = self._done[-1]
+
+        async def work() -> None:
+            request: Request[Topic] = (
+                UnmergeTopic(ref=step.topic) if step.merged else MergeTopics(a=step.topic, b=step.into)
+            )
+            await self._ask(request)
+            self._done.pop()
+            await self._load()
+            self._note(f"Undone: {step.names} are {'two' if step.merged else 'one'} again")
+
+        self._work(work)

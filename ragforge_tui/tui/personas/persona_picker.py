@@ -1,0 +1,188 @@
+"""List of all personas, with a preview of the one at the cursor: facts, file, errors.
+
+Typing filters, Enter chooses, ctrl+e edits, ctrl+d deletes, Escape leaves. Loaded when first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import ClassVar, Literal
+
+import msgspec
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.persona_records import PersonaInfo, PersonaList, PersonaView
+from ragforge_tui.tui import fuzzy
+from ragforge_tui.tui.drawing.hanging_indent import HangingText, Hung
+from ragforge_tui.tui.personas.persona_preview import ORIGINS, faults, preview, said_line, signature
+from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList
+
+WIDE = 100
+"""Columns from which the preview is next to the list."""
+KEYS = "enter speak · ^e edit · ^d delete · esc back"
+
+
+class Picked(msgspec.Struct, frozen=True):
+    """A persona and what to do with it."""
+
+    name: str
+    action: Literal["use", "edit", "delete"]
+
+
+class PersonaPicker(ModalScreen[Picked | None]):
+    """Returns what was picked, None if nothing was.
+
+    Args:
+        load: Returns all personas.
+        show: Returns one of them with its text.
+        current: Name of the persona in use.
+    """
+
+    CSS = """
+    PersonaPicker { align: center middle; }
+    PersonaPicker > Vertical {
+        width: 150; max-width: 98%; height: 90%; background: $surface; border: round $border; padding: 0 1;
+    }
+    PersonaPicker #persona-title { text-style: bold; }
+    PersonaPicker Input { margin: 1 0 1 0; background: $panel; }
+    PersonaPicker #persona-both { height: 1fr; layout: vertical; }
+    PersonaPicker #persona-both.wide { layout: horizontal; }
+    PersonaPicker ChoiceList { height: 35%; min-height: 4; width: 1fr; }
+    PersonaPicker .wide ChoiceList { height: 1fr; width: 42%; }
+    PersonaPicker VerticalScroll { height: 1fr; width: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
+    PersonaPicker VerticalScroll { border-top: solid $border; }
+    PersonaPicker .wide VerticalScroll { border-top: none; border-left: solid $border; }
+    PersonaPicker #persona-preview { height: auto; }
+    PersonaPicker #persona-keys { color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False),
+        Binding("up", "move(-1)", show=False, priority=True),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("ctrl+e", "pick('edit')", show=False, priority=True),
+        Binding("ctrl+d", "pick('delete')", show=False, priority=True),
+    ]
+
+    def __init__(
+        self,
+        load: Callable[[], Awaitable[PersonaList]],
+        show: Callable[[str], Awaitable[PersonaView]],
+        *,
+        current: str,
+    ) -> None:
+        super().__init__()
+        self._load = load
+        self._show = show
+        self._current = current
+        self._infos: dict[str, PersonaInfo] = {}
+        self._rows: list[Choice] = []
+        self._views: dict[str, PersonaView] = {}
+        self._list = ChoiceList()
+        self._preview = HangingText(id="persona-preview")
+        self._note = Static("loading …", id="persona-keys", markup=False)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static("Personas", id="persona-title", markup=False)
+            yield Input(placeholder="type to narrow", compact=True)
+            with Container(id="persona-both"):
+                yield self._list
+                yield VerticalScroll(self._preview, can_focus=False)
+            yield self._note
+
+    def on_mount(self) -> None:
+        """Fetch the list while the picker is already visible."""
+        self.query_one(Input).focus()
+        self._arrange()
+        self.run_worker(self._fill(), name="rows", group="rows", exclusive=True, exit_on_error=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Place the preview next to the list if there is room."""
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self.query_one("#persona-both").set_class(self.app.size.width >= WIDE, "wide")
+
+    async def _fill(self) -> None:
+        try:
+            found = await self._load()
+        except RagforgeError as error:
+            self._note.update(Content.styled(error.info.sentence(), "$error"))
+            return
+        self._infos = {info.name: info for info in found.personas}
+        self._rows = [self._row(number, info) for number, info in enumerate(found.personas, 1)]
+        self._narrow(self._current)
+
+    def _row(self, number: int, info: PersonaInfo) -> Choice:
+        speaks = " (speaks)" if info.name == self._current else ""
+        flag = " ✗" if info.problem else " !" if faults(info) else ""
+        origin = "" if info.origin == "shipped" else f"{ORIGINS[info.origin]} · "
+        label = f"{signature(info)}{speaks}{flag}"
+        return Choice(info.name, label, f"{origin}{said_line(info.description)}", mark=f"{number:>2}")
+
+    def _narrow(self, cursor: str = "") -> None:
+        query = self.query_one(Input).value
+        rows = fuzzy.best(query, self._rows, lambda row: f"{row.label} {row.detail}")
+        self._list.show(rows)
+        at = next((place for place, row in enumerate(rows) if row.key == cursor), 0)
+        self._list.move(at)
+        self._note.update(KEYS if rows else "nothing fits · esc back")
+        self._look()
+
+    def _look(self) -> None:
+        """Show the persona at the cursor."""
+        chosen = self._list.chosen
+        if chosen is None:
+            self._preview.show(())
+        elif chosen.key in self._views:
+            self._draw(self._views[chosen.key])
+        else:
+            self.run_worker(self._fetch(chosen.key), name="preview", group="preview", exclusive=True)
+
+    async def _fetch(self, name: str) -> None:
+        try:
+            view = await self._show(name)
+        except RagforgeError as error:
+            self._preview.show([Hung(Content(), Content.styled(error.info.sentence(), "$error"))])
+            return
+        self._views[name] = view
+        if self._list.chosen is not None and self._list.chosen.key == name:
+            self._draw(view)
+
+    def _draw(self, view: PersonaView) -> None:
+        self._preview.show(preview(view.info, view.text, dark=self.app.current_theme.dark))
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+
+    def on_input_changed(self) -> None:
+        self._narrow()
+
+    def on_input_submitted(self) -> None:
+        self.action_pick("use")
+
+    def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
+        self.dismiss(Picked(event.choice.key, "use"))
+
+    def action_move(self, step: int) -> None:
+        self._list.move(step)
+        self._look()
+
+    def action_page(self, direction: int) -> None:
+        """Scroll the preview."""
+        scroll = self.query_one(VerticalScroll)
+        scroll.scroll_relative(y=direction * max(scroll.size.height - 1, 1), animate=False)
+
+    def action_pick(self, action: Literal["use", "edit", "delete"]) -> None:
+        if (choice := self._list.chosen) is not None:
+            self.dismiss(Picked(choice.key, action))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)

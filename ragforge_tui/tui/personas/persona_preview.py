@@ -1,0 +1,138 @@
+"""Preview of a persona: facts, errors, and its file with the errors marked.
+
+Pure: texts in, `Content` out, everything as plain text. Loaded with the first persona picker or review.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+
+from textual.content import Content
+
+from ragforge_tui.persona_records import PersonaInfo, PersonaRemark
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.drawing.hanging_indent import Hung, indented
+from ragforge_tui.tui.style.persona_colors import ink
+
+DEFAULT_GLYPH = "✶"
+MAX_LINES = 600
+MAX_COLUMNS = 500
+ORIGINS = {"own": "yours", "project": "from this folder", "shipped": "shipped"}
+_MARKUP = re.compile(r"<!--.*?-->|<[^<>]*+>")
+
+
+def said_line(text: str) -> str:
+    return " ".join(plain_text(text).split())
+
+
+def name_style(color: str, *, dark: bool) -> str:
+    """Return the style of a persona's name outside the transcript."""
+    found = ink(color, dark=dark)
+    return f"bold {found.hex}" if found is not None else "bold $secondary"
+
+
+def signature(info: PersonaInfo) -> str:
+    return f"{said_line(info.glyph) or DEFAULT_GLYPH} {said_line(info.name)}"
+
+
+def faults(info: PersonaInfo) -> list[PersonaRemark]:
+    return [remark for remark in info.remarks if remark.severity == "warning"]
+
+
+def facts(info: PersonaInfo) -> Iterator[tuple[str, str]]:
+    """Return the known facts about a persona, as (label, text)."""
+    yield "from", ORIGINS[info.origin] + (f", hides the one {_shadowed(info)}" if info.shadows else "")
+    if info.origin == "project":
+        answer = {None: "you are asked before it speaks", True: "you allowed this text", False: "you did not allow it"}
+        yield "trust", answer[info.allowed]
+    yield "color", info.color
+    yield "language", info.language
+    model = f"{info.model} (proposed)" if info.model and info.origin == "project" else info.model
+    yield "model", model
+    yield "warmth", "" if info.temperature is None else f"temperature {info.temperature:g}"
+    if info.tools is not None:
+        yield "tools", ", ".join(info.tools) or "none but plan and notices"
+
+
+def _shadowed(info: PersonaInfo) -> str:
+    return " and the one ".join("that is yours" if one == "own" else ORIGINS[one] for one in info.shadows)
+
+
+def preview(info: PersonaInfo, text: str, *, dark: bool) -> list[Hung]:
+    """Return the whole preview: name, facts, errors, file."""
+    lines = [_line(signature(info), name_style(info.color, dark=dark))]
+    if info.description:
+        lines.append(_line(said_line(info.description)))
+    for label, said in facts(info):
+        if said:
+            lines.append(Hung(_label(label), Content(said_line(said))))
+    if info.greeting:
+        lines.append(Hung(_label("greets"), Content.styled(said_line(info.greeting), "italic")))
+    if info.problem:
+        lines.append(_line(f"✗ cannot be used: {said_line(info.problem)}", "$error"))
+    wrong = len(faults(info))
+    if wrong:
+        more = f" (and {info.more_remarks} more)" if info.more_remarks else ""
+        things = f"! {wrong} thing{'s' if wrong != 1 else ''} to look at, marked below"
+        lines.append(_line(things + more, "$warning"))
+    return [*lines, _line(""), *source_lines(text, info.remarks)]
+
+
+def _line(text: str, style: str = "") -> Hung:
+    return Hung(Content(), Content.styled(text, style))
+
+
+def _label(label: str) -> Content:
+    return Content.styled(f"{label:<9}", "dim")
+
+
+def source_lines(text: str, remarks: list[PersonaRemark]) -> list[Hung]:
+    """Return the file with line numbers, and errors below their lines."""
+    by_line: dict[int, list[PersonaRemark]] = {}
+    for remark in remarks:
+        by_line.setdefault(remark.line, []).append(remark)
+    # A reader counts line feeds only, so the lines are cut there before anything is cleaned.
+    raw = text.split("\n")
+    width = len(str(min(len(raw), MAX_LINES)))
+    shown: list[Hung] = []
+    for number, line in enumerate(raw[:MAX_LINES], 1):
+        said = by_line.get(number, [])
+        fault = any(remark.severity == "warning" for remark in said)
+        gutter = f"{number:>{width}} {'!' if fault else '·' if said else ' '} "
+        clean = plain_text(line.rstrip("\r")).replace("\n", " ").expandtabs(4)[:MAX_COLUMNS]
+        shown.append(indented(Content.styled(gutter, "$warning" if fault else "dim"), Content.assemble(*_inked(clean))))
+        for remark in said:
+            style = "$warning" if remark.severity == "warning" else "dim"
+            head = Content.styled(f"{'':>{width}}   ^ {remark.column}: ", style)
+            shown.append(Hung(head, Content.styled(said_line(remark.message), style)))
+    if len(raw) > MAX_LINES:
+        shown.append(_line(f"… {len(raw) - MAX_LINES} more lines", "dim"))
+    return shown
+
+
+def _inked(line: str) -> Iterator[tuple[str, str]]:
+    end = 0
+    for match in _MARKUP.finditer(line):
+        yield line[end : match.start()], ""
+        yield match[0], "dim italic" if match[0].startswith("<!--") else "$primary"
+        end = match.end()
+    yield line[end:], ""
+
+
+def changes(before: str, after: str) -> list[Hung]:
+    """Return the changes of a proposal as a unified diff."""
+    lines = [plain_text(line.rstrip("\r\n")).expandtabs(4) for line in _diff(before, after)]
+    return [_diff_line(line[:MAX_COLUMNS]) for line in lines[2 : MAX_LINES + 2]]
+
+
+def _diff(before: str, after: str) -> Iterator[str]:
+    return difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
+
+
+def _diff_line(line: str) -> Hung:
+    if line.startswith("@@"):
+        return _line(line, "dim")
+    style = {"+": "$success", "-": "$error"}.get(line[:1], "")
+    return indented(Content.styled(line[:1], style), Content.styled(line[1:], style))

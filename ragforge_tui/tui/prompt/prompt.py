@@ -1,0 +1,194 @@
+"""The prompt: a growing text area with history, completion and labels for large pastes; Enter sends.
+
+History, drafts and pastes are in modules without widgets; here are the keys.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.keys import Keys
+from textual.message import Message
+from textual.widgets import TextArea
+
+from ragforge_tui.text import plain_text, storable
+from ragforge_tui.tui.command_registry import Registry
+from ragforge_tui.tui.prompt.completing import Completing
+from ragforge_tui.tui.prompt.history import Entry, History
+from ragforge_tui.tui.prompt.paste import Pastes, is_large
+from ragforge_tui.tui.prompt.slash_menu import SlashMenu
+
+log = logging.getLogger(__name__)
+
+MAX_SHOWN = 20_000
+"""A longer text is shown as a label: the prompt wraps all of its text on every key."""
+NEWLINE_KEYS = frozenset({"ctrl+j", "alt+enter", "shift+enter"})
+
+
+def teach_alt_enter() -> None:
+    """Let Textual recognize alt+enter of a terminal without the Kitty protocol (ESC CR), which it takes for Enter.
+
+    There is no public way; if this one disappears, ctrl+j remains.
+    """
+    try:
+        from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+    except ImportError:
+        log.info("alt+enter is unknown to this Textual")
+        return
+    if isinstance(ANSI_SEQUENCES_KEYS, dict):
+        ANSI_SEQUENCES_KEYS.setdefault("\x1b\r", (Keys.ControlJ,))
+
+
+class Prompt(TextArea):
+    """The text area for messages and commands."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "tab", "Complete", show=False),
+    ]
+
+    class Submitted(Message):
+        """Enter was pressed; `text` includes pastes. The prompt is empty then, except after an unknown command."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class TakeBack(Message):
+        """Up was pressed in an empty prompt: the user wants the newest queued message back."""
+
+    class Answer(Message):
+        """Tab was pressed without a menu: the user wants to answer the waiting question."""
+
+    def __init__(self, history: History, registry: Registry, menu: SlashMenu) -> None:
+        super().__init__(
+            soft_wrap=True,
+            compact=True,
+            highlight_cursor_line=False,
+            placeholder="Ask, type / for commands, @ for files",
+            id="prompt",
+        )
+        self._history = history
+        self._registry = registry
+        self.completing = Completing(self, registry, menu)
+        self._pastes = Pastes()
+        self._walking = False
+        self.take_back_first = False
+        """Whether Up in an empty prompt takes a queued message back instead of showing the history."""
+
+    @property
+    def entry(self) -> Entry:
+        """The prompt in a form that can be stored and restored."""
+        return Entry(self.text, self._pastes.used(self.text))
+
+    def put(self, entry: Entry) -> None:
+        """Replace the contents; the cursor goes to the end."""
+        self._pastes.restore(entry.pastes)
+        # Titles, stored messages and files of earlier chats come in here too.
+        self.text = plain_text(storable(entry.text))
+        self.move_cursor(self.document.end)
+
+    @property
+    def whole(self) -> str:
+        return self._pastes.expand(self.text)
+
+    def put_whole(self, text: str) -> None:
+        """Replace the contents by a full text; untouched pastes become labels again."""
+        text = plain_text(storable(text))
+        short = self._pastes.shorten(text)
+        self.put(Entry(short if len(short) <= MAX_SHOWN else self._pastes.collapse(text), self._pastes.texts))
+
+    def put_back(self, text: str) -> None:
+        """Insert a message that was not sent before the current contents."""
+        shown = self._pastes.collapse(text) if is_large(text) else text
+        both = f"{shown}\n\n{self.text}" if self.text.strip() else shown
+        self.put(Entry(both, self._pastes.used(both)))
+
+    def empty(self) -> None:
+        """Clear the prompt and its pastes."""
+        self.text = ""
+        self._pastes.clear()
+        self._history.leave()
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key in NEWLINE_KEYS:
+            # Here and not by a binding: bindings run when the key has bubbled up, after letters typed meanwhile.
+            event.stop()
+            event.prevent_default()
+            self.insert("\n")
+        elif event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            self._enter()
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        text = plain_text(storable(event.text)).rstrip("\n") if event.text.strip() else event.text
+        self.insert(self._pastes.collapse(text) if is_large(text) else text)
+
+    def _enter(self) -> None:
+        if self.completing.enter():
+            return
+        text = self.whole
+        if not text.strip():
+            return
+        parsed = self._registry.parse(text)
+        if parsed is None or parsed.command is not None:
+            # Here and not where it is dealt with: letters typed behind Enter come in before that.
+            self._history.add(self.entry)
+            self.empty()
+        self.post_message(self.Submitted(text))
+
+    def action_tab(self) -> None:
+        if not self.completing.tab():
+            self.post_message(self.Answer())
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        """Move up in the menu, in the text, or back in the history."""
+        if self.completing.open:
+            self.completing.move(-1)
+        elif select or not self.navigator.is_first_wrapped_line(self.cursor_location):
+            super().action_cursor_up(select)
+        elif self.take_back_first and not self.text:
+            self.post_message(self.TakeBack())
+        elif (older := self._history.older(self.entry)) is not None:
+            self._walk_to(older)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """Move down in the menu, in the text, or forward in the history."""
+        if self.completing.open:
+            self.completing.move(1)
+        elif select or not self.navigator.is_last_wrapped_line(self.cursor_location):
+            super().action_cursor_down(select)
+        elif (newer := self._history.newer()) is not None:
+            self._walk_to(newer)
+
+    def _walk_to(self, entry: Entry) -> None:
+        self._walking = True
+        self.put(entry)
+
+    def action_delete_left(self) -> None:
+        """Delete a character, or a whole paste label."""
+        row, column = self.cursor_location
+        label = self._pastes.label_before(self.document.get_line(row)[:column]) if self.selection.is_empty else ""
+        if label:
+            self.delete((row, column - len(label)), (row, column))
+        else:
+            super().action_delete_left()
+
+    def on_text_area_changed(self) -> None:
+        """Open, narrow or close the menu; entries of the history do not open it."""
+        walking, self._walking = self._walking, False
+        self.set_class(self.document.get_line(0).startswith("!"), "shell")
+        if walking:
+            self.completing.close()
+        else:
+            self._history.leave()
+            self.completing.follow()
+
+    def on_text_area_selection_changed(self) -> None:
+        """Update the menu, which belongs to the position of the cursor."""
+        self.completing.catch_up()

@@ -1,0 +1,506 @@
+"""The chat's connection to the engine and the state of the conversation, without any widgets.
+
+One `EngineSession` per chat screen starts an engine, reads its events, starts another when it ends, and is handed
+down to everything that asks the engine something. What changes is reported to a `SessionListener`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from textual.dom import DOMNode
+
+from ragforge_tui.errors import EngineGoneError, ErrorInfo, NotFoundError, RagforgeError
+from ragforge_tui.events import (
+    Event,
+    GraphChanged,
+    ModelChanged,
+    Notice,
+    ReasoningDelta,
+    SummaryCreated,
+    SummaryFailed,
+    TextDelta,
+    TurnCancelled,
+    TurnCompleted,
+    TurnElsewhere,
+    TurnEnd,
+    TurnFailed,
+    TurnStarted,
+)
+from ragforge_tui.models import Conversation, Turn
+from ragforge_tui.persona_records import PersonaList
+from ragforge_tui.protocol import (
+    CancelTurn,
+    ChangeModelSettings,
+    ConversationView,
+    CreateConversation,
+    Engine,
+    FetchDue,
+    FetchTurns,
+    Hello,
+    LeaveConversation,
+    ListPersonas,
+    OpenConversation,
+    Request,
+    RunShell,
+    SendMessage,
+    SetMode,
+    Unqueue,
+)
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.options import ChatOptions
+from ragforge_tui.tui.session.listener import Level, SessionListener
+from ragforge_tui.tui.session.outbox import Outbox, Outgoing
+from ragforge_tui.tui.session.remote_turns import RemoteTurns
+from ragforge_tui.tui.session.state import ChatState, sent_tokens
+from ragforge_tui.tui.workers import start_worker
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+CLOSE_SECONDS = 10.0
+STEADY_SECONDS = 30.0
+"""An engine that lived this long starts a new count of crashes."""
+MAX_CRASHES = 3
+NEWEST = "\x00newest"
+"""Stands for the newest conversation of the workspace where an id is expected."""
+
+
+class EngineSession:
+    """Owns the connection to the engine, the `ChatState` and the messages that wait to be sent.
+
+    Attributes:
+        connected: Set while there is an engine to ask.
+
+    Args:
+        connect: Starts an engine; called again after a crash.
+        node: Owns the workers: they end with it.
+        clock: Monotonic seconds, for the duration of turns.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[Engine]],
+        options: ChatOptions,
+        *,
+        node: DOMNode,
+        listener: SessionListener,
+        clock: Callable[[], float],
+    ) -> None:
+        self.state = ChatState(persona=options.persona)
+        self.outbox = Outbox()
+        self.engine: Engine | None = None
+        self.connected = asyncio.Event()
+        self.connect = connect
+        self._node = node
+        self._listener = listener
+        self._clock = clock
+        self._start_again = asyncio.Event()
+        self._send_lock = asyncio.Lock()
+        self._open_lock = asyncio.Lock()
+        self._taking_back = False
+        self._pending_open = _first_reference(options)
+        self.state.opening = self._pending_open is not None
+        self._was_lost = False
+        self._model_settings: dict[str, int | float | None] = {}
+        self._remote = RemoteTurns(self.state, listener, self.take_in)
+
+    # -- connection
+
+    async def run(self) -> None:
+        """Keep an engine running as long as the chat does: connect, read its events, start another when it ends."""
+        crashes = 0
+        loop = asyncio.get_running_loop()
+        while not self.state.closing:
+            since = loop.time()
+            error = await self._run_engine()
+            if self.state.closing:
+                return
+            crashes = 1 if loop.time() - since > STEADY_SECONDS else crashes + 1
+            self._engine_lost(error, give_up=crashes > MAX_CRASHES)
+            if crashes > MAX_CRASHES:
+                self._start_again.clear()
+                await self._start_again.wait()
+                crashes = 0
+            self.state.connection = "starting"
+            self.changed()
+            await asyncio.sleep(0.1 * crashes)
+
+    async def _run_engine(self) -> ErrorInfo | None:
+        """Run one engine from start to end; return the error if it could not be started."""
+        try:
+            engine = await self.connect()
+        except RagforgeError as error:
+            return error.info
+        except Exception as error:
+            log.exception("engine not started")
+            return ErrorInfo(kind="engine", what=f"The engine could not be started: {error}.", todo="See the log.")
+        self.engine = engine
+        self.connected.set()
+        self.spawn(self._greet(engine), group="greet", exclusive=True)
+        try:
+            async for event in engine.events():
+                self.take_in(event)
+        except RagforgeError as error:
+            log.warning("events ended: %s", error)
+        finally:
+            self.engine = None
+            self.connected.clear()
+        return None
+
+    async def _greet(self, engine: Engine) -> None:
+        hello = await engine.request(Hello())
+        if self._model_settings:
+            await engine.request(ChangeModelSettings(changes=self._model_settings))
+        self.state.connection = "up"
+        self.model_changed(hello.model)
+        self._graph_changed(hello.graph)
+        self.changed()
+        await self.load_personas()
+        self._listener.engine_ready()
+
+    def _engine_lost(self, error: ErrorInfo | None, *, give_up: bool) -> None:
+        """Report the loss; the open conversation is opened again by the next engine."""
+        self._end_shown_turn()
+        self.state.engine_lost()
+        self.outbox.engine_lost()
+        self._listener.engine_lost()
+        if self.state.conversation is not None:
+            self._pending_open = self.state.conversation_id
+            self._was_lost = True
+        what = error.sentence() if error else "The engine ended unexpectedly; the answer so far is kept."
+        again = "Send a message to try again." if give_up else "Starting it again."
+        self.notice(f"{what} {again}", "error")
+        self.changed()
+
+    def _end_shown_turn(self) -> None:
+        """End the turn on the screen: no turn runs without an engine, and nobody follows one in another process."""
+        state, uuid = self.state, self.state.conversation_id
+        if (index := state.running.get(uuid)) is not None:
+            self._listener.event_received(TurnCancelled(conversation_id=uuid, turn_index=index))
+        elif state.followed is not None:
+            self._listener.event_received(TurnCompleted(conversation_id=uuid, turn_index=state.followed, text=""))
+
+    async def ask(self, request: Request[R]) -> R:
+        """Ask the engine.
+
+        Raises:
+            RagforgeError: As the engine raised it; `EngineGoneError` also while there is no engine.
+        """
+        if self.engine is None:
+            raise EngineGoneError("The engine is not ready yet.", todo="Try again in a moment.")
+        return await self.engine.request(request)
+
+    def spawn(self, work: Coroutine[Any, Any, None], *, group: str, exclusive: bool = False) -> None:
+        """Run something in the background; its errors become notices."""
+        start_worker(self._node, self._guarded(work), group=group, exclusive=exclusive, inner=work)
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except EngineGoneError as error:
+            if self.engine is not None or self.state.connection == "starting":
+                self.notice(error.info.sentence(), "error")
+        except RagforgeError as error:
+            self.notice(error.info.sentence(), "error")
+        except Exception as error:
+            log.exception("request failed")
+            self.notice(f"That did not work: {error}. See the log.", "error")
+
+    async def close(self) -> None:
+        """End the engine in order; a running turn is stored as interrupted."""
+        self.state.connection = "closing"
+        self.changed()
+        if self.engine is not None:
+            try:
+                await asyncio.wait_for(self.engine.close(), CLOSE_SECONDS)
+            except (TimeoutError, RagforgeError) as error:
+                log.warning("engine did not close in order: %r", error)
+
+    # -- reports to the screen
+
+    def changed(self) -> None:
+        """Report that the state has changed; for everybody who changes it."""
+        self._listener.state_changed()
+
+    def notice(self, text: str, level: Level = "info") -> None:
+        self._listener.notice(text, level)
+
+    def offer_retry(self, what: str) -> None:
+        """Offer to ask for the last answer again, until another answer arrives."""
+        self._listener.notice(f"{what} /retry asks for it again.", passing=True)
+
+    # -- events
+
+    def take_in(self, event: Event) -> None:
+        """Update the state with an event of the engine, then report the event."""
+        state = self.state
+        if isinstance(event, TextDelta | ReasoningDelta) and state.answering == isinstance(event, TextDelta):
+            # Hundreds a second; only the first of a reply changes the header or the status line.
+            self._listener.event_received(event)
+            return
+        ended_after = None
+        match event:
+            case TurnStarted():
+                self.outbox.drop(event.message.uuid)
+                self._listener.queue_changed()
+                state.turn_starts(event.conversation_id, event.turn_index, self._clock())
+            case TurnCompleted() | TurnCancelled() | TurnFailed():
+                ended_after = self._turn_ended(event)
+            case TurnElsewhere():
+                self._take_in_remote(event)
+            case SummaryCreated() | SummaryFailed():
+                state.take_in(event)
+                self._refresh_due(event.conversation_id)
+            case Notice():
+                if event.conversation_id in ("", state.conversation_id):
+                    self.notice(event.text, event.level)
+            case GraphChanged():
+                self._graph_changed(event)
+            case ModelChanged():
+                self.model_changed(event)
+            case _:
+                state.take_in(event)
+        self._listener.event_received(event)
+        if ended_after is not None:
+            self._listener.answer_finished(ended_after)
+        self.changed()
+
+    def _turn_ended(self, event: TurnEnd) -> float | None:
+        """End a turn and return the seconds the user waited for it, None if they stopped it or do not see it."""
+        state, here = self.state, event.conversation_id == self.state.conversation_id
+        started = state.turn_started if here and not isinstance(event, TurnCancelled) else None
+        state.turn_ends(event.conversation_id)
+        if here:
+            state.followed = None
+            if state.stale:
+                state.stale = False
+                self.spawn(self._read_again(event.conversation_id, event.turn_index), group="reread")
+        self._refresh_due(event.conversation_id)
+        return self._clock() - started if started is not None else None
+
+    async def _read_again(self, conversation_id: str, index: int) -> None:
+        """Show a turn from its records, since events of it were missed."""
+        page = await self.ask(FetchTurns(conversation_id=conversation_id, start=index, end=index + 1))
+        if page.turns and conversation_id == self.state.conversation_id:
+            self._listener.turn_read(page.turns[0])
+
+    def _take_in_remote(self, event: TurnElsewhere) -> None:
+        if event.conversation_id == self.state.conversation_id:
+            self._remote.take_in(event)
+            if event.interrupted and not event.active and event.conversation_id not in self.state.running:
+                self.offer_retry("That answer was interrupted.")
+
+    def _refresh_due(self, conversation_id: str) -> None:
+        """Ask what the summarizer is waiting for, if that conversation is open and its graph answers."""
+        graph = self.state.graph
+        if conversation_id == self.state.conversation_id and graph is not None and graph.phase == "ready":
+            self.spawn(self._fetch_due(conversation_id), group="due", exclusive=True)
+
+    async def _fetch_due(self, conversation_id: str) -> None:
+        try:
+            due = await self.ask(FetchDue(conversation_id=conversation_id))
+        except RagforgeError:
+            return  # The user did not ask for it: no notice.
+        if conversation_id == self.state.conversation_id:
+            self.state.due = due
+            self._listener.due_changed()
+            self.changed()
+
+    def _graph_changed(self, event: GraphChanged) -> None:
+        before = self.state.graph
+        self.state.graph = event
+        if event.error is not None and (before is None or before.error != event.error):
+            self.notice(event.error.sentence(), "error")
+        elif event.phase == "ready" and before is not None and before.phase == "unreachable":
+            self.notice("The graph is back.")
+        if self.state.ready:
+            self.spawn(self._resume_work(), group="begin")
+
+    async def change_model_setting(self, name: str, value: float | None) -> None:
+        """Apply a setting of the model to the engine, and to every engine that is started after a crash."""
+        self._model_settings[name] = value
+        if self.engine is not None:
+            await self.ask(ChangeModelSettings(changes={name: value}))
+
+    def model_changed(self, event: ModelChanged) -> None:
+        """Use another model from the next message on, or report that it is unavailable."""
+        before = self.state.model
+        self.state.model = event
+        if event.error is not None and (before is None or before.error != event.error):
+            self.notice(event.error.sentence(), "error")
+
+    # -- personas
+
+    async def load_personas(self) -> PersonaList:
+        """Fetch the personas, for the header and the session list, and choose the one of the next conversation."""
+        state = self.state
+        found = await self.ask(ListPersonas())
+        state.looks = {info.name: (info.glyph, info.color) for info in found.personas}
+        names = {info.name.casefold(): info.name for info in found.personas}
+        wanted = state.persona or found.default
+        state.persona = names.get(wanted.casefold(), found.default)
+        if wanted.casefold() not in names:
+            missing, used = (" ".join(plain_text(name).split()) for name in (wanted, state.persona))
+            self.notice(f"There is no persona named {missing}; {used} speaks.")
+        self.changed()
+        return found
+
+    # -- conversations
+
+    async def open(self, ref: str) -> None:
+        """Open a conversation by id, prefix, or empty for the newest of the workspace."""
+        self.show(await self.ask(OpenConversation(ref=ref)))
+
+    def show(self, view: ConversationView) -> None:
+        """Make a conversation the open one."""
+        state = self.state
+        state.leave_conversation()
+        state.conversation = view.conversation
+        state.first_turn = view.page.first
+        state.context_used = sent_tokens(message for turn in view.page.turns for message in turn.messages)
+        if not state.mode_unsent:
+            state.mode = view.mode
+        self._listener.conversation_opened(view)
+        if view.interrupted_turn is not None:
+            self.offer_retry("The last answer was interrupted.")
+        self._remote.forget()
+        if view.active_turn is not None:
+            if state.conversation_id in state.running:
+                state.stale = True  # Events between the stored checkpoint and now were missed.
+            else:
+                known = next((turn for turn in view.page.turns if turn.turn_index == view.active_turn), None)
+                self._remote.follow(known or Turn(turn_index=view.active_turn))
+                self._listener.turn_continues(view.active_turn)
+        self.changed()
+
+    def conversation_changed(self, conversation: Conversation) -> Conversation:
+        """Take in the new record of a conversation, if it is the open one."""
+        if conversation.uuid == self.state.conversation_id:
+            self.state.conversation = conversation
+            self.changed()
+        return conversation
+
+    def leave_conversation(self) -> None:
+        """Go back to an empty screen; the next message starts a conversation."""
+        self.state.leave_conversation()
+        self._remote.forget()
+        if self.engine is not None:
+            self.spawn(self._tell_left(), group="leave")
+        self._listener.conversation_closed()
+        self.changed()
+
+    async def _tell_left(self) -> None:
+        await self.ask(LeaveConversation())
+
+    async def _resume_work(self) -> None:
+        """Now that the graph answers, open what was asked for and send what waits."""
+        async with self._open_lock:
+            if (ref := self._pending_open) is not None:
+                await self._open_pending("" if ref == NEWEST else ref)
+        await self.flush()
+
+    async def _open_pending(self, ref: str) -> None:
+        try:
+            await self.open(ref)
+        except EngineGoneError:
+            return  # It stays pending for the next engine.
+        except RagforgeError as error:
+            none_yet = not ref and isinstance(error, NotFoundError)
+            self.notice(
+                "There is no conversation in this folder yet." if none_yet else error.info.sentence(), "warning"
+            )
+        self._pending_open = None
+        self.state.opening = False
+        self.changed()
+        if self._was_lost:
+            self._was_lost = False
+            self.notice("The engine ended and was started again; the answer so far is kept.", "warning")
+
+    # -- messages
+
+    def send(self, text: str) -> None:
+        """Send a message, or keep it until the engine and the graph are ready."""
+        self.outbox.add(text)
+        self._start_again.set()
+        self._listener.queue_changed()
+        self.spawn(self.flush(), group="send")
+
+    async def flush(self) -> None:
+        """Give the engine the waiting messages, in order."""
+        async with self._send_lock:
+            while self.state.ready and self._pending_open is None and (item := self.outbox.next_waiting()):
+                item.place = "sending"
+                self._listener.message_sending()
+                try:
+                    conversation_id = await self._conversation()
+                    await self.send_mode()
+                    queued = await self._give(conversation_id, item)
+                except EngineGoneError:
+                    item.place = "waiting"
+                    return
+                except (RagforgeError, asyncio.CancelledError):
+                    self.outbox.drop(item.message_id)
+                    self._listener.message_returned(item.text)
+                    raise
+                finally:
+                    self._listener.queue_changed()
+                self.outbox.accepted(item.message_id, queued=queued)
+                self._listener.queue_changed()
+
+    async def _conversation(self) -> str:
+        """Return the id of the open conversation; the first message creates one."""
+        if self.state.conversation is None:
+            view = await self.ask(CreateConversation(persona=self.state.persona))
+            self.state.conversation = view.conversation
+            self.state.first_turn = 1
+            self._listener.conversation_created()
+            self.changed()
+        return self.state.conversation_id
+
+    async def _give(self, conversation_id: str, item: Outgoing) -> bool:
+        """Give the engine a message or a shell command; return whether the engine queued it."""
+        if command := item.command:
+            shell = RunShell(conversation_id=conversation_id, message_id=item.message_id, command=command)
+            return await self.ask(shell) == 0
+        message = SendMessage(conversation_id=conversation_id, message_id=item.message_id, text=item.text)
+        return (await self.ask(message)).queued
+
+    async def send_mode(self) -> None:
+        """Send the chosen mode to the engine, before anything else that it does for the user."""
+        state = self.state
+        if state.mode_unsent and state.conversation is not None and self._pending_open is None:
+            mode = state.mode
+            await self.ask(SetMode(conversation_id=state.conversation_id, mode=mode))
+            state.mode_unsent = state.mode != mode
+
+    async def take_back(self) -> None:
+        """Put the newest unstarted message back into the prompt; the others keep their places."""
+        item = self.outbox.newest
+        if item is None or self._taking_back:
+            return
+        self._taking_back = True
+        try:
+            unqueue = Unqueue(conversation_id=self.state.conversation_id, message_id=item.message_id)
+            if item.place == "waiting" or await self.ask(unqueue):
+                self.outbox.drop(item.message_id)
+                self._listener.message_returned(item.text)
+        finally:
+            self._taking_back = False
+        self._listener.queue_changed()
+
+    async def stop(self) -> None:
+        """Stop the turn; the engine continues with the first queued message."""
+        if self.state.busy:
+            await self.ask(CancelTurn(conversation_id=self.state.conversation_id))
+
+
+def _first_reference(options: ChatOptions) -> str | None:
+    """Return what is opened first, None for nothing."""
+    if options.resume is not None:
+        return options.resume or None  # Without an id the user picks one.
+    return NEWEST if options.continue_last else None

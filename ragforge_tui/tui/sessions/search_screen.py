@@ -1,0 +1,250 @@
+"""Search over all sessions: results as you type; Enter opens the session at that turn.
+
+Loaded when first used. `search_hits.py` parses queries and formats hits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.models import SearchHit
+from ragforge_tui.tui.sessions.search_hits import (
+    HIT_LINES,
+    SCOPE_NAMES,
+    SCOPES,
+    Scope,
+    hit_lines,
+    parse_query,
+    with_topic,
+)
+from ragforge_tui.tui.sessions.session_filters import clickable
+from ragforge_tui.tui.sessions.session_service import MOST_HITS, SessionService
+from ragforge_tui.tui.widgets.option_list import Choice
+from ragforge_tui.tui.workers import start_worker
+
+SETTLE_SECONDS = 0.15
+"""A search starts this long after the last letter."""
+ANY_TOPIC = "\x00any"
+HINT = 'type words · topic:NAME or topic:"MORE WORDS" looks only in turns about it'
+
+
+class HitList(Widget):
+    """Hits with a cursor, all of the same height, so that only those in view are drawn."""
+
+    DEFAULT_CSS = "HitList { height: 1fr; width: 1fr; }"
+    ALLOW_SELECT = False
+
+    class Picked(Message):
+        """The user clicked on a hit."""
+
+        def __init__(self, hit: SearchHit) -> None:
+            super().__init__()
+            self.hit = hit
+
+    def __init__(self, service: SessionService) -> None:
+        super().__init__()
+        self._service = service
+        self._cursor = 0
+        self.hits: list[SearchHit] = []
+
+    @property
+    def chosen(self) -> SearchHit | None:
+        return self.hits[self._cursor] if self.hits else None
+
+    def show(self, hits: list[SearchHit]) -> None:
+        """Replace the hits and go to the best one."""
+        self.hits = hits
+        self._cursor = 0
+        self.refresh()
+
+    def move(self, step: int) -> None:
+        if self.hits:
+            self._cursor = max(0, min(self._cursor + step, len(self.hits) - 1))
+            self.refresh()
+
+    @property
+    def page(self) -> int:
+        return max(self.size.height // HIT_LINES, 1)
+
+    def _top(self) -> int:
+        return max(0, min(self._cursor - self.page // 2, len(self.hits) - self.page))
+
+    def render(self) -> Content:
+        """Return the hits in view."""
+        top, now, current = self._top(), self._service.now, self._service.current
+        lines: list[Content] = []
+        for index, hit in enumerate(self.hits[top : top + self.page + 1], top):
+            lines += hit_lines(hit, now, self.size.width, selected=index == self._cursor, current=current)
+        return Content("\n").join(lines[: max(self.size.height, 1)])
+
+    def on_click(self, event: events.Click) -> None:
+        """Pick the hit under the mouse."""
+        index = self._top() + event.y // HIT_LINES
+        if index < len(self.hits):
+            self._cursor = index
+            self.refresh()
+            self.post_message(self.Picked(self.hits[index]))
+
+    def on_mouse_scroll_down(self) -> None:
+        self.move(1)
+
+    def on_mouse_scroll_up(self) -> None:
+        self.move(-1)
+
+
+class SearchScreen(ModalScreen[SearchHit | None]):
+    """Returns the picked hit, None if none was picked.
+
+    Args:
+        words: Initial search words.
+    """
+
+    CSS = """
+    SearchScreen { align: center middle; }
+    SearchScreen > Vertical {
+        width: 100%; max-width: 140; height: 100%; background: $surface; border: round $border; padding: 0 1;
+    }
+    SearchScreen Static { link-color: $foreground; link-style: none; link-style-hover: bold; }
+    SearchScreen Static { link-background-hover: $panel; link-color-hover: $foreground; }
+    SearchScreen #search-title { height: auto; max-height: 2; }
+    SearchScreen Input { margin-bottom: 1; background: $panel; }
+    SearchScreen #search-keys { color: $text-muted; height: auto; max-height: 3; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False),
+        Binding("up", "move(-1)", show=False, priority=True),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("ctrl+f", "scope", show=False, priority=True),
+        Binding("ctrl+g", "topic", show=False, priority=True),
+    ]
+
+    def __init__(self, service: SessionService, words: str = "") -> None:
+        super().__init__()
+        self._service = service
+        self._words = words
+        self._scope: Scope = "folder" if service.folder is not None else "all"
+        self._hits = HitList(service)
+        self._input = Input(words, placeholder="words to look for", compact=True)
+        self._title = Static(id="search-title", markup=False)
+        self._keys = Static(HINT, id="search-keys", markup=False)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield self._title
+            yield self._input
+            yield self._hits
+            yield self._keys
+
+    def on_mount(self) -> None:
+        """Search at once if there are words already."""
+        self._input.focus()
+        self._show_title()
+
+    def _show_title(self) -> None:
+        topic = parse_query(self._input.value, self._scope).topic
+        parts = [
+            Content.styled("Search", "bold"),
+            clickable(_set("^f ", SCOPE_NAMES[self._scope], self._scope != "folder"), "screen.scope"),
+            clickable(_set("^g ", f"topic {topic}" if topic else "all topics", bool(topic)), "screen.topic"),
+        ]
+        self._title.update(Content("  ").join(parts))
+
+    # -- searching
+
+    def on_input_changed(self) -> None:
+        """Search after a pause in typing, without waiting for the search before."""
+        self._search_soon()
+
+    def _search_soon(self) -> None:
+        self._show_title()
+        start_worker(self, self._search(), group="search", exclusive=True)
+
+    async def _search(self) -> None:
+        wanted = parse_query(self._input.value, self._scope)
+        if not wanted.words:
+            self._hits.show([])
+            self._keys.update(f"{'add words to look for' if wanted.topic else HINT} · esc back")
+            return
+        await asyncio.sleep(SETTLE_SECONDS)
+        self._keys.update("searching … · esc back")
+        try:
+            hits = await self._service.search(wanted)
+        except RagforgeError as error:
+            self._hits.show([])
+            self._keys.update(Content.styled(error.info.sentence(), "$error"))
+            return
+        self._hits.show(hits)
+        where = SCOPE_NAMES[wanted.scope]
+        if not hits:
+            again = "" if wanted.scope == "all" else " · ^f looks elsewhere"
+            self._keys.update(f"nothing found in {where}{again} · esc back")
+            return
+        count = f"the best {MOST_HITS} hits" if len(hits) >= MOST_HITS else f"{len(hits)} hit{'s' * (len(hits) > 1)}"
+        self._keys.update(f"{count} in {where} · enter open at that turn · esc back")
+
+    # -- keys
+
+    def on_input_submitted(self) -> None:
+        if self._hits.chosen is not None:
+            self.dismiss(self._hits.chosen)
+
+    def on_hit_list_picked(self, event: HitList.Picked) -> None:
+        self.dismiss(event.hit)
+
+    def action_move(self, step: int) -> None:
+        self._hits.move(step)
+
+    def action_page(self, direction: int) -> None:
+        self._hits.move(direction * self._hits.page)
+
+    def action_scope(self) -> None:
+        """Change the scope; this conversation is offered only while one is open."""
+        offered = [
+            scope
+            for scope in SCOPES
+            if (scope != "conversation" or self._service.current)
+            and (scope != "folder" or self._service.folder is not None)
+        ]
+        self._scope = offered[(offered.index(self._scope) + 1) % len(offered)]
+        self._search_soon()
+
+    def action_topic(self) -> None:
+        """Choose a topic to search in."""
+        from ragforge_tui.tui.dialogs.picker import Picker
+
+        def picked(name: str | None) -> None:
+            if name is not None:
+                self._input.value = with_topic(self._input.value, "" if name == ANY_TOPIC else name)
+                self._input.cursor_position = len(self._input.value)
+
+        empty = "no topics yet; they come with the summaries"
+        self.app.push_screen(Picker("Topics", self._topics, empty=empty, verb="search in it"), picked)
+
+    async def _topics(self) -> list[Choice]:
+        found = await self._service.topics(everywhere=self._scope != "folder")
+        rows = [
+            Choice(topic.name, topic.name, f"{topic.conversations} session{'' if topic.conversations == 1 else 's'}")
+            for topic in found
+        ]
+        return [Choice(ANY_TOPIC, "any topic"), *rows] if rows else []
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+def _set(key: str, value: str, changed: bool) -> Content:
+    return Content.assemble((key, "dim"), (" ".join(value.split()), "$accent" if changed else ""))

@@ -1,0 +1,269 @@
+"""The list of sessions: which are shown in which order, with filters, search and branches below their parents.
+
+Pure. Search texts and rows are made once per session and cached, so that a letter typed over thousands of sessions
+costs milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from ragforge_tui.models import Conversation
+from ragforge_tui.tui import fuzzy
+from ragforge_tui.tui.sessions.session_rows import date_group, session_row, session_title
+from ragforge_tui.tui.widgets.option_list import Choice
+
+Status = Literal["active", "archived", "deleted", "any"]
+Order = Literal["updated", "created", "title"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+ORDERS: tuple[Order, ...] = get_args(Order)
+ID_LETTERS = 4
+"""Minimum letters of a word that may be the beginning of an id."""
+_HEXADECIMAL = frozenset("0123456789abcdef-")
+_IN_SUMMARY = 2.0
+_IN_ID = 60.0
+
+
+class Narrowed(msgspec.Struct, frozen=True):
+    """What the list shows.
+
+    Attributes:
+        query: Words for title, tags, id and summary; ``#word`` searches the tags only.
+        tag: Only sessions with this tag; empty for all.
+    """
+
+    query: str = ""
+    status: Status = "active"
+    tag: str = ""
+    order: Order = "updated"
+
+
+class Looks(msgspec.Struct, frozen=True):
+    """What rows depend on besides their sessions."""
+
+    now: datetime
+    current: str = ""
+    glyphs: Mapping[str, str] = {}
+    narrow: bool = False
+
+
+class _Searched(msgspec.Struct, frozen=True):
+    """The texts of a session that are searched: `text` is title and tags, where letters may be apart."""
+
+    text: str
+    tags: tuple[str, ...]
+    uuid: str
+    summary: str
+
+
+class SessionShelf:
+    """All known sessions, and the rows made of them."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, Conversation] = {}
+        self._searched: dict[str, _Searched] = {}
+        self._rows: dict[str, Choice] = {}
+        self._looks: Looks | None = None
+        self._ordered: dict[Order, list[Conversation]] = {}
+        self._matched: tuple[Narrowed, list[Conversation]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def get(self, uuid: str) -> Conversation | None:
+        """Return the session with an id, if it is known."""
+        return self._records.get(uuid)
+
+    @property
+    def newest(self) -> datetime | None:
+        return max((record.updated_at for record in self._records.values()), default=None)
+
+    def replace(self, records: Iterable[Conversation]) -> bool:
+        """Replace all sessions; return whether anything changed."""
+        fresh = {record.uuid: record for record in records}
+        if fresh == self._records:
+            return False
+        for uuid in [uuid for uuid, record in self._records.items() if fresh.get(uuid) != record]:
+            self._forget(uuid)
+        self._records = fresh
+        self._news()
+        return True
+
+    def put(self, records: Iterable[Conversation]) -> bool:
+        """Add or update sessions; return whether anything changed."""
+        news = [record for record in records if self._records.get(record.uuid) != record]
+        for record in news:
+            self._forget(record.uuid)
+            self._records[record.uuid] = record
+        if news:
+            self._news()
+        return bool(news)
+
+    def _forget(self, uuid: str) -> None:
+        self._searched.pop(uuid, None)
+        self._rows.pop(uuid, None)
+
+    def _news(self) -> None:
+        self._ordered.clear()
+        self._matched = None
+
+    def tags(self, status: Status) -> list[str]:
+        """Return the tags of the sessions with a status, the most frequent first."""
+        counted = Counter(tag for record in self._of(status) for tag in record.tags)
+        return sorted(counted, key=lambda tag: (-counted[tag], tag))
+
+    def branches(self, uuid: str) -> int:
+        """Return the number of branches of a session."""
+        return sum(record.branch_of == uuid for record in self._records.values())
+
+    def rows(self, narrowed: Narrowed, looks: Looks) -> list[Choice]:
+        """Return the rows: with words the best match first, else in order, branches below their parents."""
+        if self._looks is None or _kept(self._looks) != _kept(looks):
+            self._rows.clear()
+        self._looks = looks
+        if narrowed.query.strip():
+            return [self._row(record, looks) for record in self._matching(narrowed)]
+        return self._tree(self._wanted(narrowed), narrowed.order, looks)
+
+    def _wanted(self, narrowed: Narrowed) -> list[Conversation]:
+        """Return the sessions that pass the filters, in order."""
+        if (ordered := self._ordered.get(narrowed.order)) is None:
+            ordered = self._ordered[narrowed.order] = sorted(self._records.values(), key=_key(narrowed.order))
+        status, tag = narrowed.status, narrowed.tag
+        return [r for r in ordered if status in ("any", r.status) and (not tag or tag in r.tags)]
+
+    def _of(self, status: Status) -> Iterable[Conversation]:
+        return (record for record in self._records.values() if status in ("any", record.status))
+
+    def _row(self, record: Conversation, looks: Looks) -> Choice:
+        if (made := self._rows.get(record.uuid)) is None:
+            made = session_row(record, looks.now, current=looks.current, glyphs=looks.glyphs, narrow=looks.narrow)
+            self._rows[record.uuid] = made
+        return made
+
+    # -- search
+
+    def _matching(self, narrowed: Narrowed) -> list[Conversation]:
+        words = narrowed.query.casefold().split()
+        records = self._wanted(narrowed)
+        if self._matched is not None and _narrower(narrowed, self._matched[0]):
+            # Each letter more can only leave sessions out.
+            known = {record.uuid for record in self._matched[1]}
+            records = [record for record in records if record.uuid in known]
+        scored = [(score, record) for record in records if (score := self._score(words, record)) is not None]
+        scored.sort(key=lambda pair: -pair[0])
+        found = [record for _, record in scored]
+        self._matched = (narrowed, found)
+        return found
+
+    def _score(self, words: list[str], record: Conversation) -> float | None:
+        text = self._searched.get(record.uuid)
+        if text is None:
+            text = _Searched(
+                " ".join((session_title(record), *record.tags)).casefold(),
+                tuple(tag.casefold() for tag in record.tags),
+                record.uuid,
+                record.summary.casefold(),
+            )
+            self._searched[record.uuid] = text
+        total = 0.0
+        for word in words:
+            if (found := _score_word(word, text)) is None:
+                return None
+            total += found
+        return total
+
+    def unfiltered(self, query: str) -> Counter[str]:
+        """Return the number of sessions of each status that match the words without filters."""
+        words = query.casefold().split()
+        return Counter(r.status for r in self._records.values() if self._score(words, r) is not None)
+
+    # -- the tree of branches
+
+    def _tree(self, wanted: list[Conversation], order: Order, looks: Looks) -> list[Choice]:
+        listed = {record.uuid for record in wanted}
+        children: dict[str, list[Conversation]] = {}
+        roots: list[Conversation] = []
+        for record in wanted:
+            if record.branch_of and record.branch_of in listed:
+                children.setdefault(record.branch_of, []).append(record)
+            else:
+                roots.append(record)
+        zone, today = looks.now.tzinfo, looks.now.date()
+        families = [(root, _family(root, children)) for root in roots]
+        moments = {root.uuid: _moment(family, order) for root, family in families}
+        if order == "updated":
+            families.sort(key=lambda pair: moments[pair[0].uuid], reverse=True)
+        rows: list[Choice] = []
+        for root, family in families:
+            heading = date_group(moments[root.uuid].astimezone(zone).date(), today) if order != "title" else ""
+            for record, stem in family:
+                row = self._row(record, looks)
+                rows.append(msgspec.structs.replace(row, lead=f"{stem}{row.lead}", heading=heading))
+        return rows
+
+
+def _kept(looks: Looks) -> tuple[Any, ...]:
+    """Return what the cached rows depend on; the time of day does not matter to them."""
+    return looks.now.date(), looks.current, dict(looks.glyphs), looks.narrow
+
+
+def _score_word(word: str, text: _Searched) -> float | None:
+    if word.startswith("#"):
+        tag = word[1:]
+        return _IN_ID if any(known.startswith(tag) for known in text.tags) else None
+    if len(word) >= ID_LETTERS and text.uuid.startswith(word):
+        return _IN_ID
+    # Letters with gaps between them are found in any long text; a summary must have the word itself.
+    found = fuzzy.score(word, text.text)
+    if found is None and word in text.summary:
+        return _IN_SUMMARY * len(word)
+    return found
+
+
+def _narrower(now: Narrowed, before: Narrowed) -> bool:
+    """Return whether all matches are among the matches before.
+
+    A word that becomes long enough to be the beginning of an id can match more than before.
+    """
+    same = msgspec.structs.replace(now, query=before.query) == before
+    last = before.query.split()[-1:]
+    known = bool(last) and (len(last[0]) >= ID_LETTERS or not _HEXADECIMAL.issuperset(last[0].casefold()))
+    return same and known and now.query.startswith(before.query)
+
+
+def _family(root: Conversation, children: Mapping[str, list[Conversation]]) -> list[tuple[Conversation, str]]:
+    """Return a session and its branches, each after its parent, with the lines of the tree."""
+    if root.uuid not in children:
+        return [(root, "")]
+    found: list[tuple[Conversation, str]] = []
+    left = [(root, "", "")]
+    while left:
+        record, stem, below = left.pop()
+        found.append((record, stem))
+        own = sorted(children.get(record.uuid, ()), key=lambda c: (c.branch_turn or 0, c.created_at, c.uuid))
+        steps = [("└ ", "  ") if child is own[-1] else ("├ ", "│ ") for child in own]
+        left += [(child, below + sign, below + line) for child, (sign, line) in zip(own, steps, strict=True)][::-1]
+    return found
+
+
+def _moment(family: list[tuple[Conversation, str]], order: Order) -> datetime:
+    """Return the time by which a family is ordered: its start, or its last change."""
+    if order == "created":
+        return family[0][0].created_at
+    return max(record.updated_at for record, _ in family) if len(family) > 1 else family[0][0].updated_at
+
+
+def _key(order: Order) -> Callable[[Conversation], Any]:
+    match order:
+        case "title":
+            return lambda record: (session_title(record).casefold(), record.uuid)
+        case "created":
+            return lambda record: (-record.created_at.timestamp(), record.uuid)
+        case "updated":
+            return lambda record: (-record.updated_at.timestamp(), record.uuid)

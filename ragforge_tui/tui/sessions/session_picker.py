@@ -1,0 +1,385 @@
+"""List of all sessions, up to date with other terminals, with a preview of the one at the cursor.
+
+Typing searches; keys filter, sort, and change the session at the cursor. Loaded when first used.
+`session_list_model.py` decides what is listed, `session_service.py` changes sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.models import Conversation
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.sessions.preview_pane import SessionPane
+from ragforge_tui.tui.sessions.session_filters import ACTIONS, EDITING, FILTERS, filter_bar, key_bar, nothing_fits
+from ragforge_tui.tui.sessions.session_list_model import ORDERS, STATUSES, Looks, Narrowed
+from ragforge_tui.tui.sessions.session_loader import SessionFeed
+from ragforge_tui.tui.sessions.session_rows import session_title
+from ragforge_tui.tui.sessions.session_service import SessionService, parse_tags
+from ragforge_tui.tui.widgets.edit_line import Apply, EditLine
+from ragforge_tui.tui.widgets.option_list import ChoiceList
+from ragforge_tui.tui.workers import start_worker
+
+T = TypeVar("T")
+
+WIDE = 110
+"""Columns from which the preview is next to the list."""
+MAX_WIDTH = 160
+"""Same as in the style sheet below."""
+ROOMY = (70, 22)
+"""Columns and lines from which the preview is shown below the list by default."""
+FOLLOW_SECONDS = 2.0
+
+
+class SessionPicker(ModalScreen[str | None]):
+    """Returns the id of the session to open, None if none was picked."""
+
+    CSS = """
+    SessionPicker { align: center middle; }
+    SessionPicker > Vertical {
+        width: 100%; max-width: 160; height: 100%; background: $surface; border: round $border; padding: 0 1;
+    }
+    SessionPicker Static { link-color: $foreground; link-style: none; link-style-hover: bold; }
+    SessionPicker Static { link-background-hover: $panel; link-color-hover: $foreground; }
+    SessionPicker Input { background: $panel; }
+    SessionPicker #session-filters { height: auto; max-height: 2; }
+    SessionPicker #session-both { height: 1fr; layout: vertical; margin-top: 1; }
+    SessionPicker #session-both.wide { layout: horizontal; }
+    SessionPicker ChoiceList { height: 1fr; width: 1fr; }
+    SessionPicker .wide ChoiceList { padding-right: 1; }
+    SessionPicker SessionPane { height: 45%; padding: 0 1; scrollbar-size-vertical: 1; border-top: solid $border; }
+    SessionPicker .wide SessionPane { height: 1fr; width: 42%; border-top: none; border-left: solid $border; }
+    SessionPicker #session-preview { height: auto; }
+    SessionPicker #session-note { height: auto; max-height: 2; display: none; }
+    SessionPicker #session-keys { height: auto; max-height: 3; color: $text-muted; link-color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False),
+        Binding("up", "move(-1)", show=False, priority=True),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("shift+up", "read(-1)", show=False, priority=True),
+        Binding("shift+down", "read(1)", show=False, priority=True),
+        *(Binding(key, f"do('{name}')", show=False, priority=True) for key, name, _ in ACTIONS),
+        *(Binding(key, f"filter('{name}')", show=False, priority=True) for key, name in FILTERS),
+    ]
+
+    def __init__(self, service: SessionService) -> None:
+        super().__init__()
+        self._service = service
+        self._feed = SessionFeed(service)
+        self._shelf = self._feed.shelf
+        self._narrowed = Narrowed()
+        self._deleted: list[str] = []
+        self._asking = 0
+        self._trouble = ""
+        self._asked_preview: bool | None = None
+        self._list = ChoiceList(detail_right=True)
+        self._pane = SessionPane(service, self._shelf)
+        self._filters = Static(id="session-filters", markup=False)
+        self._keys = Static("loading …", id="session-keys", markup=False)
+        self._note = Static(id="session-note", markup=False)
+        self._input = Input(placeholder="type to narrow; #tag", compact=True, select_on_focus=False, id="session-query")
+        self._edit = EditLine(id="session-edit", line_id="session-line")
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield self._filters
+            yield self._input
+            with Container(id="session-both"):
+                yield self._list
+                yield self._pane
+            yield self._edit
+            yield self._note
+            yield self._keys
+
+    def on_mount(self) -> None:
+        """Fetch the sessions while the picker is already visible, then follow changes."""
+        self._input.focus()
+        self._arrange()
+        self._show_filters()
+        self._load()
+        self.set_interval(FOLLOW_SECONDS, self._follow_soon)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Place the preview where there is room; narrow rows show less."""
+        self._arrange()
+        if len(self._shelf):
+            self._draw(keep=True)
+
+    def _arrange(self) -> None:
+        size = self.app.size
+        roomy = size.width >= ROOMY[0] and size.height >= ROOMY[1]
+        wanted = roomy if self._asked_preview is None else self._asked_preview
+        self._pane.display = wanted
+        self.query_one("#session-both").set_class(size.width >= WIDE, "wide")
+
+    # -- the sessions
+
+    def _load(self) -> None:
+        start_worker(self, self._asked(self._fill), group="rows", exclusive=True)
+
+    async def _fill(self) -> None:
+        async for _ in self._feed.load():
+            self._draw(keep=True)
+
+    def _follow_soon(self) -> None:
+        if self._asking:
+            return
+        if self._feed.loaded:
+            start_worker(self, self._asked(self._follow), group="rows", exclusive=True)
+        else:
+            self._load()
+
+    async def _follow(self) -> None:
+        if await self._feed.follow():
+            self._draw(keep=True)
+
+    async def _asked(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Fetch sessions; an error is shown below the list until the next success."""
+        self._asking += 1
+        try:
+            await work()
+        except RagforgeError as error:
+            self._trouble = error.info.sentence()
+            self._say(Content.styled(self._trouble, "$error"))
+        else:
+            if self._trouble:
+                self._trouble = ""
+                self._say("")
+        finally:
+            self._asking -= 1
+
+    def _draw(self, *, keep: bool) -> None:
+        looks = Looks(
+            now=self._service.now,
+            current=self._service.current,
+            glyphs=self._service.glyphs,
+            narrow=self.app.size.width < ROOMY[0],
+        )
+        rows = self._shelf.rows(self._narrowed, looks)
+        if rows != self._list.rows or not keep:
+            self._list.show(rows, headings=not self._narrowed.query.strip(), keep=keep)
+        self._show_filters()
+        self._show_keys()
+        self._pane.show(self._chosen)
+
+    # -- what is written around the list
+
+    def _show_filters(self) -> None:
+        count = f"{len(self._list.rows)}/{len(self._shelf)}" if self._feed.loaded else ""
+        self._put(
+            self._filters, filter_bar(self._narrowed, everywhere=self._feed.everywhere, count=count, width=self._width)
+        )
+
+    def _show_keys(self) -> None:
+        nothing = "no conversation in this folder yet" if self._feed.loaded else "loading …"
+        if self._feed.loaded and len(self._shelf) and not self._list.rows:
+            nothing = nothing_fits(self._shelf.unfiltered(self._narrowed.query), everywhere=self._feed.everywhere)
+        self._put(self._keys, key_bar(self._chosen, nothing=nothing, undo=bool(self._deleted), width=self._width))
+
+    @property
+    def _width(self) -> int:
+        return min(self.app.size.width, MAX_WIDTH) - 4
+
+    def _put(self, line: Static, text: Content) -> None:
+        """Update a line, which may change its height."""
+        line.update(text)
+        self.call_after_refresh(line.refresh, layout=True)
+
+    def _say(self, text: str | Content) -> None:
+        """Show the result of an action; an empty text removes the last one."""
+        self._note.update(Content(plain_text(text)) if isinstance(text, str) else text)
+        self._note.display = bool(text)
+
+    def _run(self, work: Coroutine[Any, Any, None], *, group: str) -> None:
+        """Run something in the background; its errors are shown in this screen."""
+        start_worker(self, self._guarded(work), group=group, exclusive=True)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except RagforgeError as error:
+            self._say(Content.styled(error.info.sentence(), "$error"))
+
+    @property
+    def _chosen(self) -> Conversation | None:
+        row = self._list.chosen
+        return self._shelf.get(row.key) if row is not None else None
+
+    # -- keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave the keys to a line that is being edited."""
+        return not self._edit.editing or action in ("leave", "move", "read", "page", "open")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if event.input is self._input:
+            self._narrow(keep=False, query=event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Open the session, or apply the edited line."""
+        if event.input is self._input:
+            self.action_open()
+        elif (apply := self._end_edit()) is not None:
+            self._run(apply(event.value.strip()), group="change")
+
+    def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
+        """Choose a session; a click on the chosen one opens it."""
+        self._end_edit()
+        if event.again:
+            self.dismiss(event.choice.key)
+        else:
+            self._show_keys()
+            self._pane.show(self._chosen)
+
+    def _narrow(self, *, keep: bool = True, **changes: Any) -> None:
+        self._narrowed = msgspec.structs.replace(self._narrowed, **changes)
+        self._draw(keep=keep)
+
+    def action_open(self) -> None:
+        """Return the session at the cursor; a deleted one is restored first."""
+        chosen = self._chosen
+        if chosen is not None and chosen.status == "deleted":
+            self._say(f"{_named(chosen)} is deleted; ^d restores it.")
+        elif chosen is not None:
+            self.dismiss(chosen.uuid)
+
+    def action_leave(self) -> None:
+        if self._end_edit() is None:
+            self.dismiss(None)
+
+    def action_move(self, step: int) -> None:
+        self._end_edit()
+        self._list.move(step)
+        self._show_keys()
+        self._pane.show(self._chosen)
+
+    def action_page(self, direction: int) -> None:
+        self.action_move(direction * max(self._list.size.height - 2, 1))
+
+    def action_read(self, lines: int) -> None:
+        self._pane.scroll_relative(y=lines * 2, animate=False)
+
+    def action_filter(self, name: str) -> None:
+        """Switch to the next value of a filter."""
+        now = self._narrowed
+        match name:
+            case "folder" if self._service.folder is not None:
+                self._feed.everywhere = not self._feed.everywhere
+                self._feed.loaded = False
+                self._load()
+                self._show_filters()
+            case "status":
+                self._narrow(status=_next(STATUSES, now.status), tag="")
+            case "tags":
+                self._narrow(tag=_next(["", *self._shelf.tags(now.status)], now.tag))
+            case "order":
+                self._narrow(order=_next(ORDERS, now.order))
+
+    def action_do(self, name: str) -> None:
+        """Run an action on the session at the cursor."""
+        self._say("")
+        chosen = self._chosen
+        if name == "preview":
+            self._asked_preview = not self._pane.display
+            self._arrange()
+            self._pane.show(self._chosen)
+        elif name == "undo":
+            if self._deleted:
+                self._run(self._restore(self._deleted[-1]), group="change")
+        elif chosen is not None:
+            self._do(name, chosen)
+
+    def _do(self, name: str, chosen: Conversation) -> None:
+        uuid = chosen.uuid
+        match name:
+            case "rename":
+                self._begin_edit("title ", chosen.title, lambda title: self._rename(uuid, title))
+            case "tag":
+                self._begin_edit("tags ", " ".join(chosen.tags), lambda tags: self._tag(uuid, tags))
+            case "export":
+                target = f"conv-{uuid[:8]}.md"
+                self._begin_edit("write to (.md or .json) ", target, lambda to: self._export(uuid, to))
+            case "archive" if chosen.status != "deleted":
+                self._run(self._archive(chosen), group="change")
+            case "delete":
+                work = self._restore(uuid) if chosen.status == "deleted" else self._delete(chosen)
+                self._run(work, group="change")
+            case "private":
+                self._run(self._keep_private(chosen), group="change")
+
+    # -- changing a session
+
+    def _begin_edit(self, label: str, value: str, apply: Apply) -> None:
+        self._edit.begin(label, value, apply)
+        self._put(self._keys, Content(EDITING))
+
+    def _end_edit(self) -> Apply | None:
+        apply = self._edit.end()
+        if apply is not None:
+            self._input.focus()
+            self._show_keys()
+        return apply
+
+    def _took(self, changed: Conversation, said: str, *, go_to: bool = False) -> None:
+        self._shelf.put([changed])
+        self._draw(keep=True)
+        if go_to:
+            self._list.go_to(changed.uuid)
+            self._show_keys()
+            self._pane.show(self._chosen)
+        self._say(said)
+
+    async def _rename(self, uuid: str, title: str) -> None:
+        self._took(await self._service.rename(uuid, title), "Renamed." if title else "It has no title.")
+
+    async def _tag(self, uuid: str, tags: str) -> None:
+        changed = await self._service.tag(uuid, parse_tags(tags))
+        self._took(changed, f"Tags: {', '.join(changed.tags)}" if changed.tags else "It has no tags.")
+
+    async def _keep_private(self, chosen: Conversation) -> None:
+        changed = await self._service.set_private(chosen.uuid, not chosen.private)
+        self._took(
+            changed, "Private: no other conversation recalls or finds it." if changed.private else "Not private."
+        )
+
+    async def _archive(self, chosen: Conversation) -> None:
+        away = chosen.status != "archived"
+        changed = await self._service.archive(chosen.uuid, archived=away)
+        self._took(changed, f"{'Archived' if away else 'Active again'}: {_named(changed)}")
+
+    async def _delete(self, chosen: Conversation) -> None:
+        await self._service.delete(chosen.uuid)
+        self._deleted.append(chosen.uuid)
+        gone = msgspec.structs.replace(chosen, status="deleted", deleted_at=self._service.now)
+        self._took(gone, f"Deleted, kept for 7 days: {_named(chosen)} · ^z brings it back")
+
+    async def _restore(self, uuid: str) -> None:
+        back = await self._service.restore(uuid)
+        self._deleted = [one for one in self._deleted if one != uuid]
+        self._took(back, f"It is back: {_named(back)}", go_to=True)
+
+    async def _export(self, uuid: str, target: str) -> None:
+        if target:
+            self._say(f"Written to {await self._service.export(uuid, target)}")
+
+
+def _named(conversation: Conversation) -> str:
+    return " ".join(session_title(conversation).split())
+
+
+def _next(values: Sequence[T], now: T) -> T:
+    return values[(values.index(now) + 1) % len(values)] if now in values else values[0]

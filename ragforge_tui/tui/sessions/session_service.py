@@ -1,0 +1,193 @@
+"""Operations on stored conversations, for the commands and the list of sessions.
+
+They keep the chat up to date if the conversation is the open one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from pathlib import Path
+
+from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.export_records import ConversationExport
+from ragforge_tui.models import (
+    Conversation,
+    ConversationChanges,
+    ConversationFilter,
+    ConversationPeek,
+    SearchHit,
+    Topic,
+)
+from ragforge_tui.protocol import (
+    ArchiveConversation,
+    DeleteConversation,
+    ExportConversation,
+    FollowConversations,
+    ListConversations,
+    ListTopics,
+    PeekConversation,
+    RestoreConversation,
+    Search,
+    UpdateConversation,
+)
+from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.sessions.search_hits import Wanted
+
+MOST_HITS = 50
+
+
+class SessionService:
+    """Lists, searches and changes stored conversations."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._session = host.session
+
+    @property
+    def deleted(self) -> str:
+        """Id of the conversation deleted last here, empty if there is none to restore."""
+        return self._session.state.last_deleted
+
+    @property
+    def folder(self) -> str | None:
+        """The workspace folder, None if the chat has none."""
+        return self._host.options.workspace or None
+
+    @property
+    def current(self) -> str:
+        return self._session.state.conversation_id
+
+    async def wait_for_engine(self) -> None:
+        """Wait until there is an engine to ask."""
+        await self._session.connected.wait()
+
+    @property
+    def glyphs(self) -> dict[str, str]:
+        """Glyphs of personas by name; none in the plain mode, which uses words."""
+        if self._host.plain:
+            return {}
+        return {name: glyph for name, (glyph, _) in self._session.state.looks.items()}
+
+    @property
+    def now(self) -> datetime:
+        return self._host.now()
+
+    # -- reading
+
+    async def sessions(self, *, everywhere: bool, limit: int) -> list[Conversation]:
+        """Return the newest conversations of any status."""
+        wanted = ConversationFilter(status="any", workspace=None if everywhere else self.folder, limit=limit)
+        return await self._session.ask(ListConversations(filter=wanted))
+
+    async def changes(self, since: datetime, *, everywhere: bool) -> ConversationChanges:
+        """Return what has changed since then, here or in another terminal."""
+        request = FollowConversations(since=since, workspace=None if everywhere else self.folder)
+        return await self._session.ask(request)
+
+    async def peek(self, uuid: str) -> ConversationPeek:
+        """Return the first and last messages of a conversation."""
+        return await self._session.ask(PeekConversation(conversation_id=uuid))
+
+    async def search(self, wanted: Wanted) -> list[SearchHit]:
+        """Return the turns with these words, best first."""
+        request = Search(
+            query=wanted.words,
+            topic=wanted.topic,
+            workspace=self.folder if wanted.scope == "folder" else None,
+            conversation_id=self.current if wanted.scope == "conversation" else "",
+            limit=MOST_HITS,
+        )
+        return await self._session.ask(request)
+
+    async def topics(self, *, everywhere: bool) -> list[Topic]:
+        """Return the topics that a search can be limited to."""
+        return await self._session.ask(ListTopics(workspace=None if everywhere else self.folder))
+
+    # -- changing
+
+    async def rename(self, uuid: str, title: str) -> Conversation:
+        return self._changed(await self._session.ask(UpdateConversation(conversation_id=uuid, title=title)))
+
+    async def tag(self, uuid: str, tags: list[str]) -> Conversation:
+        return self._changed(await self._session.ask(UpdateConversation(conversation_id=uuid, tags=tags)))
+
+    async def set_private(self, uuid: str, private: bool) -> Conversation:
+        """Keep other conversations from recalling and finding it, or allow it."""
+        request = UpdateConversation(conversation_id=uuid, private=private)
+        return self._changed(await self._session.ask(request))
+
+    async def archive(self, uuid: str, *, archived: bool = True) -> Conversation:
+        """Archive or restore a conversation; the open one is closed when it is archived."""
+        found = await self._session.ask(ArchiveConversation(conversation_id=uuid, archived=archived))
+        if archived and uuid == self.current:
+            self._session.leave_conversation()
+        return self._changed(found)
+
+    async def delete(self, uuid: str) -> None:
+        """Hide a conversation, which is purged after seven days; the open one is closed."""
+        await self._session.ask(DeleteConversation(conversation_id=uuid))
+        self._session.state.last_deleted = uuid
+        if uuid == self.current:
+            self._session.leave_conversation()
+
+    async def restore(self, uuid: str) -> Conversation:
+        """Restore a deleted conversation."""
+        found = await self._session.ask(RestoreConversation(conversation_id=uuid))
+        if uuid == self.deleted:
+            self._session.state.last_deleted = ""
+        return found
+
+    async def last_deleted(self) -> str:
+        """Return the id of the conversation deleted last, here or in another terminal.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        if self.deleted:
+            return self.deleted
+        wanted = ConversationFilter(status="deleted", workspace=self.folder)
+        found = await self._session.ask(ListConversations(filter=wanted))
+        newest = max(found, key=lambda conversation: conversation.deleted_at or conversation.updated_at, default=None)
+        if newest is None:
+            raise NotFoundError("This folder has no deleted conversation left.")
+        return newest.uuid
+
+    async def export(self, uuid: str, target: str) -> Path:
+        """Write a conversation to a file relative to the workspace: Markdown for ``.md``, else JSON.
+
+        Args:
+            target: Path of the file; empty for the default name, which is overwritten.
+
+        Raises:
+            RagforgeError: The file exists or cannot be written.
+        """
+        from ragforge_tui.export import file_name
+
+        data = await self._session.ask(ExportConversation(ref=uuid))
+        path = Path(self._host.options.workspace or ".") / (target or file_name(uuid, "json"))
+        try:
+            await asyncio.to_thread(_write, path, data, replace=not target)
+        except FileExistsError:
+            raise RagforgeError(f"{path} exists and was left as it is.", todo="Name another file.") from None
+        except OSError as error:
+            raise RagforgeError(f"{path} could not be written: {error.strerror}.") from error
+        return path
+
+    def _changed(self, conversation: Conversation) -> Conversation:
+        return self._session.conversation_changed(conversation)
+
+
+def parse_tags(text: str) -> list[str]:
+    """Return the tags in a text, separated by commas or blanks, with or without ``#``; each once."""
+    words = text.replace(",", " ").split()
+    return [tag for tag in dict.fromkeys(word.lstrip("#") for word in words) if tag]
+
+
+def _write(path: Path, data: ConversationExport, *, replace: bool) -> None:
+    from ragforge_tui.export import to_json, to_markdown
+
+    markdown = path.suffix.lower() == ".md"
+    content = to_markdown(data).encode("utf-8", "replace") if markdown else to_json(data)
+    with path.open("wb" if replace else "xb") as file:
+        file.write(content)

@@ -1,0 +1,160 @@
+"""The screen's settings: applied at the start, and again when one is changed while the chat runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from textual.app import App
+from textual.filter import LineFilter, NoColor
+from textual.widget import Widget
+
+from ragforge_tui.tui.command_registry import Registry
+from ragforge_tui.tui.keymap import bind_keys, keymap_problems
+from ragforge_tui.tui.options import ChatOptions
+from ragforge_tui.tui.sidebar.sidebar import Sidebar
+from ragforge_tui.tui.style import theme
+from ragforge_tui.tui.style.cell_widths import AgreedWidths
+from ragforge_tui.tui.style.plain_mode import PLAIN, UPDATE_SECONDS, PlainSigns
+from ragforge_tui.tui.terminal import Attention
+from ragforge_tui.tui.transcript import Transcript
+from ragforge_tui.tui.transcript.widget.stream_painter import SHORTEST_PAUSE
+from ragforge_tui.tui.type_ahead import TypeAheadApp
+
+# A filter remembers the lines it has filtered, so there is one of each.
+_NO_COLOR, _WIDTHS, _SIGNS = NoColor(), AgreedWidths(), PlainSigns()
+
+
+def with_plain_mode(options: ChatOptions) -> ChatOptions:
+    """Return the options with what the plain mode implies for other settings."""
+    if not options.tui.plain:
+        return options
+    tui = msgspec.structs.replace(options.tui, reduced_motion=True, sidebar=False)
+    return msgspec.structs.replace(options, tui=tui)
+
+
+def line_filters(app: App[Any], usual: Sequence[LineFilter]) -> Sequence[LineFilter]:
+    """Return the filters between the screen and the terminal."""
+    found = [_NO_COLOR] if app.theme == theme.MONO.name else list(usual)
+    return [*found, _WIDTHS, *([_SIGNS] if app.has_class(PLAIN) else [])]
+
+
+def theme_variables(app: App[Any]) -> dict[str, str]:
+    """Return variables that tell renderers how to draw, apart from colors."""
+    return {"plain": "yes"} if app.has_class(PLAIN) else {}
+
+
+class LiveSettings:
+    """Applies the settings below ``tui`` to the widgets of one chat.
+
+    Attributes:
+        options: The options of the chat, with the settings as they are now.
+
+    Args:
+        redraw: Draws everything again that does not follow the theme by itself.
+    """
+
+    def __init__(
+        self,
+        app: TypeAheadApp,
+        options: ChatOptions,
+        registry: Registry,
+        *,
+        transcript: Transcript,
+        sidebar: Sidebar,
+        attention: Attention,
+        redraw: Callable[[], None],
+    ) -> None:
+        self.options = options
+        self._app = app
+        self._registry = registry
+        self._transcript = transcript
+        self._sidebar = sidebar
+        self._attention = attention
+        self._redraw = redraw
+
+    def apply_all(self) -> None:
+        """Set up theme, motion and keys at the start."""
+        tui = self.options.tui
+        if tui.plain:
+            self._use_plain(plain=True)
+        for own in theme.OWN:
+            self._app.register_theme(own)
+        # TEXTUAL_THEME may name one of ours, which the framework took for unknown; setting it again changes nothing.
+        self._app.theme = "textual-dark"
+        self.use_theme(tui.theme)
+        self._use_motion()
+        self._use_keymap()
+
+    def use_theme(self, setting: str) -> None:
+        """Use the theme that a setting names; an unknown name gives the dark theme."""
+        name = theme.choose(setting, os.environ, no_color=self._app.no_color)
+        self._app.theme = name if name in self._app.available_themes else theme.DARK.name
+
+    def calm(self, widget: Widget) -> None:
+        """Stop the cursor of a focused widget from blinking if motion is reduced."""
+        if self.options.tui.reduced_motion and hasattr(widget, "cursor_blink"):
+            widget.cursor_blink = False
+
+    def problems(self) -> list[str]:
+        """Return what is wrong with the settings of the screen, in sentences."""
+        tui = self.options.tui
+        found = keymap_problems(tui.keymap, self._registry)
+        if theme.choose(tui.theme, os.environ) not in self._app.available_themes:
+            found.append(f"tui.theme: there is no theme {tui.theme!r}; /theme shows all of them.")
+        return found
+
+    def apply(self, key: str, value: Any) -> list[str]:
+        """Let a setting take effect now.
+
+        Args:
+            key: Dotted, below ``tui``.
+            value: A checked value.
+
+        Returns:
+            The problems with this setting, in sentences.
+        """
+        tui = msgspec.structs.replace(self.options.tui, **{key.removeprefix("tui."): value})
+        self.options = msgspec.structs.replace(self.options, tui=tui)
+        match key:
+            case "tui.theme":
+                self.use_theme(value)
+            case "tui.notify":
+                self._attention.notify = value
+            case "tui.plain":
+                self._change_plain(plain=value)
+            case "tui.show_reasoning":
+                self._transcript.document.shown.unfold_reasoning = value
+            case "tui.reduced_motion":
+                self._use_motion()
+            case "tui.keymap":
+                self._use_keymap()
+            case "tui.sidebar":
+                if self._sidebar.display != value:
+                    self._sidebar.toggle()
+        return [problem for problem in self.problems() if problem.startswith(f"{key}: ")]
+
+    def _use_plain(self, *, plain: bool) -> None:
+        self._app.set_class(plain, PLAIN)
+        self._transcript.stream_painter.shortest_pause = UPDATE_SECONDS if plain else SHORTEST_PAUSE
+
+    def _change_plain(self, *, plain: bool) -> None:
+        """Switch to the plain mode, or back to the settings of the start."""
+        start = self.options.settings.tui
+        motion, sidebar = (True, False) if plain else (start.reduced_motion, start.sidebar)
+        self._use_plain(plain=plain)
+        self.apply("tui.reduced_motion", motion)
+        self.apply("tui.sidebar", sidebar)
+        # As after a change of the theme: its variables tell everything how to draw.
+        self._app.refresh_css(animate=False)
+        self._app.theme_changed_signal.publish(self._app.current_theme)
+        self._redraw()
+        self._app.refresh(layout=True)
+
+    def _use_motion(self) -> None:
+        self._app.animation_level = "none" if self.options.tui.reduced_motion else "full"
+
+    def _use_keymap(self) -> None:
+        bind_keys(self._app, self.options.tui.keymap, self._registry)

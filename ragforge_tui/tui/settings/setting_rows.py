@@ -1,0 +1,255 @@
+"""The settings as users see and change them: value, source, accepted input.
+
+Pure except for reading the user's file. Everything is derived from the definition of the settings: a new setting
+appears by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import yaml
+from msgspec import inspect
+
+from ragforge_tui.config import LIVE_MODEL_SETTINGS, Settings
+from ragforge_tui.config_check import checked
+from ragforge_tui.config_keys import SECRET_KEYS, Key, expected, flow_yaml, keys, sections
+from ragforge_tui.config_yaml import parse_yaml
+from ragforge_tui.errors import ConfigError, RagforgeError
+from ragforge_tui.tui import fuzzy
+
+AT_ONCE = frozenset(
+    f"tui.{name}" for name in ("theme", "show_reasoning", "reduced_motion", "plain", "notify", "keymap", "sidebar")
+)
+"""Settings of the screen that apply to a running chat."""
+NEXT_REQUEST = frozenset(f"model.{name}" for name in LIVE_MODEL_SETTINGS)
+"""Settings that a running engine applies; all others are read when the chat starts."""
+
+MOST_SHOWN = 36
+_NULL_WORD = re.compile(r"\bnull: ([^.;,]+)")
+Kind = Literal["switch", "choice", "number", "text", "other"]
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One setting.
+
+    Attributes:
+        value: The value in effect, or after the next start.
+        own: The value in the user's file; `is_own` tells whether there is one.
+        origin: The source of the value, in words.
+        wins: The flag, variable or file that overrides the user's file, empty for none.
+        choices: The valid values of a choice.
+    """
+
+    key: str
+    section: str
+    description: str
+    expected: str
+    kind: Kind
+    default: Any
+    value: Any
+    origin: str
+    wins: str = ""
+    own: Any = None
+    is_own: bool = False
+    choices: tuple[Any, ...] = ()
+    nullable: bool = False
+
+    @property
+    def null_word(self) -> str:
+        """The meaning of null, from the description after ``null:``; ``none`` by default."""
+        found = _NULL_WORD.search(self.description)
+        return found.group(1) if found else "none"
+
+    @property
+    def secret(self) -> bool:
+        return self.key in SECRET_KEYS
+
+    @property
+    def at_once(self) -> bool:
+        """Whether a change applies to the running chat."""
+        return self.key in AT_ONCE or self.key in NEXT_REQUEST
+
+    @property
+    def since(self) -> str:
+        """Return when a change takes effect."""
+        if self.key in AT_ONCE:
+            return "at once"
+        return "from the next request on" if self.key in NEXT_REQUEST else "from the next start on"
+
+    @property
+    def shown(self) -> str:
+        return shown(self, self.value)
+
+    @property
+    def typed(self) -> str:
+        """The initial text for editing: the value in the user's file, or the one in effect."""
+        value = self.own if self.is_own else self.value
+        if self.secret or value is None:
+            return ""
+        return value if isinstance(value, str) else flow_yaml(value)
+
+
+def shown(setting: Setting, value: Any) -> str:
+    """Return a value of a setting on one short line."""
+    text = _shown(setting, value)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
+
+
+def _shown(setting: Setting, value: Any) -> str:
+    if setting.secret:
+        return "••••••" if value else "not set"
+    if value is None:
+        return setting.null_word
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if value == "":
+        return "empty"
+    return value if isinstance(value, str) else flow_yaml(value)
+
+
+def read_settings(
+    settings: Settings, origins: Mapping[str, str], file: Path, known: Mapping[str, Sequence[str]] | None = None
+) -> list[Setting]:
+    """Return all settings, in the order of the definition.
+
+    Args:
+        settings: The settings when the chat started.
+        origins: The source of each at that time, by dotted key.
+        file: The user's settings file, which may have changed since, or may not exist.
+        known: Valid values of settings that are a text by definition, as far as this chat knows.
+
+    Raises:
+        RagforgeError: The file cannot be read.
+    """
+    own = _flat(_read(file))
+    found = [_setting(key, settings, origins.get(key.path, ""), own, str(file)) for key in keys().values()]
+    known = {key: tuple(choices) for key, choices in (known or {}).items() if choices}
+    return [
+        msgspec.structs.replace(one, kind="choice", choices=known[one.key]) if one.key in known else one
+        for one in found
+    ]
+
+
+def _setting(key: Key, settings: Settings, origin: str, own: Mapping[str, Any], file: str) -> Setting:
+    wins = origin if origin and origin != file else ""
+    is_own = key.path in own
+    value: Any = settings
+    for name in key.path.split("."):
+        value = getattr(value, name)
+    if not wins:
+        value = own[key.path] if is_own else key.default
+    said = _said(wins) if wins else "your file" if is_own else "default"
+    kind, choices, nullable = _kind(key.type)
+    return Setting(
+        key=key.path,
+        section=key.path.rpartition(".")[0],
+        description=key.description,
+        expected=expected(key.type),
+        kind=kind,
+        default=key.default,
+        value=value,
+        origin=said,
+        wins=said if wins else "",
+        own=own.get(key.path),
+        is_own=is_own,
+        choices=choices,
+        nullable=nullable,
+    )
+
+
+def _said(origin: str) -> str:
+    return "the project's file" if "/" in origin or "\\" in origin else origin
+
+
+def _read(file: Path) -> Any:
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RagforgeError(f"{file} cannot be read: {error}.", kind="config") from error
+    return parse_yaml(file, text)
+
+
+def _flat(data: Any, path: str = "") -> dict[str, Any]:
+    """Yield values by dotted key; unknown keys are omitted, since the start complains about them."""
+    if not isinstance(data, dict):
+        return {}
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        key = f"{path}.{name}" if path else str(name)
+        if key in keys():
+            found[key] = value
+        elif key in sections():
+            found |= _flat(value, key)
+    return found
+
+
+def _kind(annotated: Any) -> tuple[Kind, tuple[Any, ...], bool]:
+    info = inspect.type_info(annotated)
+    nullable = False
+    while isinstance(info, inspect.Metadata | inspect.UnionType):
+        if isinstance(info, inspect.Metadata):
+            info = info.type
+        else:
+            nullable = nullable or info.includes_none
+            info = next(member for member in info.types if not isinstance(member, inspect.NoneType))
+    match info:
+        case inspect.BoolType():
+            return "switch", (False, True), nullable
+        case inspect.LiteralType():
+            return "choice", tuple(info.values), nullable
+        case inspect.IntType() | inspect.FloatType():
+            return "number", (), nullable
+        case inspect.StrType():
+            return "text", (), nullable
+        case _:
+            return "other", (), nullable
+
+
+def following(setting: Setting) -> Any:
+    """Return the next value of a switch or a choice."""
+    now = setting.own if setting.is_own else setting.value
+    choices = setting.choices
+    return choices[(choices.index(now) + 1) % len(choices)] if now in choices else choices[0]
+
+
+def parse(setting: Setting, text: str) -> Any:
+    """Parse typed text as a value.
+
+    Raises:
+        ConfigError: The text is invalid; the message says what was expected.
+    """
+    text = text.strip()
+    value: Any
+    if setting.nullable and text.casefold() in ("", "null", "none", setting.null_word.casefold()):
+        value = None
+    elif setting.kind == "text":
+        value = text
+    else:
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{setting.key}: expected {setting.expected}; this cannot be read.") from error
+    return checked(setting.key, value, "", where=setting.key)
+
+
+def matching(settings: list[Setting], query: str) -> list[Setting]:
+    """Return the settings that match a search in name, section or description, the best first."""
+    words = query.casefold().split()
+    if not words:
+        return settings
+    whole = [one for one in settings if all(word in f"{one.key} {one.description}".casefold() for word in words)]
+    named = fuzzy.best(query, whole or settings, lambda setting: setting.key)
+    return [*named, *(one for one in whole if one not in named)]
+
+
+def section_title(path: str) -> str:
+    section = sections().get(path)
+    name = path.removeprefix("agent.")
+    return f"{name}: {section.description}" if section and section.description else name

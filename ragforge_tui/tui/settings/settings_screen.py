@@ -1,0 +1,270 @@
+"""The /settings screen: every setting with its value and source, changed in place.
+
+Loaded when first used. Values are saved in the user's settings file, whose comments are kept; `setting_rows.py`
+describes the settings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from ragforge_tui.config_edit import remove_value, set_value
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.dialogs.picker import Picker
+from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, section_title, shown
+from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList
+from ragforge_tui.tui.workers import start_worker
+
+KEYS = "enter change · ctrl+r reset · esc back"
+EDIT_KEYS = "enter keep · esc leave it as it was"
+
+
+class SettingsScreen(ModalScreen[None]):
+    """Stays open while settings are changed; Escape leaves."""
+
+    CSS = """
+    SettingsScreen { align: center middle; }
+    SettingsScreen > Vertical {
+        width: 110; max-width: 98%; height: 90%; background: $surface; border: round $border; padding: 0 1;
+    }
+    SettingsScreen #settings-title { text-style: bold; }
+    SettingsScreen Input { background: $panel; }
+    SettingsScreen ChoiceList { height: 1fr; margin-top: 1; }
+    SettingsScreen #settings-about { height: auto; max-height: 6; margin-top: 1; }
+    SettingsScreen #settings-line { height: 1; display: none; }
+    SettingsScreen #settings-line Static { width: auto; color: $accent; }
+    SettingsScreen #settings-line Input { width: 1fr; }
+    SettingsScreen #settings-note { height: auto; max-height: 6; display: none; }
+    SettingsScreen #settings-keys { color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False),
+        Binding("up", "move(-1)", show=False, priority=True),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("ctrl+r", "reset", show=False, priority=True),
+    ]
+
+    def __init__(
+        self, read: Callable[[], list[Setting]], file: Path, changed: Callable[[str, Any], list[str]], query: str = ""
+    ) -> None:
+        """Create the screen.
+
+        Args:
+            read: Returns the current settings.
+            file: The user's settings file.
+            changed: Applies a setting that takes effect at once; returns the problems with it.
+            query: Initial search words.
+        """
+        super().__init__()
+        self._read = read
+        self._file = file
+        self._changed = changed
+        self._query = query
+        self._settings: dict[str, Setting] = {}
+        self._editing = ""
+        self._list = ChoiceList(detail_right=True)
+        self._about = Static(id="settings-about", markup=False)
+        self._label = Static(markup=False)
+        self._line = Input(compact=True, id="settings-value")
+        self._note = Static(id="settings-note", markup=False)
+        self._keys = Static(KEYS, id="settings-keys", markup=False)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(f"Settings, kept in {plain_text(str(self._file))}", id="settings-title", markup=False)
+            yield Input(self._query, placeholder="type to search", compact=True, id="settings-query")
+            yield self._list
+            yield self._about
+            yield Horizontal(self._label, self._line, id="settings-line")
+            yield self._note
+            yield self._keys
+
+    def on_mount(self) -> None:
+        """Read the settings."""
+        self.query_one("#settings-query", Input).focus()
+        self._reload()
+
+    # -- showing
+
+    def _reload(self) -> None:
+        try:
+            self._settings = {setting.key: setting for setting in self._read()}
+        except RagforgeError as error:
+            self._say(error.info.sentence(), "$error")
+        self._show(keep=True)
+
+    def _show(self, *, keep: bool = False) -> None:
+        query = self.query_one("#settings-query", Input).value
+        found = matching(list(self._settings.values()), query)
+        headings = not query.strip()
+        self._list.show([_row(setting, headings=headings) for setting in found], headings=headings, keep=keep)
+        self._tell()
+
+    @property
+    def _chosen(self) -> Setting | None:
+        choice = self._list.chosen
+        return self._settings[choice.key] if choice else None
+
+    def _tell(self) -> None:
+        setting = self._chosen
+        if setting is None:
+            self._about.update(Content.styled("nothing fits", "dim"))
+            return
+        default = shown(setting, setting.default)
+        facts = [setting.expected, f"default {default}"]
+        facts.append(setting.since)
+        lines = [
+            Content.styled(setting.key, "bold"),
+            Content(setting.description),
+            Content.styled(" · ".join(facts), "dim"),
+        ]
+        if setting.wins:
+            own = f"your file says {shown(setting, setting.own)}, but " if setting.is_own else ""
+            lines.append(Content.styled(f"{own}{setting.wins} wins over your file", "$warning"))
+        self._about.update(Content("\n").join(lines))
+
+    def _say(self, text: str, style: str = "dim") -> None:
+        self._note.display = bool(text)
+        self._note.update(Content.styled(plain_text(text), style))
+
+    # -- changing
+
+    def _change(self) -> None:
+        """Change the setting at the cursor: the next value, or a line to type one."""
+        setting = self._chosen
+        if setting is None:
+            return
+        self._say("")
+        if setting.kind == "switch":
+            self._keep(setting, following(setting))
+        elif setting.choices:
+            self._choose(setting)
+        else:
+            self._editing = setting.key
+            self._label.update(f"{setting.key.rpartition('.')[2]} ")
+            self._line.password = setting.secret
+            self._line.value = setting.typed
+            self._line.parent.display = True  # type: ignore[union-attr]  # it is mounted
+            self._keys.update(EDIT_KEYS)
+            self._line.focus()
+
+    def _choose(self, setting: Setting) -> None:
+        """Let the user choose among all values."""
+        values = {str(value): value for value in setting.choices}
+
+        async def rows() -> list[Choice]:
+            marks = {str(setting.default): "default", str(setting.value): "in effect"}
+            return [Choice(name, shown(setting, value), marks.get(name, "")) for name, value in values.items()]
+
+        def picked(name: str | None) -> None:
+            if name is not None:
+                self._keep(setting, values[name])
+
+        self.app.push_screen(Picker(setting.key, rows, empty="nothing", verb="use", at=str(setting.value)), picked)
+
+    def _end_edit(self) -> None:
+        self._editing = ""
+        self._line.value = ""
+        self._line.parent.display = False  # type: ignore[union-attr]  # it is mounted
+        self._keys.update(KEYS)
+        self.query_one("#settings-query", Input).focus()
+
+    def _keep(self, setting: Setting, value: Any) -> None:
+        """Save a value; the default is saved by removing the setting from the file."""
+        start_worker(self, self._write(setting, value), group="write")
+
+    async def _write(self, setting: Setting, value: Any) -> None:
+        try:
+            if value == setting.default:
+                await asyncio.to_thread(remove_value, self._file, setting.key)
+            else:
+                await asyncio.to_thread(set_value, self._file, setting.key, value)
+        except RagforgeError as error:
+            self._say(error.info.sentence(), "$error")
+            return
+        self._reload()
+        if setting.wins:
+            self._say(f"Kept in your file; {setting.wins} still wins.", "$warning")
+        elif setting.at_once:
+            if problems := self._changed(setting.key, value):
+                self._say("\n".join(problems), "$warning")
+            else:
+                self._say(f"{setting.key}: {shown(setting, value)}, {setting.since}")
+        else:
+            self._say(f"{setting.key}: {shown(setting, value)}, {setting.since}")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while the user types."""
+        event.stop()
+        if event.input.id == "settings-query":
+            self._show()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Change the setting, or save the typed value."""
+        event.stop()
+        if not self._editing:
+            self._change()
+            return
+        setting = self._settings[self._editing]
+        try:
+            value = parse(setting, event.value)
+        except RagforgeError as error:
+            self._say(error.info.sentence(), "$error")
+            return
+        self._end_edit()
+        self._keep(setting, value)
+
+    def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
+        """Choose a setting; a second click changes it."""
+        event.stop()
+        if self._editing:
+            self._end_edit()
+        if event.again:
+            self._change()
+        self._tell()
+
+    def action_reset(self) -> None:
+        """Go back to the default."""
+        setting = self._chosen
+        if setting is not None and not self._editing:
+            self._keep(setting, setting.default)
+
+    def action_move(self, step: int) -> None:
+        if not self._editing:
+            self._list.move(step)
+            self._say("")
+            self._tell()
+
+    def action_page(self, direction: int) -> None:
+        self.action_move(direction * max(self._list.size.height - 2, 1))
+
+    def action_leave(self) -> None:
+        """Leave the line, the search, then the screen."""
+        search = self.query_one("#settings-query", Input)
+        self._say("")
+        if self._editing:
+            self._end_edit()
+        elif search.value:
+            search.value = ""
+        else:
+            self.dismiss(None)
+
+
+def _row(setting: Setting, *, headings: bool) -> Choice:
+    name = setting.key.rpartition(".")[2] if headings else setting.key.removeprefix("agent.")
+    origin = "" if setting.origin == "default" else f" · {setting.origin}"
+    badge = "*" if setting.is_own else ""
+    return Choice(setting.key, name, f"{setting.shown}{origin}", section_title(setting.section), badge=badge)

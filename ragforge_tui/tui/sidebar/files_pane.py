@@ -1,0 +1,211 @@
+"""The files pane: files that were read, changed and found, newest first.
+
+`touched_files.py` decides what is listed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from ragforge_tui.errors import RagforgeError
+from ragforge_tui.events import Event, ToolCallFinished, TurnCancelled, TurnCompleted, TurnFailed
+from ragforge_tui.protocol import FetchMemory, SessionDiff
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.dialogs.detail import Section, file_sections
+from ragforge_tui.tui.drawing.code import diff_counts
+from ragforge_tui.tui.drawing.lines import Run, one_line
+from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.sidebar.pane import Pane
+from ragforge_tui.tui.sidebar.touched_files import FileLine, TouchedFiles, mention, short_path
+from ragforge_tui.tui.style.palette import Palette
+from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.virtual_list import Rows
+
+log = logging.getLogger(__name__)
+
+HINTS = (KeyHint("open", "enter", "look"), KeyHint("insert", "i", "insert"), KeyHint("turn", "g", "turn"))
+
+
+class FileRows(Rows[FileLine]):
+    """The list of files."""
+
+    def __init__(self, files: TouchedFiles, *, empty: str) -> None:
+        super().__init__(empty=empty)
+        self.files = files
+
+    def key_of(self, line: FileLine) -> str:
+        return line.file.path if line.file is not None else ""
+
+    def draw(self, line: FileLine, width: int, palette: Palette) -> list[Run]:
+        """Draw a heading, or a file with the number of uses and the last turn."""
+        if line.file is None:
+            return [(line.heading, palette.muted)]
+        right: list[Run] = []
+        known = self.files.diff(line.file.path)
+        if known is not None and "\n" in known.diff:
+            added, removed = diff_counts(known.diff)
+            plus, minus = (
+                (f"{added} added", f", {removed} removed, ") if palette.plain else (f"+{added}", f" −{removed} ")
+            )
+            right += [(plus, palette.added), (minus, palette.removed)]
+        if line.file.count > 1:
+            right.append((f"{line.file.count} times, " if palette.plain else f"×{line.file.count} ", palette.muted))
+        turn = f"turn {line.file.turn_index}" if palette.plain else f"{f't{line.file.turn_index}':>4}"
+        right.append((turn, palette.muted))
+        cells = sum(cell_len(text) for text, _ in right)
+        shown = short_path(one_line(line.file.path), max(4, width - cells - 3))
+        folder, slash, name = shown.rpartition("/")
+        gap = max(1, width - 2 - cell_len(shown) - cells)
+        return [
+            ("  ", palette.text),
+            (folder + slash, palette.muted),
+            (name, palette.text),
+            (" " * gap, palette.text),
+            *right,
+        ]
+
+
+class FilesPane(Pane):
+    """Lists files, with keys to open them and to mention them in the prompt."""
+
+    name_: ClassVar[str] = "files"
+    label: ClassVar[str] = "Files"
+    DEFAULT_CSS = "FilesPane { layout: vertical; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("i,at", "insert", show=False),
+        Binding("g", "show_turn", show=False),
+    ]
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.files = TouchedFiles()
+        self.rows = FileRows(self.files, empty="loading …")
+        self._stale = True
+        self._keys = KeyBar(self._pressed, HINTS)
+
+    def compose(self) -> ComposeResult:
+        """Lay out the list and the keys."""
+        yield self.rows
+        yield self._keys
+
+    # -- what the sidebar says
+
+    def opened(self) -> None:
+        """Fetch the files, unless they are known."""
+        self._show()
+        if self._stale and self.session.state.conversation_id:
+            self.session.spawn(self._fetch(), group="files", exclusive=True)
+
+    def conversation_changed(self) -> None:
+        """Forget what was listed."""
+        self.files = self.rows.files = TouchedFiles()
+        self._stale = True
+        self._show()
+
+    def event(self, event: Event) -> None:
+        """Note the files of a call; reload after a turn."""
+        match event:
+            case ToolCallFinished():
+                if self.files.note(event.turn_index, event.call) and self.display:
+                    self._show()
+            case TurnCompleted() | TurnCancelled() | TurnFailed():
+                self._stale = True
+                if self.display:
+                    self.opened()
+
+    # -- rows
+
+    def _show(self) -> None:
+        count = len(self.files)
+        self.note = str(count) if count else ""
+        asking = self._stale and bool(self.session.state.conversation_id)
+        self.rows.show(self.files.lines(), empty="loading …" if asking else "no file was touched yet")
+
+    async def _fetch(self) -> None:
+        files, session = self.files, self.session
+        uuid = session.state.conversation_id
+        try:
+            view = await session.ask(FetchMemory(conversation_id=uuid))
+            if files is not self.files:
+                return
+            files.load(view.files)
+            self._stale = False
+            self._show()
+            if files.modified:
+                diffs = await session.ask(SessionDiff(conversation_id=uuid))
+                files.load_diffs(diffs)
+                self._show()
+        except RagforgeError as error:
+            # Nobody asked for it: said where the files would be, and only when there are none.
+            log.info("files not fetched: %s", error)
+            self.rows.show(self.files.lines(), empty=plain_text(error.info.what))
+
+    # -- one file
+
+    def _pressed(self, name: str) -> None:
+        match name:
+            case "open":
+                self.rows.action_open()
+            case "insert":
+                self.action_insert()
+            case _:
+                self.action_show_turn()
+
+    def action_insert(self) -> None:
+        if path := self.rows.chosen:
+            self._insert(path)
+
+    def _insert(self, path: str) -> None:
+        prompt = self.host.prompt
+        before = prompt.text
+        lead = " " if before and not before[-1].isspace() else ""
+        self.host.uncover_chat()
+        prompt.insert(f"{lead}{mention(plain_text(path))} ")
+        prompt.focus()
+
+    def action_show_turn(self) -> None:
+        """Bring the last turn that touched the chosen file into view."""
+        if (file := self.files.file(self.rows.chosen)) is not None:
+            self.host.go_to_turns(file.turn_index)
+
+    def on_rows_opened(self, event: Rows.Opened) -> None:
+        """Show the file and its changes."""
+        event.stop()
+        file = self.files.file(event.key)
+        if file is None:
+            return
+        from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+
+        said = f"{file.path} · turn {file.turn_index} · {file.tool}"
+
+        async def load() -> tuple[str, list[Section]]:
+            diff = await self._diff(file.path) if file.group == "modified" else ("", "")
+            workspace = Path(self.host.options.workspace or ".")
+            return said, await asyncio.to_thread(file_sections, workspace, file.path, *diff)
+
+        def closed(action: str | None) -> None:
+            if action == "insert":
+                self._insert(file.path)
+            elif action == "turn":
+                self.host.go_to_turns(file.turn_index)
+
+        actions = {"i": ("insert", "insert"), "g": ("turn", "go to its turn")}
+        self.app.push_screen(DetailScreen(said, load, actions=actions), closed)
+
+    async def _diff(self, path: str) -> tuple[str, str]:
+        """Return the diff of a file and a note about it; a failure becomes the note."""
+        try:
+            uuid = self.session.state.conversation_id
+            diffs = await self.session.ask(SessionDiff(conversation_id=uuid))
+        except RagforgeError as error:
+            return "", f"What was changed is not known: {error.info.sentence()}"
+        self.files.load_diffs(diffs)
+        found = self.files.diff(path)
+        return (found.diff, found.note) if found is not None else ("", "")

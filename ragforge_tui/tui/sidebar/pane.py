@@ -1,0 +1,81 @@
+"""Base class of the panes in the sidebar, and the title line above each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from ragforge_tui.events import Event
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.host import Host
+
+
+class Pane(Widget):
+    """One pane of the sidebar.
+
+    A pane fetches missing data when it is `opened` (also when its command runs while it is visible) and keeps it up to
+    date with events. When the conversation changes it drops the data and is opened again.
+    """
+
+    name_: ClassVar[str]
+    label: ClassVar[str]
+    DEFAULT_CSS = "Pane { height: 1fr; width: 1fr; }"
+    ALLOW_SELECT = False
+
+    note: reactive[str] = reactive("")
+    """Shown after the label in the pane's title."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__()
+        self.host = host
+        self.session = host.session
+
+    def opened(self) -> None:
+        """Fetch missing data, since the pane became visible."""
+
+    def conversation_changed(self) -> None:
+        """Drop the data: another conversation is open, or none."""
+
+    def event(self, event: Event) -> None:
+        """Take in an event of the open conversation, except for deltas. Must be cheap."""
+
+    def due_changed(self) -> None:
+        """Show what the summarizer is waiting for now."""
+
+    def take_focus(self) -> None:
+        """Focus the widget that takes the keys."""
+        target = next((child for child in self.query("*") if child.can_focus and child.display), None)
+        (target or self).focus()
+
+
+class PaneTitle(Widget):
+    """Title line of a pane; a click folds or opens it."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self, pane: Pane, clicked: Callable[[Pane], None]) -> None:
+        super().__init__(classes="pane-title")
+        self._pane = pane
+        self._clicked = clicked
+
+    def on_mount(self) -> None:
+        """Follow the note and the focus of the pane."""
+        self.watch(self._pane, "note", self._redraw, init=False)
+        self.watch(self._pane, "display", self._redraw, init=False)
+
+    def _redraw(self) -> None:
+        self.refresh()
+
+    def render(self) -> Content:
+        """Return label and note."""
+        arrow = "▾" if self._pane.display else "▸"
+        note = " ".join(plain_text(self._pane.note).split())
+        style = "$primary bold" if self._pane.has_focus_within else "bold"
+        return Content.assemble((f"{arrow} ", "dim"), (self._pane.label.upper(), style), (f"  {note}", "dim"))
+
+    def on_click(self) -> None:
+        self._clicked(self._pane)

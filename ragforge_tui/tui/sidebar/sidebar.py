@@ -1,0 +1,342 @@
+"""The sidebar: panes about tools, memory and files, next to the chat or, on a narrow screen, over it.
+
+The app composes it empty at its final width, so that the first paint is fast and the chat is not wrapped twice; panes
+are imported and mounted when it is first shown. `layout.py` stores what is where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Horizontal, Vertical
+from textual.css.query import NoMatches
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ragforge_tui.events import Event, ReasoningDelta, TextDelta
+from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.sidebar import layout
+from ragforge_tui.tui.sidebar.pane import Pane, PaneTitle
+from ragforge_tui.tui.transcript import Transcript
+
+PANES = {
+    "trace": "ragforge_tui.tui.sidebar.trace_pane:TracePane",
+    "memory": "ragforge_tui.tui.memory.memory_pane:MemoryPane",
+    "files": "ragforge_tui.tui.sidebar.files_pane:FilesPane",
+}
+"""The class of each pane by its name, in order."""
+
+
+class Divider(Widget):
+    """The line between chat and sidebar, which can be dragged."""
+
+    ALLOW_SELECT = False
+    _dragged = False
+
+    def __init__(self, sidebar: Sidebar) -> None:
+        super().__init__(id="sidebar-divider")
+        self._sidebar = sidebar
+
+    def render_line(self, y: int) -> Strip:
+        """Draw a hairline; text laid out line by line would slow down the first paint."""
+        return Strip([Segment("│", self.rich_style)], 1)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Start dragging."""
+        event.stop()
+        self._dragged = True
+        self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self._dragged:
+            event.stop()
+            self._sidebar.widen_to(self.app.size.width - event.screen_x)
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """Stop dragging and store the width."""
+        event.stop()
+        if self._dragged:
+            self._dragged = False
+            self.release_mouse()
+            self._sidebar.keep()
+
+
+class Sidebar(Horizontal):
+    """All panes, one above the other.
+
+    Args:
+        state_dir: Folder of the stored layout.
+        wanted: Whether it is shown by default if there is room.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False),
+        Binding("less_than_sign,ctrl+left", "widen(2)", show=False),
+        Binding("greater_than_sign,ctrl+right", "widen(-2)", show=False),
+        Binding("plus", "grow(1)", show=False),
+        Binding("minus", "grow(-1)", show=False),
+        Binding("z", "zoom", show=False),
+    ]
+
+    def __init__(self, host: Host, state_dir: Path, *, wanted: bool) -> None:
+        super().__init__(id="sidebar")
+        self._host = host
+        self._state_dir = state_dir
+        self.layout_kept = layout.load(state_dir)
+        self._open = wanted and self.layout_kept.open
+        self._over = False
+        self.body: Body | None = None
+        self._begun = False
+        self._mounted = False
+        self._stack = Vertical(id="sidebar-panes")
+        self._told: set[str] = set()
+
+    def compose(self) -> ComposeResult:
+        """Lay out the divider and the stack of panes."""
+        yield Divider(self)
+        yield self._stack
+
+    # -- what the app and the commands ask for
+
+    @property
+    def overlaid(self) -> bool:
+        """Whether it is visible and covers the chat."""
+        return self._over and self.display
+
+    def fit(self, columns: int) -> None:
+        """Place the sidebar for a screen width; when there is no room next to the chat it is hidden."""
+        over = columns < layout.BESIDE_COLUMNS
+        if over != self._over:
+            self._over = over
+            self.set_class(over, "-over")
+            if over and not self.has_focus_within:
+                self._appear(False)
+        self._appear(self.display if over else self._open)
+        self.styles.width = self.layout_kept.columns(columns)
+        if self.display and self._begun:
+            self.call_after_refresh(self._mount_panes)
+
+    def begin(self) -> None:
+        """Show the panes, if it is open, now that the first paint is over."""
+        self._begun = True
+        if self.display:
+            self._mount_panes()
+
+    def show(self, pane: str) -> None:
+        """Show a pane and focus it."""
+        self._set_open(True)
+        self.layout_kept.active = pane
+        if not self.layout_kept.share(pane):
+            self.layout_kept.fold(pane)
+        self._mount_panes()
+        again = pane in self._told
+        self._arrange()
+        if again and (shown := self.pane(pane)) is not None:
+            shown.opened()
+        self.keep()
+        self.call_after_refresh(self._focus, pane)
+
+    def fold(self) -> None:
+        """Hide the sidebar; the prompt gets the focus."""
+        self._set_open(False)
+        self.keep()
+        self._leave_to_prompt()
+
+    def toggle(self, pane: str = "") -> None:
+        """Show a pane, or leave it; without a name, show or hide the whole sidebar."""
+        if not pane:
+            if self.display:
+                self.fold()
+            else:
+                self.show(self.layout_kept.active)
+        elif self.display and (found := self.pane(pane)) is not None and found.has_focus_within:
+            self.action_leave()
+        else:
+            self.show(pane)
+
+    def pane(self, name: str) -> Pane | None:
+        """Return a mounted pane."""
+        try:
+            return self._stack.get_child_by_id(f"pane-{name}", Pane)
+        except NoMatches:
+            return None
+
+    @property
+    def panes(self) -> Iterator[Pane]:
+        return (child for child in self._stack.children if isinstance(child, Pane))
+
+    def event(self, event: Event) -> None:
+        """Pass an event of the open conversation to the panes."""
+        if not self._mounted or isinstance(event, TextDelta | ReasoningDelta):
+            return
+        of = getattr(event, "conversation_id", "")
+        if of == "" or of == self._host.session.state.conversation_id:
+            for pane in self.panes:
+                pane.event(event)
+
+    def due_changed(self) -> None:
+        """Let the panes show what the summarizer is waiting for now."""
+        for pane in self.panes:
+            pane.due_changed()
+
+    def conversation_changed(self) -> None:
+        """Let the panes drop their data: another conversation is open, or none."""
+        for pane in self.panes:
+            pane.conversation_changed()
+            if pane.name_ in self._told:
+                pane.opened()
+
+    # -- layout
+
+    def widen_to(self, columns: int) -> None:
+        """Take so many columns, as far as the chat leaves them."""
+        screen = self.app.size.width
+        self.layout_kept.width = max(layout.SMALLEST_WIDTH, columns)
+        self.layout_kept.width = max(layout.SMALLEST_WIDTH, min(columns, self.layout_kept.columns(screen)))
+        self.styles.width = self.layout_kept.columns(screen)
+
+    def keep(self) -> None:
+        layout.save(self._state_dir, self.layout_kept)
+
+    def _appear(self, wanted: bool) -> None:
+        self.display = wanted
+        if self.body is not None:
+            self.body.set_class(wanted and not self._over, "-beside")
+
+    def _set_open(self, wanted: bool) -> None:
+        self._appear(wanted)
+        if not self._over:
+            self._open = self.layout_kept.open = wanted
+        if not wanted:
+            self._told.clear()
+
+    def _mount_panes(self) -> None:
+        if self._mounted:
+            self.call_after_refresh(self._arrange)
+            return
+        self._mounted = True
+        for pane in _make_panes(self._host):
+            self._stack.mount(PaneTitle(pane, self._title_clicked), pane)
+        self.call_after_refresh(self._arrange)
+
+    def _arrange(self) -> None:
+        """Set the height of each pane and open those that are visible, if only by their titles.
+
+        A title shows the contents of its pane even if there is no room for the pane: those panes are opened too that a
+        sidebar of the screen's height would show. Its own height is still unknown when it is first shown.
+        """
+        panes = list(self.panes)
+        names, screen = [pane.name_ for pane in panes], self.app.size.height
+        shown = self.layout_kept.opened(names, self.size.height or screen) if self.display else []
+        told = {*shown, *self.layout_kept.opened(names, screen)} if self.display else set()
+        for pane in panes:
+            pane.display = pane.name_ in shown
+            pane.styles.height = f"{max(self.layout_kept.share(pane.name_), 1)}fr"
+        fresh = [pane for pane in panes if pane.name_ in told and pane.name_ not in self._told]
+        self._told = told
+        for pane in fresh:
+            pane.opened()
+
+    def on_resize(self) -> None:
+        """Open or close panes for the new height."""
+        if self._mounted and self.display:
+            self._arrange()
+
+    def _title_clicked(self, pane: Pane) -> None:
+        names = [one.name_ for one in self.panes]
+        stacked = not self.layout_kept.zoomed and self.size.height >= layout.STACKED_ROWS
+        if stacked and len(names) > 1 and pane.display:
+            self.layout_kept.fold(pane.name_)
+            self._arrange()
+            self.keep()
+            if self.app.focused is None:
+                self._leave_to_prompt()
+        else:
+            self.show(pane.name_)
+
+    def _focus(self, name: str) -> None:
+        pane = self.pane(name)
+        if pane is not None and self.display:
+            pane.take_focus()
+
+    def _leave_to_prompt(self) -> None:
+        self._host.prompt.focus()
+
+    # -- keys
+
+    @property
+    def _focused_pane(self) -> Pane | None:
+        return next((pane for pane in self.panes if pane.has_focus_within), None)
+
+    def on_descendant_focus(self) -> None:
+        """Remember the pane in use as the one that is shown first."""
+        if (pane := self._focused_pane) is not None:
+            self.layout_kept.active = pane.name_
+        self._redraw_titles()
+
+    def on_descendant_blur(self) -> None:
+        self._redraw_titles()
+
+    def _redraw_titles(self) -> None:
+        for title in self._stack.query_children(PaneTitle):
+            title.refresh()
+
+    def action_leave(self) -> None:
+        """Go back to the prompt; hide a sidebar that covers the chat."""
+        if self._over:
+            self.fold()
+        else:
+            self.keep()
+            self._leave_to_prompt()
+
+    def action_widen(self, by: int) -> None:
+        """Make the sidebar wider or narrower."""
+        self.widen_to(self.layout_kept.columns(self.app.size.width) + by)
+        self.keep()
+
+    def action_grow(self, by: int) -> None:
+        """Make the focused pane higher or lower."""
+        if (pane := self._focused_pane) is not None:
+            self.layout_kept.grow(pane.name_, by)
+            self._arrange()
+            self.keep()
+            if not pane.display:
+                self._leave_to_prompt()
+
+    def action_zoom(self) -> None:
+        """Show only the focused pane, or all of them."""
+        self.layout_kept.zoomed = not self.layout_kept.zoomed
+        self._arrange()
+        self.keep()
+
+
+class Body(Container):
+    """The chat and the sidebar."""
+
+    def __init__(self, transcript: Transcript, sidebar: Sidebar) -> None:
+        super().__init__(transcript, sidebar, id="body")
+        self._sidebar = sidebar
+        # Before anything is styled: a change later would hold up the first paint.
+        sidebar.body = self
+        sidebar.fit(self.app.size.width)
+
+    def on_resize(self) -> None:
+        self._sidebar.fit(self.app.size.width)
+
+
+def _make_panes(host: Host) -> Iterator[Pane]:
+    """Create all panes."""
+    for place in PANES.values():
+        module, _, name = place.partition(":")
+        if find_spec(module) is not None:
+            made: Pane = getattr(import_module(module), name)(host)
+            made.id = f"pane-{made.name_}"
+            yield made

@@ -1,0 +1,158 @@
+"""The styles of everything that draws its own lines, taken from the theme's variables.
+
+No widget, so that blocks can be drawn and tested without an app; hashable, so that it can be part of a cache key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from rich.style import Style
+from textual.color import Color
+
+from ragforge_tui.tui.style.persona_colors import ink
+
+
+class Palette(msgspec.Struct, frozen=True):
+    """One style for each thing that deserves a color; everything else is `text`."""
+
+    text: Style
+    muted: Style
+    faint: Style
+    you: Style
+    persona: Style
+    glyph: Style
+    arrow: Style
+    tool: Style
+    ok: Style
+    running: Style
+    failed: Style
+    added: Style
+    removed: Style
+    hunk: Style
+    heading: Style
+    strong_heading: Style
+    code: Style
+    link: Style
+    cursor: Style
+    keyword: Style
+    string: Style
+    number: Style
+    name: Style
+    comment: Style
+    dark: bool = True
+    ansi: bool = False
+    plain: bool = False
+    """Whether words replace glyphs."""
+
+    def speaker(self, color: str) -> Style:
+        """Return the style of a persona's name: its own color, if it has one and the theme has more than sixteen
+        colors."""
+        own = None if self.ansi else ink(color, dark=self.dark)
+        return self.glyph if own is None else Style(color=own.rich_color)
+
+
+_QUIET = {"dark": (0.42, 0.60), "light": (0.36, 0.52), "contrast": (0.12, 0.24)}
+"""How far secondary text is blended into the background, and how far rules, bars and arrows are."""
+
+
+def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palette:
+    """Return the palette of a theme.
+
+    Args:
+        variables: `App.theme_variables`.
+        dark: Whether the theme is dark.
+        ansi: Whether the theme uses the terminal's sixteen colors; gray text is dimmed then.
+    """
+
+    def ink(name: str, fallback: str) -> Color:
+        return Color.parse(variables.get(name) or fallback)
+
+    looks = variables.get("looks", "")
+    plain = variables.get("plain") == "yes"
+    if looks == "mono":
+        return msgspec.structs.replace(_mono(), plain=plain)
+    foreground = ink("foreground", "#e0e0e0" if dark else "#1f1f1f")
+    if ansi:
+        text = Style(color=foreground.rich_color)
+        muted = faint = text + Style(dim=True)
+        purple = Color.parse("ansi_bright_magenta" if dark else "ansi_magenta")
+    else:
+        background = ink("background", "#121212" if dark else "#e0e0e0")
+        text = Style(color=foreground.rich_color)
+        quiet, quieter = _QUIET.get(looks, _QUIET["dark" if dark else "light"])
+        muted = Style(color=foreground.blend(background, quiet).rich_color)
+        faint = Style(color=foreground.blend(background, quieter).rich_color)
+        # Most themes have no violet of their own; this one is as light as their text colours are.
+        own_violet = Color.from_hsl(0.75, 0.75, 0.79) if dark else Color.from_hsl(0.75, 0.55, 0.42)
+        purple = ink("secondary", "#d2a8ff") if looks == "contrast" else own_violet
+    # The framework's text colours are blends; a theme of high contrast means its own as they are.
+    kind = "" if looks in ("contrast", "terminal") else "text-"
+    blue = Style(color=ink(f"{kind}primary", "#57a5e2").rich_color)
+    green = Style(color=ink(f"{kind}success", "#4ebf71").rich_color)
+    amber = Style(color=ink(f"{kind}warning", "#ffc473").rich_color)
+    red = Style(color=ink(f"{kind}error", "#d17e92").rich_color)
+    violet = Style(color=purple.rich_color)
+    bold = Style(bold=True)
+    return Palette(
+        text=text,
+        muted=muted,
+        faint=faint,
+        you=blue + bold,
+        persona=violet + bold,
+        glyph=violet,
+        arrow=faint + bold,
+        tool=text + bold,
+        ok=green,
+        running=amber,
+        failed=red,
+        added=green,
+        removed=red,
+        hunk=muted,
+        heading=text + bold,
+        strong_heading=blue + bold,
+        code=amber if not ansi else Style(color=ink("secondary", "ansi_cyan").rich_color),
+        link=blue + Style(underline=True),
+        cursor=violet,
+        keyword=red,
+        string=green,
+        number=amber,
+        name=blue,
+        comment=muted,
+        dark=dark,
+        ansi=ansi,
+        plain=plain,
+    )
+
+
+def _mono() -> Palette:
+    """Return a palette without colors: words and glyphs show persona and failure; bold and dim show weight."""
+    plain, bold, dim, under = Style(), Style(bold=True), Style(dim=True), Style(underline=True)
+    return Palette(
+        text=plain,
+        muted=dim,
+        faint=dim,
+        you=bold,
+        persona=bold,
+        glyph=bold,
+        arrow=bold,
+        tool=bold,
+        ok=plain,
+        running=plain,
+        failed=bold,
+        added=bold,
+        removed=dim,
+        hunk=dim,
+        heading=bold,
+        strong_heading=bold + under,
+        code=bold,
+        link=under,
+        cursor=bold,
+        keyword=bold,
+        string=plain,
+        number=plain,
+        name=plain,
+        comment=dim,
+        ansi=True,
+    )

@@ -1,0 +1,206 @@
+"""The themes of the chat, and which one a terminal gets.
+
+Calm: one blue for the user, one violet for the persona, other colors only where they mean something. Next to dark and
+light: the terminal's sixteen colors, high contrast, and no colors. The variable ``looks`` tells renderers of their own
+lines (`style/palette.py`) the kind of theme.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from textual.theme import Theme
+
+
+def _scrollbars(bar: str, background: str) -> dict[str, str]:
+    """Return quiet colors, the same wherever the mouse is."""
+    bars = dict.fromkeys(("scrollbar", "scrollbar-hover", "scrollbar-active"), bar)
+    grounds = ("scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active")
+    return bars | dict.fromkeys(grounds, background) | {"scrollbar-corner-color": background}
+
+
+DARK = Theme(
+    name="ragforge-dark",
+    primary="#79c0ff",
+    secondary="#d2a8ff",
+    accent="#e3b341",
+    foreground="#e6edf3",
+    background="#0d1117",
+    surface="#0d1117",
+    panel="#21262d",
+    success="#7ee787",
+    warning="#e3b341",
+    error="#ff7b72",
+    dark=True,
+    variables={
+        "border": "#30363d",
+        "text-muted": "#9198a1",
+        "text-disabled": "#9198a1",
+        "input-selection-background": "#79c0ff 30%",
+        "screen-selection-background": "#79c0ff 30%",
+        "screen-selection-foreground": "#e6edf3",
+    }
+    | _scrollbars("#30363d", "#0d1117"),
+)
+
+LIGHT = Theme(
+    name="ragforge-light",
+    primary="#0550ae",
+    secondary="#8250df",
+    accent="#8f5f00",
+    foreground="#1f2328",
+    background="#ffffff",
+    surface="#ffffff",
+    panel="#eaeef2",
+    success="#1a7f37",
+    warning="#8f5f00",
+    error="#cf222e",
+    dark=False,
+    variables={
+        "border": "#d0d7de",
+        "text-muted": "#59636e",
+        "text-disabled": "#59636e",
+        "input-selection-background": "#0550ae 20%",
+        "screen-selection-background": "#0550ae 20%",
+        "screen-selection-foreground": "#1f2328",
+    }
+    | _scrollbars("#d0d7de", "#ffffff"),
+)
+
+CONTRAST_DARK = Theme(
+    name="ragforge-contrast-dark",
+    primary="#8cd2ff",
+    secondary="#e9c6ff",
+    accent="#ffe066",
+    foreground="#ffffff",
+    background="#000000",
+    surface="#000000",
+    panel="#1c1c1c",
+    success="#8dff9a",
+    warning="#ffe066",
+    error="#ff9d96",
+    dark=True,
+    variables={
+        "looks": "contrast",
+        "border": "#ffffff",
+        "text-muted": "#dddddd",
+        "text-disabled": "#dddddd",
+        "input-selection-background": "#ffffff 20%",
+        "screen-selection-background": "#ffffff 20%",
+        "screen-selection-foreground": "#ffffff",
+    }
+    | _scrollbars("#ffffff", "#000000"),
+)
+
+CONTRAST_LIGHT = Theme(
+    name="ragforge-contrast-light",
+    primary="#00348a",
+    secondary="#5b1a9e",
+    accent="#6b4300",
+    foreground="#000000",
+    background="#ffffff",
+    surface="#ffffff",
+    panel="#eeeeee",
+    success="#00551c",
+    warning="#6b4300",
+    error="#97000b",
+    dark=False,
+    variables={
+        "looks": "contrast",
+        "border": "#000000",
+        "text-muted": "#222222",
+        "text-disabled": "#222222",
+        "input-selection-background": "#000000 25%",
+        "screen-selection-background": "#000000 25%",
+        "screen-selection-foreground": "#000000",
+    }
+    | _scrollbars("#000000", "#ffffff"),
+)
+
+
+def _terminal(name: str, *, dark: bool, looks: str, ink: Mapping[str, str]) -> Theme:
+    """Return a theme with the terminal's own text and background colors.
+
+    Args:
+        ink: The colors of meaningful text; others are the color of all text.
+    """
+    default = "ansi_default"
+    frame = ink.get("frame", default)
+    grounds = ("block-cursor", "block-cursor-blurred", "input-cursor", "input-selection", "screen-selection")
+    variables = {f"{one}-{part}": default for one in grounds for part in ("foreground", "background")}
+    variables |= {f"{one}-text-style": "reverse" for one in grounds[:3]}
+    variables |= {"border": frame, "border-blurred": frame, "text-muted": default, "text-disabled": default}
+    variables |= {"looks": looks, "block-hover-background": default}
+    paper, letters = ("ansi_black", "ansi_white") if dark else ("ansi_white", "ansi_black")
+    variables |= {"ansi-background": paper, "ansi-foreground": letters}
+    return Theme(
+        name=name,
+        ansi=True,
+        dark=dark,
+        primary=ink.get("primary", default),
+        secondary=ink.get("secondary", default),
+        accent=ink.get("accent", default),
+        success=ink.get("success", default),
+        warning=ink.get("accent", default),
+        error=ink.get("error", default),
+        foreground=default,
+        background=default,
+        surface=default,
+        panel=default,
+        boost=default,
+        variables=variables | _scrollbars(frame, default),
+    )
+
+
+ANSI_DARK = _terminal(
+    "ragforge-ansi-dark",
+    dark=True,
+    looks="terminal",
+    ink={
+        "primary": "ansi_bright_blue",
+        "secondary": "ansi_bright_magenta",
+        "accent": "ansi_bright_yellow",
+        "success": "ansi_bright_green",
+        "error": "ansi_bright_red",
+        "frame": "ansi_bright_black",
+    },
+)
+ANSI_LIGHT = _terminal(
+    "ragforge-ansi-light",
+    dark=False,
+    looks="terminal",
+    ink={
+        "primary": "ansi_blue",
+        "secondary": "ansi_magenta",
+        "accent": "ansi_yellow",
+        "success": "ansi_green",
+        "error": "ansi_red",
+        "frame": "ansi_bright_black",
+    },
+)
+MONO = _terminal("ragforge-mono", dark=True, looks="mono", ink={})
+"""For NO_COLOR: only bold, dim, underlined and reversed text."""
+
+OWN = (DARK, LIGHT, CONTRAST_DARK, CONTRAST_LIGHT, ANSI_DARK, ANSI_LIGHT, MONO)
+NAMES = {
+    "auto": "Light or dark, as the terminal says",
+    "dark": "Dark",
+    "light": "Light",
+    "ansi": "The terminal's own sixteen colours",
+    "contrast-dark": "High contrast, dark",
+    "contrast-light": "High contrast, light",
+    "mono": "No colours at all",
+}
+"""Values of `tui.theme` besides the names of Textual themes, in the order of the picker."""
+
+
+def choose(setting: str, env: Mapping[str, str], *, no_color: bool = False) -> str:
+    """Return the theme's name: NO_COLOR before the setting, else TEXTUAL_THEME, else the terminal's (COLORFGBG)."""
+    light = env.get("COLORFGBG", "").rpartition(";")[2] in {"7", "15"}
+    if no_color:
+        return MONO.name
+    if setting in ("", "auto"):
+        return env.get("TEXTUAL_THEME") or (LIGHT.name if light else DARK.name)
+    if setting == "ansi":
+        return ANSI_LIGHT.name if light else ANSI_DARK.name
+    return f"ragforge-{setting}" if setting in NAMES else setting

@@ -1,0 +1,345 @@
+"""The blocks of a transcript: messages, replies, notices, and how each is drawn.
+
+No widgets, and no Markdown until there is a text to draw, so that an empty chat starts fast. A block returns lines
+for a width and a palette, caches the last ones, and knows what copying and folding mean for it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from rich.style import Style
+
+from ragforge_tui.text import cut_middle
+from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, WrappedLines, clean, line_of, one_line, wrap
+from ragforge_tui.tui.style.palette import Palette
+from ragforge_tui.tui.transcript.render.links import linked_runs
+from ragforge_tui.tui.transcript.render.long_text import LONG, LongText, stack
+
+if TYPE_CHECKING:
+    from ragforge_tui.tui.transcript.render.stream import StreamedText
+
+Kind = Literal["user", "head", "text", "tool", "notice", "state", "retry", "switch", "gap"]
+Action = Literal["fold", "copy"]
+Level = Literal["info", "warning", "error"]
+NoteKind = Literal["notice", "state", "retry", "switch"]
+
+BOLD = Style(bold=True)
+MEASURE = 110
+"""Maximum cells of a line of text; wider lines are hard to read."""
+_FOLDED_USER_CHARS = 6_000
+_MOST_NOTE_CHARS = 8_000
+"""An error message of a provider or a command may be a page of any size; copying gives all of it."""
+_FOLDED_USER_LINES = 60
+_MAX_MARKDOWN = 300_000
+
+
+class Block(ABC):
+    """One block of the transcript.
+
+    Attributes:
+        gap: Blank lines before it.
+        serial: Its place among all blocks, ascending; assigned by the document.
+        folded: Whether its body is hidden; None if it has none.
+    """
+
+    kind: Kind
+    _fold_on_top = True
+
+    def __init__(self, turn_index: int, message_id: str = "", *, gap: int = 1) -> None:
+        self.turn_index = turn_index
+        self.message_id = message_id
+        self.gap = gap
+        self.serial = 0
+        self.folded: bool | None = None
+        self.version = 0
+        self._key: tuple[int, int, Palette] | None = None
+        self._lines: Sequence[Line] = []
+
+    @property
+    def record_id(self) -> str:
+        """Id of its record; a block of the same kind and id is a newer version of this one."""
+        return self.message_id
+
+    @property
+    def source(self) -> str:
+        """The text as it was written, which copying the block gives."""
+        return ""
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """What the user can do with the block."""
+        return ("copy",) if self.folded is None else ("fold", "copy")
+
+    @property
+    def height(self) -> int:
+        """Lines of the last drawing, 0 if it was never drawn."""
+        return len(self._lines)
+
+    def drawn_for(self, width: int, palette: Palette) -> bool:
+        return self._key is not None and self._key[:2] == (self.version, width) and self._key[2] is palette
+
+    def folds_at(self, line: int, height: int) -> bool:
+        """Return whether a click on a line folds or unfolds the block."""
+        return self.folded is not None and line == (self.gap if self._fold_on_top else height - 1)
+
+    def touch(self) -> None:
+        self.version += 1
+
+    def toggle(self) -> None:
+        if self.folded is not None:
+            self.folded = not self.folded
+            self.touch()
+
+    def lines(self, width: int, palette: Palette) -> Sequence[Line]:
+        """Return the lines for a width, with the blank ones before the block."""
+        if not self.drawn_for(width, palette):
+            self._lines = stack([BLANK] * self.gap, self.draw(max(1, min(width, MEASURE)), palette))
+            self._key = (self.version, width, palette)
+        return self._lines
+
+    def arrow(self, palette: Palette) -> Run:
+        """Return the sign for folding or unfolding."""
+        if palette.plain:
+            return (" (folded)" if self.folded else " (unfolded)"), palette.muted
+        return (" ▸" if self.folded else " ▾"), palette.arrow
+
+    @abstractmethod
+    def draw(self, width: int, palette: Palette) -> Sequence[Line]:
+        """Render the block."""
+
+    def estimate(self, width: int) -> int:
+        """Return a cheap estimate of the number of lines."""
+        return self.gap + 1
+
+
+def _estimated_lines(text: str, width: int) -> int:
+    """Estimate the lines of a text from its length and, if it is short, its line breaks."""
+    width = max(1, min(width, MEASURE))
+    ends = text.count("\n") if len(text) < 100_000 else len(text) // 60
+    return 1 + max(ends, len(text) // width + ends // 2)
+
+
+class UserBlock(Block):
+    """A message of the user, as it was typed; a long paste is folded."""
+
+    kind = "user"
+    _fold_on_top = False
+
+    def __init__(self, turn_index: int, message_id: str, text: str, *, name: str, when: str) -> None:
+        super().__init__(turn_index, message_id)
+        self.text = text
+        self.name = name
+        self.when = when
+        if len(text) > _FOLDED_USER_CHARS or text.count("\n", 0, _FOLDED_USER_CHARS) > _FOLDED_USER_LINES:
+            self.folded = True
+
+    @property
+    def source(self) -> str:
+        return self.text
+
+    def _shown(self) -> str:
+        if not self.folded:
+            return self.text
+        return "\n".join(self.text[:_FOLDED_USER_CHARS].split("\n")[: _FOLDED_USER_LINES // 4])[:1_500]
+
+    def draw(self, width: int, palette: Palette) -> Sequence[Line]:
+        label = f"{self.turn_index} · {self.when}" if self.turn_index else self.when
+        name = f"{one_line(self.name)}{':' if palette.plain else ''}"
+        head = [line_of([(name, palette.you), (f"  {label}", palette.muted)], width)]
+        text = clean(self._shown())
+        if len(text) > LONG:
+            body: Sequence[Line] = LongText(text, width, palette.text)
+        else:
+            body = wrap(linked_runs(text, palette.text, palette.link), width)
+        if self.folded is None:
+            return stack(head, body)
+        hidden = len(self.text) - len(self._shown())
+        more = f"{hidden:,} more characters".replace(",", " ") if self.folded else "fold"
+        return stack(head, body, [line_of([(more, palette.muted), self.arrow(palette)], width)])
+
+    def estimate(self, width: int) -> int:
+        return self.gap + 1 + (self.folded is not None) + _estimated_lines(self._shown(), width)
+
+
+class HeadBlock(Block):
+    """Head of a reply: the persona and its reasoning, folded."""
+
+    kind = "head"
+
+    def __init__(
+        self, turn_index: int, message_id: str, *, name: str, glyph: str, color: str = "", unfolded: bool = False
+    ) -> None:
+        super().__init__(turn_index, message_id)
+        self.name = name
+        self.glyph = glyph
+        self.color = color
+        self.thinking = False
+        self._unfolded = unfolded
+        self._pieces: list[str] = []
+        self._wrapped = WrappedLines()
+
+    @property
+    def source(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def think(self, text: str) -> None:
+        """Append to the reasoning."""
+        if text:
+            self._pieces.append(text)
+            if self.folded is None:
+                self.folded = not self._unfolded
+            self.touch()
+
+    def thought(self, text: str) -> None:
+        """Set the complete reasoning."""
+        self._pieces = []
+        self.thinking = False
+        self.think(text)
+        self.touch()
+
+    def _fold_label(self) -> str:
+        if self.folded is None:
+            return ""
+        if self.thinking:
+            return "thinking …"
+        words = len(self.source.split())
+        return f"thought, {words} word{'s' if words != 1 else ''}"
+
+    def draw(self, width: int, palette: Palette) -> Sequence[Line]:
+        runs: list[Run] = []
+        if self.name:
+            glyph = one_line(self.glyph)
+            style = palette.speaker(self.color)
+            runs += [(f"{glyph} ", style)] if glyph and not palette.plain else []
+            runs.append((f"{one_line(self.name)}{':' if palette.plain else ''}", style + BOLD))
+        label = self._fold_label()
+        if label:
+            runs += [(f"  {label}" if runs else label, palette.muted), self.arrow(palette)]
+        head = [line_of(runs, width)]
+        if self.folded is not False:
+            return head
+        text, bar = clean(self.source.strip("\n")), ("▎ ", palette.faint)
+        if len(text) > LONG and not self.thinking:
+            body: Sequence[Line] = LongText(text, width, palette.muted, bar=bar)
+        else:
+            body = self._wrapped.lines(text, width, bar=bar, style=palette.muted)
+        return stack(head, body, [BLANK])
+
+    def estimate(self, width: int) -> int:
+        return self.gap + 1 + (1 + _estimated_lines(self.source, width) if self.folded is False else 0)
+
+
+class TextBlock(Block):
+    """Text of a reply in Markdown, also while it is streaming."""
+
+    kind = "text"
+    _fold_on_top = False
+
+    def __init__(self, turn_index: int, message_id: str, *, gap: int) -> None:
+        super().__init__(turn_index, message_id, gap=gap)
+        self._pieces: list[str] = []
+        self.stream: StreamedText | None = None
+        self.finished = False
+
+    @property
+    def source(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def append(self, text: str) -> None:
+        """Append a piece of streaming text."""
+        self._pieces.append(text)
+        if self.stream is not None:
+            self.stream.add(text)
+
+    def finish(self, text: str) -> None:
+        """Set the stored text; the stream is kept only if it had the same text."""
+        if self.stream is not None and text != self.source:
+            self.stream = None
+        self._pieces = [text]
+        self.finished = True
+        if len(text) > _MAX_MARKDOWN:
+            self.stream = None
+            self.folded = True
+        self.touch()
+
+    def begin_stream(self, width: int, palette: Palette) -> StreamedText:
+        """Start a stream for this width with the text so far."""
+        from ragforge_tui.tui.transcript.render.stream import StreamedText
+
+        self.stream = StreamedText(min(width, MEASURE), palette)
+        self.stream.add(self.source)
+        return self.stream
+
+    def streams_at(self, width: int, palette: Palette) -> bool:
+        """Return whether the stream draws for this width and palette."""
+        stream = self.stream
+        return stream is not None and stream.width == min(width, MEASURE) and stream.palette is palette
+
+    def draw(self, width: int, palette: Palette) -> Sequence[Line]:
+        fits = self.streams_at(width, palette)
+        if not self.finished:
+            if not fits:
+                self.begin_stream(width, palette).advance()
+            return self.stream.lines if self.stream is not None else []
+        stream, self.stream = self.stream, None
+        if stream is None or not fits:
+            return self._draw_whole(width, palette)
+        stream.finish()
+        return stream.lines
+
+    def _draw_whole(self, width: int, palette: Palette) -> Sequence[Line]:
+        from ragforge_tui.tui.transcript.render.markdown import render
+
+        text = self.source
+        if self.folded is None:
+            return render(text, width, palette)
+        lines = render(text[:_MAX_MARKDOWN], width, palette)
+        hidden = len(text) - _MAX_MARKDOWN
+        if self.folded:
+            label = f"{hidden:,} more characters".replace(",", " ")
+            return [*lines, line_of([(label, palette.muted), self.arrow(palette)], width)]
+        rest = LongText(clean(text[_MAX_MARKDOWN:]), width, palette.text)
+        return stack(lines, rest, [line_of([("fold", palette.muted), self.arrow(palette)], width)])
+
+    def estimate(self, width: int) -> int:
+        return self.gap + (_estimated_lines(self.source, width) if self.source else 0)
+
+
+class NoteBlock(Block):
+    """A sentence of the program: a notice, how a reply ended, a retried request, another persona."""
+
+    def __init__(self, kind: NoteKind, turn_index: int, text: str, level: Level) -> None:
+        super().__init__(turn_index)
+        self.kind = kind
+        self.text = text
+        self.level: Level = level
+
+    @property
+    def source(self) -> str:
+        return self.text
+
+    def draw(self, width: int, palette: Palette) -> list[Line]:
+        glyph, style = {
+            "info": ("·", palette.muted),
+            "warning": ("!", palette.running),
+            "error": ("✗", palette.failed),
+        }[self.level]
+        if self.kind == "retry":
+            glyph, style = "↻", palette.running
+        elif self.kind == "switch":
+            glyph, style = "⇄", palette.faint
+        if palette.plain:
+            glyph = "again:" if self.kind == "retry" else "note:" if self.level == "info" else f"{self.level}:"
+        first = [(f"{glyph} ", style)]
+        text = clean(cut_middle(self.text, _MOST_NOTE_CHARS))
+        return wrap([(text, palette.muted)], width, first=first, rest=[("  ", palette.text)])
+
+    def estimate(self, width: int) -> int:
+        return self.gap + _estimated_lines(self.text, width)

@@ -1,0 +1,321 @@
+"""The blocks of one turn, built step by step from events or records.
+
+A stored turn goes through the same steps as a live one, so that a resumed session looks like the live one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ragforge_tui.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    MessageFinished,
+    MessageStarted,
+    ModelRetry,
+    ModelWaiting,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallFinished,
+    ToolCallStarted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnEvent,
+    TurnFailed,
+    TurnStarted,
+)
+from ragforge_tui.models import Message, ToolCall, Turn
+from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, Level, NoteBlock, TextBlock, UserBlock
+
+if TYPE_CHECKING:
+    from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
+
+DEFAULT_GLYPH = "✶"
+
+
+class Shown(msgspec.Struct):
+    """How users and times are shown.
+
+    Attributes:
+        user_name: Heading of the user's messages.
+        unfold_reasoning: Show reasoning unfolded.
+        now: The clock; a message of another day shows its date.
+        zone: The time zone of the times; None for the machine's.
+    """
+
+    user_name: str = "you"
+    unfold_reasoning: bool = False
+    now: Callable[[], datetime] = datetime.now
+    zone: tzinfo | None = None
+
+    def when(self, moment: datetime) -> str:
+        """Return the time of a message, with the date unless it is today."""
+        local = moment.astimezone(self.zone)
+        today = self.now().astimezone(self.zone).date()
+        if local.date() == today:
+            return f"{local:%H:%M}"
+        year = f" {local.year}" if local.year != today.year else ""
+        return f"{local.day} {local:%b}{year} {local:%H:%M}"
+
+
+class TurnView:
+    """The blocks of one turn, in order."""
+
+    def __init__(self, turn_index: int, shown: Shown) -> None:
+        self.turn_index = turn_index
+        self.shown = shown
+        self.blocks: list[Block] = []
+        self._forget()
+
+    def _forget(self) -> None:
+        self.heads: dict[str, HeadBlock] = {}
+        self.texts: dict[str, TextBlock] = {}
+        self.tools: dict[str, ToolBlock] = {}
+        self.replies: set[str] = set()
+        self.own: set[str] = set()
+        self.approvals: dict[str, ToolBlock] = {}
+        self.retry: NoteBlock | None = None
+        self.ended = False
+        self.named = False
+
+    def user(self, message: Message) -> None:
+        """Show the user's message; a second time the turn is retried, and the answer so far is dropped."""
+        self.reset_answer()
+        name, when = self.shown.user_name, self.shown.when(message.timestamp)
+        block = UserBlock(self.turn_index, message.uuid, message.content, name=name, when=when)
+        if self.blocks:
+            self.blocks[0] = block
+        else:
+            self.blocks.append(block)
+
+    def reset_answer(self) -> None:
+        """Drop everything but the user's message."""
+        self.blocks = [block for block in self.blocks[:1] if isinstance(block, UserBlock)]
+        self._forget()
+
+    def reply(self, message_id: str, persona: str, glyph: str = "", color: str = "") -> None:
+        """Start a reply; the first of a turn gets the persona's name as a heading."""
+        if message_id in self.replies:
+            return
+        if self.ended:
+            self.reset_answer()
+        self.replies.add(message_id)
+        if not self.named:
+            self.named = True
+            self._head(message_id, persona or "Assistant", glyph, color)
+
+    def _head(self, message_id: str, name: str, glyph: str = "", color: str = "") -> HeadBlock:
+        glyph = glyph or DEFAULT_GLYPH
+        unfolded = self.shown.unfold_reasoning
+        block = HeadBlock(self.turn_index, message_id, name=name, glyph=glyph, color=color, unfolded=unfolded)
+        self.heads[message_id] = block
+        text = self.texts.get(message_id)
+        at = self.blocks.index(text) if text is not None else len(self.blocks)
+        self.blocks.insert(at, block)
+        if text is not None:
+            text.gap = 0
+            text.touch()
+        return block
+
+    def own_doing(self, message_id: str) -> None:
+        """Mark a message as the user's own command: no persona is named, and it is shown unfolded."""
+        self.replies.add(message_id)
+        self.own.add(message_id)
+
+    def thinking(self, message_id: str) -> HeadBlock:
+        """Return the block with the reasoning of a reply."""
+        self.reply(message_id, "")
+        return self.heads.get(message_id) or self._head(message_id, "")
+
+    def text(self, message_id: str) -> TextBlock:
+        """Return the block with the text of a reply."""
+        self.reply(message_id, "")
+        block = self.texts.get(message_id)
+        if block is None:
+            head = self.heads.get(message_id)
+            gap = 0 if head is not None and self.blocks[-1] is head else 1
+            block = self.texts[message_id] = TextBlock(self.turn_index, message_id, gap=gap)
+            self.blocks.append(block)
+        return block
+
+    def growing(self, message_id: str) -> TextBlock | None:
+        """Return the streaming text block of a reply if more text changes nothing else in the turn."""
+        head = self.heads.get(message_id)
+        if self.retry is not None or (head is not None and head.thinking):
+            return None
+        return self.texts.get(message_id)
+
+    def finish(self, message: Message) -> None:
+        """Replace the streamed reply by its stored record."""
+        if message.role == "system":
+            self.own_doing(message.uuid)
+        self.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)
+        if message.reasoning:
+            self.thinking(message.uuid).thought(message.reasoning)
+        if message.content.strip() or message.uuid in self.texts:
+            self.text(message.uuid).finish(message.content)
+        if message.state == "interrupted":
+            # One that was stopped has no sentence; the others ended short by themselves.
+            self.state_line("incomplete" if message.error else "interrupted", message.error, "warning")
+        elif message.state == "failed":
+            self.state_line("failed", message.error, "error")
+
+    def state_line(self, state: str, sentence: str, level: Level) -> None:
+        """Show how a reply ended, if not well; once per turn."""
+        self.blocks = [block for block in self.blocks if block.kind != "state"]
+        text = f"{state} · {sentence}" if sentence else state
+        self.blocks.append(NoteBlock("state", self.turn_index, text, level))
+
+    def tool(self, call: ToolCall) -> ToolBlock:
+        """Return the block of a tool call, updated with this record."""
+        self.reply(call.message_id, "")
+        block = self.tools.get(call.uuid)
+        if block is not None:
+            block.update(call)
+            return block
+        from ragforge_tui.tui.transcript.model.tool_block import ToolBlock  # not needed before the first call
+
+        at = self._place_of(call)
+        gap = 0 if at and self.blocks[at - 1].kind == "tool" else 1
+        block = self.tools[call.uuid] = ToolBlock(self.turn_index, call, gap=gap)
+        if call.message_id in self.own:
+            block.folded = False
+        self.blocks.insert(at, block)
+        if at + 1 < len(self.blocks) and (following := self.blocks[at + 1]).kind == "tool" and following.gap:
+            following.gap = 0
+            following.touch()
+        return block
+
+    def _place_of(self, call: ToolCall) -> int:
+        """Return the position of a call: calls of one reply in the order of the model, before the state line."""
+        later = [
+            block
+            for block in self.tools.values()
+            if block.message_id == call.message_id and block.call.ordinal > call.ordinal
+        ]
+        if later:
+            return self.blocks.index(min(later, key=lambda block: block.call.ordinal))
+        ended = bool(self.blocks) and self.blocks[-1].kind == "state"
+        return len(self.blocks) - 1 if ended else len(self.blocks)
+
+    def passing(self, text: str) -> None:
+        """Show how the request is doing, in place of what was shown of that before."""
+        self.drop_retry()
+        self.retry = NoteBlock("retry", self.turn_index, text, "info")
+        self.blocks.append(self.retry)
+
+    def drop_retry(self) -> None:
+        """Remove what was shown of a repeated or waiting request."""
+        if self.retry is not None:
+            self.blocks.remove(self.retry)
+            self.retry = None
+
+    def go_on(self) -> None:
+        """Show the turn as still being answered by another process."""
+        self.ended = False
+        for block in self.tools.values():
+            block.over = False
+            block.touch()
+
+    def end(self) -> None:
+        """Show nothing in the turn as running any more."""
+        self.ended = True
+        for head in self.heads.values():
+            head.thinking = False
+            head.touch()
+        for text in self.texts.values():
+            if not text.finished:
+                text.finish(text.source)
+        for block in self.tools.values():
+            block.over = True
+            block.waiting = False
+            block.touch()
+
+
+def stored_turn(turn: Turn, shown: Shown) -> TurnView:
+    """Return the view of a stored turn."""
+    view = TurnView(turn.turn_index, shown)
+    for message in turn.messages:
+        if message.role == "user":
+            view.user(message)
+        elif message.state != "superseded":
+            _tell_stored(view, message)
+    if not any(message.state == "streaming" for message in turn.messages):
+        view.end()
+    return view
+
+
+def tell(view: TurnView, event: TurnEvent) -> Block | None:
+    """Apply an event to a view; return the changed block if there is only one."""
+    match event:
+        case TurnStarted():
+            view.user(event.message)
+        case MessageStarted():
+            view.reply(event.message_id, event.persona, event.persona_glyph, event.persona_color)
+        case ReasoningDelta():
+            head = view.thinking(event.message_id)
+            head.thinking = True
+            head.think(event.text)
+            return head
+        case TextDelta():
+            thought = view.heads.get(event.message_id)
+            if thought is not None and thought.thinking:
+                thought.thinking = False
+                thought.touch()
+            text = view.text(event.message_id)
+            text.append(event.text)
+            return text
+        case MessageFinished():
+            view.finish(event.message)
+        case ToolCallStarted() | ToolCallFinished():
+            return view.tool(event.call)
+        case ApprovalRequested():
+            block = view.tools.get(event.call.uuid) or view.tool(event.call)
+            block.waiting = True
+            block.touch()
+            view.approvals[event.approval_id] = block
+            return block
+        case ApprovalResolved():
+            waiting = view.approvals.pop(event.approval_id, None)
+            if waiting is not None:
+                waiting.waiting = False
+                waiting.touch()
+            return waiting
+        case ModelRetry():
+            wait = f"{event.wait_seconds:.0f} s" if event.wait_seconds >= 1 else "a moment"
+            view.passing(f"asked again in {wait} ({event.attempt} of {event.attempts}): {event.reason}")
+        case ModelWaiting():
+            view.passing(f"{event.sentence()} · esc stops")
+        case TurnCompleted():
+            view.end()
+        case TurnCancelled():
+            _tell_end(view, "interrupted", "", "warning")
+        case TurnFailed():
+            _tell_end(view, "failed", event.error.sentence(), "error")
+        case _:
+            pass
+    return None
+
+
+def _tell_end(view: TurnView, state: str, sentence: str, level: Level) -> None:
+    if not any(block.kind == "state" for block in view.blocks):
+        view.state_line(state, sentence, level)
+    view.end()
+
+
+def _tell_stored(view: TurnView, message: Message) -> None:
+    """Apply a stored reply: its text, its calls, then how it ended."""
+    if message.state == "streaming":
+        view.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)
+        if message.reasoning:
+            view.thinking(message.uuid).thought(message.reasoning)
+        if message.content:
+            view.text(message.uuid).append(message.content)
+    else:
+        view.finish(message)
+    for call in message.tool_calls:
+        view.tool(call)

@@ -1,0 +1,176 @@
+"""Links in messages: which may be opened, and their real targets.
+
+Pure. Only web and mail addresses and files of the workspace can be opened. An address is always written out in plain
+characters, so that neither a look-alike letter nor a label can hide its target.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, NamedTuple
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+from rich.style import Style
+
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.transcript.render.markdown_parser import clean_source, parse
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+META = "opens"
+"""Key in the meta of a link's style; its value is the target that a click opens."""
+BARE = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+")
+_MAX_CHARS = 2_000
+_KEPT = "!#%&()*+,/:;=?@[]~-._"
+"""Allowed besides letters and digits. No `$` and no quotes: an opener may pass the address to a shell."""
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9.])?|[0-9a-f:.]+")
+"""A name or a number; browsers read other signs as the end of the host, or not at all."""
+_MAX_LINKS = 200
+_MAX_SOURCE = 300_000
+_LINE = re.compile(r"(?::\d+(?:[:-]\d+)*|#.*)$")
+"""A line number or an anchor after the path of a file."""
+
+
+class Link(NamedTuple):
+    """A link of a message.
+
+    Attributes:
+        target: A full address, or the path of a file as it was written.
+        label: The text of the link.
+    """
+
+    kind: Literal["web", "file"]
+    target: str
+    label: str
+
+
+@lru_cache(maxsize=2_048)
+def web_address(href: str) -> str:
+    """Return the ASCII form of an address that may be opened; empty for anything else."""
+    href = plain_text(href).strip()
+    if not href or len(href) > _MAX_CHARS or any(character.isspace() for character in href):
+        return ""
+    try:
+        parts = urlsplit(href)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ""
+    if parts.scheme == "mailto" and "@" in parts.path:
+        return f"mailto:{quote(parts.path, safe=_KEPT)}"
+    # A name before the host is read as the host by a hasty eye.
+    if parts.scheme not in ("http", "https") or not host or "@" in parts.netloc:
+        return ""
+    try:
+        plain = host if host.isascii() else host.encode("idna").decode("ascii")
+    except UnicodeError:
+        return ""
+    if not _HOST.fullmatch(plain):
+        return ""
+    netloc = f"[{plain}]" if ":" in plain else plain
+    where = f"{netloc}:{port}" if port else netloc
+    rest = (quote(part, safe=_KEPT) for part in (parts.path, parts.query, parts.fragment))
+    return urlunsplit((parts.scheme, where, *rest))
+
+
+def file_path(href: str) -> str:
+    """Return the workspace path that a link without a scheme names; empty for none."""
+    path = _LINE.sub("", plain_text(href).strip())
+    if not path or len(path) > _MAX_CHARS or path.startswith(("/", "~", "//")) or "\n" in path:
+        return ""
+    return "" if re.match(r"[A-Za-z][\w+.-]*:", path) else unquote(path).removeprefix("./")
+
+
+@lru_cache(maxsize=2_048)
+def link_style(href: str) -> Style | None:
+    """Return the style of a link's text; None for a link that cannot be opened."""
+    if address := web_address(href):
+        # The terminal's own link (OSC 8) as well, for those who hold a key and click.
+        return Style(link=address) + Style.from_meta({META: address})
+    if path := file_path(href):
+        return Style.from_meta({META: path})
+    return None
+
+
+def trimmed(found: str) -> str:
+    """Return an address without the punctuation of the sentence around it."""
+    end, unopened = len(found), found.count(")") - found.count("(")
+    while end and found[end - 1] in ".,;:!?)*_":
+        if found[end - 1] == ")":
+            if unopened <= 0:
+                break
+            unopened -= 1
+        end -= 1
+    return found[:end]
+
+
+def bare_links(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of addresses that are not marked up as links."""
+    if "://" in text:
+        for match in BARE.finditer(text):
+            end = match.start() + len(trimmed(match[0]))
+            if web_address(text[match.start() : end]):
+                yield match.start(), end
+
+
+def linked_runs(text: str, style: Style, link: Style) -> list[tuple[str, Style]]:
+    """Return a text as runs with its addresses as links; an international host is followed by its ASCII form."""
+    runs: list[tuple[str, Style]] = []
+    at = 0
+    for start, end in bare_links(text):
+        written = text[start:end]
+        runs += [(text[at:start], style), (written, style + link + (link_style(written) or Style()))]
+        if not urlsplit(written).netloc.isascii():
+            runs.append((f" ({web_address(written)})", style))
+        at = end
+    return [run for run in (*runs, (text[at:], style)) if run[0]] or [("", style)]
+
+
+def links_of(source: str, *, markdown: bool) -> list[Link]:
+    """Return the links of a message, each target once, in order.
+
+    Args:
+        markdown: Whether the message is Markdown, as answers are; the user's messages are not.
+    """
+    source = source[:_MAX_SOURCE]
+    found: dict[str, Link] = {}
+    for href, label in _marked(source) if markdown else _bare(source):
+        if address := web_address(href):
+            link = Link("web", address, label)
+        elif path := file_path(href):
+            link = Link("file", path, label)
+        else:
+            continue
+        found.setdefault(link.target, link)
+        if len(found) == _MAX_LINKS:
+            break
+    return list(found.values())
+
+
+def _bare(text: str) -> Iterator[tuple[str, str]]:
+    return ((text[start:end], "") for start, end in bare_links(text))
+
+
+def _marked(source: str) -> Iterator[tuple[str, str]]:
+    for unit in parse(clean_source(source)).units:
+        for token in unit.tokens:
+            yield from _inline(token.children or ())
+
+
+def _inline(children: Sequence[Token]) -> Iterator[tuple[str, str]]:
+    href: str | None = None
+    label = ""
+    for child in children:
+        if child.type == "link_open":
+            href, label = str(child.attrs.get("href", "")), ""
+        elif child.type == "link_close" and href is not None:
+            yield href, label
+            href = None
+        elif child.type == "image":
+            yield str(child.attrs.get("src", "")), child.content
+        elif href is not None:
+            label += child.content
+        elif child.type == "text":
+            yield from _bare(child.content)

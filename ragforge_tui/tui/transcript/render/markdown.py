@@ -1,0 +1,231 @@
+"""Renders parsed Markdown as lines, unit by unit.
+
+Pure, so that it can run in a thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.style import Style
+
+from ragforge_tui.tui.drawing.code import code_lines
+from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, indent, line_of, one_line, wrap
+from ragforge_tui.tui.style.palette import Palette
+from ragforge_tui.tui.transcript.render.links import link_style, linked_runs
+from ragforge_tui.tui.transcript.render.markdown_parser import (
+    Unit,
+    clean_source,
+    grouped,
+    is_blank,
+    markdown_parser,
+    parse,
+)
+from ragforge_tui.tui.transcript.render.table import Align, Cell, table_lines
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+PLAIN = Style()
+_BULLETS = "•◦▪"
+
+
+def render(text: str, width: int, palette: Palette) -> list[Line]:
+    """Render a whole text."""
+    lines: list[Line] = []
+    for unit in parse(clean_source(text)).units:
+        lines.extend(render_unit(unit, width, palette, first=not lines))
+    return lines
+
+
+def render_unit(unit: Unit, width: int, palette: Palette, *, first: bool = False) -> list[Line]:
+    """Render a unit, with a blank line before it unless it is the first of its text."""
+    painter = _Painter(unit.source, palette)
+    if unit.ordinal is None:
+        lines = painter.block(unit.tokens, width, 0)
+    else:
+        lines = painter.item(unit.tokens, unit.ordinal, width, 0)
+    return lines if first or not unit.gap or not lines else [BLANK, *lines]
+
+
+def table_rows(unit: Unit, palette: Palette) -> list[list[Cell]] | None:
+    """Return the cells of a table, the head first; None for other units."""
+    if unit.ordinal is not None or not unit.tokens or unit.tokens[0].type != "table_open":
+        return None
+    return _Painter(unit.source, palette).cells(unit.tokens)
+
+
+_ALIGNS: dict[str, Align] = {"text-align:center": "center", "text-align:right": "right"}
+"""Alignments as the parser gives them: CSS for a browser."""
+_WAITS = re.compile(r"[`\[<]|~~|\*(?=\S)|(?<!\w)_(?=\S)")
+"""Possible start of an inline element that ends later."""
+
+
+def inline_runs(text: str, palette: Palette) -> tuple[list[Run], bool]:
+    """Return a paragraph's text as runs, and whether later text cannot change them."""
+    token = markdown_parser().parseInline(text)[0]
+    waits = any(_WAITS.search(child.content) for child in token.children or () if child.type == "text")
+    return _Painter((), palette).inline(token, palette.text), not waits
+
+
+class _Painter:
+    """Renders the tokens of one unit."""
+
+    def __init__(self, source: Sequence[str], palette: Palette) -> None:
+        self.source = source
+        self.palette = palette
+        self.base = palette.text
+
+    def blocks(self, tokens: Sequence[Token], width: int, depth: int) -> list[Line]:
+        """Render the blocks of an item or a quote, with the blank lines of the source between them."""
+        lines: list[Line] = []
+        for node in grouped(tokens):
+            start = node[0].map[0] if node[0].map else 0
+            if lines and is_blank(self.source, start - 1):
+                lines.append(BLANK)
+            lines.extend(self.block(node, width, depth))
+        return lines
+
+    def block(self, node: Sequence[Token], width: int, depth: int) -> list[Line]:
+        opening = node[0]
+        palette = self.palette
+        width = max(1, width)
+        match opening.type:
+            case "heading_open":
+                style = palette.strong_heading if opening.tag in ("h1", "h2") else palette.heading
+                return wrap(self.inline(node[1], style), width)
+            case "paragraph_open":
+                return wrap(self.inline(node[1], self.base), width)
+            case "fence" | "code_block":
+                language = opening.info.split(maxsplit=1)[0] if opening.info.strip() else ""
+                return code_lines(opening.content, language, width, palette)
+            case "blockquote_open":
+                return self.quote(node[1:-1], width, depth)
+            case "bullet_list_open" | "ordered_list_open":
+                return self.items(node, width, depth)
+            case "table_open":
+                return table_lines(self.cells(node), width, palette)
+            case "hr":
+                return [line_of([("─" * width, palette.faint)], width)]
+            case _:
+                content = "".join(token.content for token in node)
+                return wrap([(clean(content), self.base)], width) if content else []
+
+    def quote(self, tokens: Sequence[Token], width: int, depth: int) -> list[Line]:
+        outer, self.base = self.base, self.palette.muted
+        lines = self.blocks(tokens, width - 2, depth)
+        self.base = outer
+        mark = "> " if self.palette.plain else "▎ "
+        return indent(lines or [BLANK], [(mark, self.palette.faint)], width)
+
+    def items(self, node: Sequence[Token], width: int, depth: int) -> list[Line]:
+        """Render a list inside another block; top-level lists are units item by item."""
+        opening = node[0]
+        ordered = opening.type == "ordered_list_open"
+        number = int(opening.attrs.get("start", 1)) if ordered else 0
+        lines: list[Line] = []
+        for item in grouped(node[1:-1]):
+            start = item[0].map[0] if item[0].map else 0
+            if lines and is_blank(self.source, start - 1):
+                lines.append(BLANK)
+            lines.extend(self.item(item, number, width, depth))
+            number += ordered
+        return lines
+
+    def item(self, item: Sequence[Token], number: int, width: int, depth: int) -> list[Line]:
+        """Render one item: its mark, and its contents indented by the mark's width."""
+        ordered = "." in item[0].markup or ")" in item[0].markup
+        lead = "  " if depth == 0 and width > 20 else ""
+        mark = f"{number}. " if ordered else f"{_BULLETS[min(depth, 2)]} "
+        if box := self.box(item):
+            mark = f"{mark}{box} " if ordered or self.palette.plain else f"{box} "
+        inner = width - len(lead) - len(mark)
+        lines = self.blocks(item[1:-1], max(1, inner), depth + 1) or [BLANK]
+        marked = indent(lines[:1], [(lead, self.base), (mark, self.palette.muted)], width)
+        # The mark is copied with its item, its indentation is not.
+        marked = [Line(line.strip, line.gutter - len(mark), line.join) for line in marked if line.gutter >= len(mark)]
+        return marked + indent(lines[1:], [(" " * (len(lead) + len(mark)), self.base)], width)
+
+    def box(self, item: Sequence[Token]) -> str:
+        """Return the check box of a task, which the parser gives as HTML; empty for other items."""
+        if "task-list-item" not in str(item[0].attrs.get("class", "")):
+            return ""
+        done = " checked=" in (item[2].children or item)[0].content
+        if self.palette.plain:
+            return "[x]" if done else "[ ]"
+        return "☑" if done else "☐"
+
+    def cells(self, node: Sequence[Token]) -> list[list[Cell]]:
+        """Return the rows of a table as lists of cells; the first row is the head."""
+        rows: list[list[Cell]] = []
+        for at, token in enumerate(node):
+            if token.type == "tr_open":
+                rows.append([])
+            elif token.type == "inline":
+                style = self.palette.heading if node[at - 1].type == "th_open" else self.base
+                cell = Cell(self.inline(token, style))
+                cell.align = _ALIGNS.get(str(node[at - 1].attrs.get("style", "")), "left")
+                rows[-1].append(cell)
+        return rows
+
+    def inline(self, token: Token, base: Style) -> list[Run]:
+        """Render an inline token."""
+        runs: list[Run] = []
+        styles = [base]
+        links: list[tuple[str, int]] = []
+        for at, child in enumerate(token.children or ()):
+            match child.type:
+                case "text" | "text_special":
+                    text = clean(child.content)
+                    text = text.lstrip() if at == 1 and not runs else text  # Behind the box of a task.
+                    runs.extend(self.words(text, styles[-1], linked=bool(links)))
+                case "html_inline":
+                    pass  # HTML is off: it is the box of a task, which stands before the item.
+                case "code_inline":
+                    runs.append((one_space(child.content), styles[-1] + self.palette.code))
+                case "softbreak":
+                    runs.append((" ", styles[-1]))
+                case "hardbreak":
+                    runs.append(("\n", styles[-1]))
+                case "strong_open":
+                    styles.append(styles[-1] + Style(bold=True))
+                case "em_open":
+                    styles.append(styles[-1] + Style(italic=True))
+                case "s_open":
+                    styles.append(styles[-1] + Style(strike=True))
+                case "link_open":
+                    href = one_line(str(child.attrs.get("href", "")))
+                    links.append((href, len(runs)))
+                    styles.append(styles[-1] + self.palette.link + (link_style(href) or PLAIN))
+                case "link_close":
+                    styles.pop()
+                    runs.extend(self.target(*links.pop(), runs))
+                case "image":
+                    src = one_line(str(child.attrs.get("src", "")))
+                    style = styles[-1] + self.palette.link + (link_style(src) or PLAIN)
+                    runs.append((f"[{one_line(child.content) or 'image'}]", style))
+                    runs.extend(self.target(src, len(runs), runs))
+                case kind if kind.endswith("_close"):
+                    styles.pop()
+                case _:
+                    runs.append((clean(child.content), styles[-1]))
+        return runs
+
+    def target(self, href: str, begin: int, runs: Sequence[Run]) -> list[Run]:
+        """Return the target of a link in parentheses, unless its text is the target."""
+        label = "".join(text for text, _ in runs[begin:])
+        if not href or href in (label, f"mailto:{label}"):
+            return []
+        muted = self.palette.muted
+        return [(" (", muted), (href, muted + (link_style(href) or PLAIN)), (")", muted)]
+
+    def words(self, text: str, style: Style, *, linked: bool) -> list[Run]:
+        """Return text with its addresses as links, unless it is the text of a link."""
+        return [(text, style)] if linked else linked_runs(text, style, self.palette.link)
+
+
+def one_space(text: str) -> str:
+    """Return inline code on one line, with its blanks."""
+    return clean(text).replace("\n", " ")

@@ -1,0 +1,384 @@
+"""The transcript: a conversation in one widget, composed of a viewport, a stream painter, a cursor and a finder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from ragforge_tui.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
+from ragforge_tui.models import Turn
+from ragforge_tui.tui.transcript.model.blocks import Block, Level
+from ragforge_tui.tui.transcript.model.document import Shown
+from ragforge_tui.tui.transcript.model.gaps import GapBlock
+from ragforge_tui.tui.transcript.render.links import META, Link
+from ragforge_tui.tui.transcript.widget.block_view import BlockView
+from ragforge_tui.tui.transcript.widget.cursor import Cursor
+from ragforge_tui.tui.transcript.widget.finder import Finder
+from ragforge_tui.tui.transcript.widget.stream_painter import StreamPainter
+
+PAGE_TURNS = 30
+_MARK_SECONDS = 4.0
+_ASK_AGAIN_SECONDS = 3.0
+_NO_BLOCK = "j and k choose a block first"
+
+
+class Transcript(BlockView, can_focus=True):
+    """All turns of a conversation.
+
+    Attributes:
+        stream_painter: Draws text while it arrives.
+        cursor: The block that the keyboard is at.
+        finder: Finds a text in the loaded turns.
+    """
+
+    DEFAULT_CSS = """
+    Transcript {
+        overflow-x: hidden;
+        overflow-y: auto;
+        scrollbar-gutter: stable;
+        scrollbar-size-vertical: 1;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,ctrl+down", "move_cursor(1)", "Next block", show=False),
+        Binding("k,ctrl+up", "move_cursor(-1)", "Previous block", show=False),
+        Binding("enter,space", "activate", "Open or close", show=False),
+        Binding("v", "view", "Read it whole", show=False),
+        Binding("y", "copy_block", "Copy block", show=False),
+        Binding("c", "copy_code", "Copy code", show=False),
+        Binding("o", "open_link", "Open a link", show=False),
+        Binding("e", "with_turn('edit')", "Edit and resend", show=False),
+        Binding("b", "with_turn('branch')", "Branch from here", show=False),
+        Binding("n", "find(1)", "Next match", show=False),
+        Binding("N", "find(-1)", "Previous match", show=False),
+    ]
+
+    @dataclass
+    class NeedTurns(Message):
+        """Turns [start, end) exist, are not loaded and come into view."""
+
+        start: int
+        end: int
+
+    @dataclass
+    class WantTurn(Message):
+        """The user wants to see a turn that is not loaded."""
+
+        turn_index: int
+
+    @dataclass
+    class BlockActivated(Message):
+        """A block was clicked on, or Enter pressed at it; it is folded or unfolded already."""
+
+        block: Block
+
+    @dataclass
+    class TurnCommand(Message):
+        """The user wants to run a command for the turn at the cursor."""
+
+        command: str
+        turn_index: int
+
+    @dataclass
+    class FindStep(Message):
+        """The user wants to see the next (1) or previous (-1) match."""
+
+        by: int
+
+    @dataclass
+    class LinkClicked(Message):
+        """A link was clicked on: a full address, or the path of a file."""
+
+        target: str
+
+    @dataclass
+    class LinksWanted(Message):
+        """The user wants to open one of the links near the cursor."""
+
+        links: list[Link]
+
+    @dataclass
+    class ViewRequested(Message):
+        """The user wants to read a whole block in a screen of its own."""
+
+        block: Block
+
+    @dataclass
+    class CopyRequested(Message):
+        """The user wants to copy a text; `what` names it."""
+
+        text: str
+        what: str
+
+    @dataclass
+    class NothingToDo(Message):
+        """A key has no effect here, and why."""
+
+        why: str
+
+    def __init__(
+        self,
+        *,
+        shown: Shown | None = None,
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(shown=shown, name=name, id=id, classes=classes)
+        self.stream_painter = StreamPainter(self)
+        self.cursor = Cursor(self)
+        self.finder = Finder(self, self.cursor)
+        self._first = 0
+        self._asked: tuple[int, int] | None = None
+
+    # What the screen calls
+
+    def apply(self, event: TurnEvent) -> None:
+        """Show an event of the conversation's turns."""
+        if isinstance(event, TurnStarted):
+            self.follow = True
+        self.document.apply(event)
+        if isinstance(event, TextDelta):
+            self.stream_painter.text_arrived()
+        elif isinstance(event, ReasoningDelta) and self.document.stable == len(self.document.blocks):
+            self.stream_painter.draw_soon()
+        else:
+            self.sync()
+
+    def load(self, turns: Sequence[Turn], *, first: int, last: int) -> None:
+        """Show a conversation from its newest turns.
+
+        Args:
+            first: The lowest turn index that exists; earlier turns are requested when they come near.
+            last: The highest.
+        """
+        self.clear()
+        self._first = first if last >= first else 0
+        self.document.load(turns)
+        self.sync()
+
+    def insert(self, turns: Sequence[Turn], *, start: int, end: int) -> None:
+        """Show turns [start, end) that were not loaded; the lines being read stay in view."""
+        self._asked = None
+        if isinstance(held := self.viewport.held_block, GapBlock):
+            after = self.document.blocks[self.document.position(held) + 1]
+            self.viewport.hold(after, self.top - self.viewport.start(after))
+        if not self.document.insert(turns, start=start, end=end) and end >= self.document.first_turn:
+            self._first = self.document.first_turn
+        self.sync()
+
+    def not_inserted(self) -> None:
+        """Note that requested turns could not be loaded: a while later they are requested again."""
+        self.set_timer(_ASK_AGAIN_SECONDS, self._forget_asked)
+
+    def _forget_asked(self) -> None:
+        self._asked = None
+
+    def replace_turn(self, turn: Turn) -> None:
+        """Render a turn again from its records."""
+        self.document.load([turn])
+        self.sync()
+
+    def add_turn(self, turn: Turn) -> None:
+        """Show a turn that another process started, in its place; the lines being read stay in view."""
+        self.document.add(turn)
+        self.sync()
+
+    def go_on(self, turn_index: int) -> None:
+        """Show a turn as still being answered."""
+        self.document.go_on(turn_index)
+        self.sync()
+
+    def notice(self, text: str, level: Level = "info", *, passing: bool = False) -> None:
+        """Show a sentence of the program; a `passing` one disappears with the next answer."""
+        self.document.notice(text, level, passing=passing)
+        self.sync()
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.document.clear()
+        self.viewport.clear()
+        self.cursor.clear()
+        self.stream_painter.clear()
+        self._first = 0
+        self._asked = None
+        self.follow = True
+        self.sync()
+
+    @property
+    def cursor_block(self) -> Block | None:
+        return self.cursor.block
+
+    @property
+    def selected_text(self) -> str:
+        """The text that is selected with the mouse, without the decoration around it."""
+        selection = self.text_selection
+        return self.text_in(selection) if selection is not None else ""
+
+    @property
+    def turn_in_view(self) -> int:
+        """The turn at the top of the window; 0 for none."""
+        if (found := self.viewport.block_at(min(self.top, self.viewport.index.total - 1))) is None:
+            return 0
+        position = self.document.position(found[0])
+        return next((block.turn_index for block in self.document.blocks[position:] if block.turn_index), 0)
+
+    def scroll_to_turn(self, turn_index: int, last: int = 0) -> bool:
+        """Bring the beginning of a turn to the top and mark it for a moment; return False if it is not loaded.
+
+        Args:
+            last: Turns up to this one are marked too.
+        """
+        block = next((block for block in self.document.blocks if block.turn_index == turn_index), None)
+        if block is None:
+            return False
+        self.follow, self.cursor.block = False, block
+        self.viewport.hold(block, 0)
+        self.cursor.turns = range(turn_index, max(turn_index, last) + 1)
+        self.settle()
+        self.follow = self.viewport.start(block) >= self.max_scroll_y
+        self.set_timer(_MARK_SECONDS, self._unmark)
+        return True
+
+    def _unmark(self) -> None:
+        self.cursor.turns = range(0)
+        self.repaint()
+
+    def toggle_fold(self, block: Block) -> None:
+        """Fold or unfold a block; it stays under the pointer and opens downwards."""
+        self.follow = False
+        self.viewport.hold(block, self.top - self.viewport.start(block))
+        block.toggle()
+        self.settle()
+        self.follow = self.scroll_y >= self.max_scroll_y
+        self.post_message(self.BlockActivated(block))
+
+    def leave(self) -> None:
+        """Remove the cursor."""
+        self.cursor.block = None
+        self.repaint()
+
+    # Hooks of the view
+
+    def marks(self, block: Block) -> bool:
+        """Mark the block at the cursor and the turns that were jumped to."""
+        return self.cursor.marks(block)
+
+    def synced(self) -> None:
+        """Keep the cursor on a block of the document."""
+        self.cursor.follow_document()
+
+    def settled(self) -> None:
+        """Request turns that are not loaded when they come near."""
+        wanted = self._missing_near()
+        if wanted is not None and wanted != self._asked:
+            self._asked = wanted
+            self.post_message(self.NeedTurns(*wanted))
+
+    def _missing_near(self) -> tuple[int, int] | None:
+        """Return a page of unloaded turns in view or within a window's height of it."""
+        top, height = self.top, self.scrollable_content_region.height
+        for gap in self.document.gaps:
+            line = self.viewport.start(gap)
+            if top - height <= line <= top + 2 * height:
+                if line > top:
+                    return gap.first, min(gap.first + PAGE_TURNS, gap.last + 1)
+                return max(gap.first, gap.last + 1 - PAGE_TURNS), gap.last + 1
+        before = self.document.first_turn
+        if top <= height and self._first and before > self._first:
+            return max(self._first, before - PAGE_TURNS), before
+        return None
+
+    # Mouse and keys
+
+    def on_click(self, event: events.Click) -> None:
+        """Open a link, or fold or unfold a block."""
+        if self.text_selection is not None and self.selected_text.strip():
+            return
+        if target := event.style.meta.get(META):
+            self.post_message(self.LinkClicked(str(target)))
+            return
+        if (found := self.viewport.block_at(self.top + event.y)) is None:
+            return
+        block, offset = found
+        if block.folds_at(offset, self.viewport.index.height(self.document.position(block))):
+            self.toggle_fold(block)
+
+    def action_scroll_end(self) -> None:
+        """Go to the end and follow it."""
+        self.follow = True
+        self.settle()
+
+    def action_scroll_home(self) -> None:
+        """Go to the first turn of the conversation."""
+        if self._first and self.document.first_turn > self._first:
+            self.post_message(self.WantTurn(self._first))
+        else:
+            self.scroll_to(y=0)
+
+    def action_move_cursor(self, by: int) -> None:
+        self.cursor.move(by)
+
+    def action_activate(self) -> None:
+        """Fold or unfold the block at the cursor; an unfolded one comes into view as far as it fits."""
+        block = self.cursor.block
+        if block is None:
+            self._nothing(_NO_BLOCK)
+            return
+        self.toggle_fold(block)
+        self.correct(block)
+        start, position = self.viewport.start(block), self.document.position(block)
+        below = start + self.viewport.index.height(position) - self.scrollable_content_region.height
+        if block.folded is False and below > self.top:
+            self.scroll_to(y=min(below, start))
+
+    def _nothing(self, why: str) -> None:
+        """Explain why a key has no effect; its letter is not typed into the prompt instead."""
+        self.post_message(self.NothingToDo(why))
+
+    def action_with_turn(self, command: str) -> None:
+        """Run a command for the turn at the cursor."""
+        if self.cursor.block is None:
+            self._nothing(_NO_BLOCK)
+        elif not self.cursor.block.turn_index:
+            self._nothing("no turn here")
+        else:
+            self.post_message(self.TurnCommand(command, self.cursor.block.turn_index))
+
+    def action_open_link(self) -> None:
+        """Open a link of the block at the cursor, or of its turn."""
+        if self.cursor.block is None:
+            self._nothing(_NO_BLOCK)
+        else:
+            self.post_message(self.LinksWanted(self.cursor.links()))
+
+    def action_find(self, by: int) -> None:
+        self.post_message(self.FindStep(by))
+
+    def action_view(self) -> None:
+        """Read the whole block at the cursor."""
+        block = self.cursor.block
+        if block is None or not block.source:
+            self._nothing(_NO_BLOCK if block is None else "nothing more to read here")
+        else:
+            self.post_message(self.ViewRequested(block))
+
+    def action_copy_block(self) -> None:
+        """Copy the source of the block at the cursor, or of the last answer."""
+        block = self.cursor.copyable()
+        if block is None or not block.source:
+            self._nothing("nothing to copy here")
+        else:
+            self.post_message(self.CopyRequested(block.source, "block" if self.cursor.block else "last answer"))
+
+    def action_copy_code(self) -> None:
+        """Copy the last code of the block at the cursor, or of the transcript."""
+        if code := self.cursor.code():
+            self.post_message(self.CopyRequested(code, "code"))
+        else:
+            self._nothing("no code here")

@@ -1,0 +1,145 @@
+"""The header line and the queue of messages that wait to be sent."""
+
+from __future__ import annotations
+
+import msgspec
+from rich.cells import cell_len, set_cell_size
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from ragforge_tui.text import plain_text
+from ragforge_tui.tui.session.outbox import Outgoing
+from ragforge_tui.tui.session.state import ChatState
+from ragforge_tui.tui.style.persona_colors import ink
+
+DOTS = {"ready": ("●", "$success"), "starting": ("◐", "$warning"), "unreachable": ("●", "$error")}
+
+UNKNOWN_DOT = ("○", "dim")
+"""Without an engine the state of the graph is unknown."""
+
+
+class HeaderContents(msgspec.Struct, frozen=True):
+    """Everything the header shows; it is redrawn when one of these values changes."""
+
+    title: str = ""
+    opening: bool = False
+    private: bool = False
+    speaker: str = ""
+    glyph: str = ""
+    color: str = ""
+    model: str | None = None
+    model_ready: bool = True
+    graph: str | None = None
+    graph_phase: str = "starting"
+    connected: bool = True
+
+
+def header_contents(state: ChatState) -> HeaderContents:
+    """Return what the header shows of a state."""
+    conversation, model, graph = state.conversation, state.model, state.graph
+    glyph, color = state.looks.get(state.speaker, ("", ""))
+    return HeaderContents(
+        title=plain_text(conversation.title).strip() if conversation else "",
+        opening=state.opening,
+        private=bool(conversation and conversation.private),
+        speaker=state.speaker,
+        glyph=glyph,
+        color=color,
+        model=model.name if model is not None else None,
+        model_ready=model is None or model.phase == "ready",
+        graph=graph.name if graph is not None else None,
+        graph_phase=graph.phase if graph is not None else "starting",
+        connected=state.connection != "lost",
+    )
+
+
+class Header(Widget):
+    """Title on the left; persona, model and graph with its dot on the right."""
+
+    ALLOW_SELECT = False
+
+    contents: reactive[HeaderContents] = reactive(HeaderContents())
+
+    def __init__(self) -> None:
+        super().__init__(id="header")
+
+    def render(self) -> Content:
+        """Return one line; a narrow one leaves out the least important parts."""
+        shown = self.contents
+        right = [self._speaker(shown)] if shown.speaker else []
+        if shown.model is not None:
+            right.append((_short(shown.model) or "no model", "dim" if shown.model_ready else "$warning"))
+        dot = DOTS.get(shown.graph_phase, DOTS["unreachable"]) if shown.connected else UNKNOWN_DOT
+        right.append((f"graph {_short(shown.graph, 24)}" if shown.graph is not None else "graph", "dim"))
+        if self.app.has_class("-plain") and shown.graph_phase != "ready":
+            right.append((shown.graph_phase, "dim"))
+        width = self.size.width
+        while len(right) > 1 and sum(cell_len(text) + 3 for text, _ in right) + 2 > width - min(len(shown.title), 20):
+            right.pop(1 if shown.speaker else 0)
+        parts: list[tuple[str, str]] = []
+        for index, part in enumerate(right):
+            parts += [(" · ", "dim"), part] if index else [part]
+        parts.append((f" {dot[0]}", dot[1]))
+        # The title takes what is left; a private conversation keeps its mark even when the title is truncated.
+        space = max(width - sum(cell_len(text) for text, _ in parts), 0)
+        gap = min(space, 2)
+        title = shown.title or ("opening …" if shown.opening else "New conversation")
+        mark = " (private)" if shown.private else ""
+        room = max(space - gap - cell_len(mark), 0)
+        left = _fit(title, min(room, cell_len(title)) if mark else room)
+        mark = _fit(mark, space - gap - cell_len(left)) + " " * gap
+        return Content.assemble((left, "bold" if shown.title else "dim"), (mark, "$warning"), *parts)
+
+    def _speaker(self, shown: HeaderContents) -> tuple[str, str]:
+        """Return glyph and name of the persona that answers next, in its color."""
+        own = None if self.app.native_ansi_color else ink(shown.color, dark=self.app.current_theme.dark)
+        style = f"{own.hex} bold" if own is not None else "$secondary bold"
+        sign = "" if self.app.has_class("-plain") else f"{_short(shown.glyph, 4) or '✶'} "
+        return f"{sign}{_short(shown.speaker)}", style
+
+
+class Queue(Widget):
+    """Waiting messages, one line each; hidden when there are none."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self) -> None:
+        super().__init__(id="queue")
+        self._items: list[Outgoing] = []
+        self.display = False
+
+    def show(self, items: list[Outgoing]) -> None:
+        """Show these messages."""
+        if items != self._items or self.display != bool(items):
+            self._items = [Outgoing(item.message_id, item.text, item.place) for item in items]
+            self.display = bool(items)
+            self.refresh(layout=True)
+
+    def render(self) -> Content:
+        """Return the first three messages and the number of others."""
+        lines = []
+        words = {"waiting": "waits for the start", "sending": "sending", "queued": "queued"}
+        for item in self._items[:3]:
+            text = " ".join(plain_text(item.text[:400]).split())
+            room = max(self.size.width - len(words[item.place]) - 2, 4)
+            lines.append(Content.assemble((f"{words[item.place]}  ", "$accent"), (_fit(text, room).rstrip(), "dim")))
+        more = len(self._items) - 3
+        note = f"{more} more · " if more > 0 else ""
+        # Before the engine has started there is nothing to stop.
+        unsent = all(item.place == "waiting" for item in self._items)
+        lines.append(Content.styled(f"{note}↑ edit{'' if unsent else ' · esc stop and send'}", "dim"))
+        return Content("\n").join(lines)
+
+
+def _short(name: str, width: int = 32) -> str:
+    text = " ".join(plain_text(name).split())
+    return text if cell_len(text) <= width else _fit(text, width)
+
+
+def _fit(text: str, width: int) -> str:
+    """Return the text padded or truncated to exactly `width` cells."""
+    text = " ".join(text.split("\n"))
+    if cell_len(text) <= width:
+        return text + " " * (width - cell_len(text))
+    return set_cell_size(text, max(width - 1, 0)) + "…" if width else ""

@@ -1,0 +1,83 @@
+"""A line of keys with their actions, which can be clicked; active ones are highlighted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from rich.cells import cell_len
+from textual import events
+from textual.content import Content
+from textual.widget import Widget
+
+from ragforge_tui.tui.drawing.lines import clip, one_line
+
+_WORD_CELLS = 16
+
+
+class KeyHint(msgspec.Struct, frozen=True):
+    """One key.
+
+    Attributes:
+        name: Identifies it in a click.
+        on: Whether it is active.
+    """
+
+    name: str
+    key: str
+    word: str
+    on: bool = False
+
+
+class KeyBar(Widget):
+    """The line of keys.
+
+    Args:
+        pressed: Called with the name of a clicked key.
+    """
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = "KeyBar { height: 1; padding: 0 1; }"
+
+    def __init__(self, pressed: Callable[[str], None], hints: Sequence[KeyHint] = ()) -> None:
+        super().__init__()
+        self._pressed = pressed
+        self._hints = tuple(hints)
+        self._note = ""
+        self._note_style = "dim"
+        self._spans: list[tuple[int, int, str]] = []
+
+    def say(self, hints: Sequence[KeyHint]) -> None:
+        self._hints, self._note = tuple(hints), ""
+        self.refresh()
+
+    def note(self, text: str, style: str = "dim") -> None:
+        """Show a sentence instead of the keys."""
+        self._note, self._note_style = text, style
+        self.refresh()
+
+    def render(self) -> Content:
+        """Return one line."""
+        self._spans = []
+        if self._note:
+            return Content.styled(one_line(self._note), self._note_style)
+        shown: list[tuple[str, str]] = []
+        at = 0
+        for hint in self._hints:
+            if shown:
+                shown.append((" · ", "dim"))
+                at += 3
+            word = clip(one_line(hint.word), _WORD_CELLS)
+            end = at + cell_len(hint.key) + 1 + cell_len(word)
+            self._spans.append((at, end, hint.name))
+            shown += [(f"{hint.key} ", "$primary"), (word, "$accent bold" if hint.on else "dim")]
+            at = end
+        return Content.assemble(*shown)
+
+    def on_click(self, event: events.Click) -> None:
+        """Run the action of the key under the mouse."""
+        at = event.x - self.gutter.left
+        for start, end, name in self._spans:
+            if start <= at < end:
+                event.stop()
+                self._pressed(name)

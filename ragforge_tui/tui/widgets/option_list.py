@@ -1,0 +1,185 @@
+"""A list with a cursor for the slash menu, pickers and questions.
+
+One widget that draws its lines: a thousand sessions cost as much as the visible dozen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from rich.cells import cell_len, set_cell_size
+from textual import events
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.widget import Widget
+
+from ragforge_tui.text import plain_text
+
+LEAST_LABEL = 8
+"""Minimum cells of a label next to the text before it."""
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One row.
+
+    Attributes:
+        key: Identifies it.
+        label: The main text.
+        detail: Muted text after it.
+        heading: Rows with the same heading are adjacent; it is shown once, above them.
+        mark: A key that picks it, shown before the label.
+        lead: Muted text before the label: a sign, its place in a tree.
+        badge: A word after the label; the label is truncated first.
+    """
+
+    key: str
+    label: str
+    detail: str = ""
+    heading: str = ""
+    mark: str = ""
+    lead: str = ""
+    badge: str = ""
+
+
+class ChoiceList(Widget):
+    """Rows with a cursor. The owner keeps the focus and calls `move`; a click picks."""
+
+    DEFAULT_CSS = "ChoiceList { height: auto; width: 1fr; }"
+    ALLOW_SELECT = False
+
+    class Picked(Message):
+        """A row was clicked; `again` if it was at the cursor already."""
+
+        def __init__(self, choices: ChoiceList, choice: Choice, *, again: bool = False) -> None:
+            super().__init__()
+            self.choices = choices
+            self.choice = choice
+            self.again = again
+
+        @property
+        def control(self) -> ChoiceList:
+            return self.choices
+
+    def __init__(self, *, max_rows: int = 0, detail_right: bool = False, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._rows: list[Choice] = []
+        self._lines: list[int | str] = []
+        self._cursor = 0
+        self._label_width = 0
+        self._max_rows = max_rows
+        self._detail_right = detail_right
+
+    @property
+    def rows(self) -> list[Choice]:
+        return self._rows
+
+    @property
+    def chosen(self) -> Choice | None:
+        return self._rows[self._cursor] if self._rows else None
+
+    def show(self, rows: list[Choice], *, headings: bool = True, keep: bool = False) -> None:
+        """Replace the rows; `keep` leaves the cursor on the same key, or at its place if that is gone."""
+        key = self.chosen.key if keep and self.chosen else None
+        kept = min(self._cursor, max(len(rows) - 1, 0)) if keep else 0
+        self._rows = rows
+        self._lines = []
+        heading = ""
+        for index, row in enumerate(rows):
+            if headings and row.heading != heading:
+                heading = row.heading
+                self._lines.append(heading)
+            self._lines.append(index)
+        self._cursor = next((index for index, row in enumerate(rows) if row.key == key), kept)
+        self._label_width = 0 if self._detail_right else max((_label_cells(row) for row in rows), default=0) + 3
+        self.refresh(layout=True)
+
+    def move(self, step: int, *, wrap: bool = False) -> None:
+        if not self._rows:
+            return
+        target = self._cursor + step
+        self._cursor = target % len(self._rows) if wrap else max(0, min(target, len(self._rows) - 1))
+        self.refresh()
+
+    def go_to(self, key: str) -> None:
+        """Move the cursor to the row with a key, if there is one."""
+        self._cursor = next((index for index, row in enumerate(self._rows) if row.key == key), self._cursor)
+        self.refresh()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return the number of lines, at most `max_rows`."""
+        return min(len(self._lines), self._max_rows) if self._max_rows else len(self._lines)
+
+    def _top(self) -> int:
+        """Return the first visible line, which keeps the cursor in view."""
+        height = max(self.size.height, 1)
+        line = self._lines.index(self._cursor) if self._rows else 0
+        return max(0, min(line - height // 2, len(self._lines) - height))
+
+    def render(self) -> Content:
+        """Return the visible lines."""
+        width = self.size.width
+        top = self._top()
+        lines = []
+        for line in self._lines[top : top + self.size.height]:
+            if isinstance(line, str):
+                lines.append(Content.styled(line, "dim"))
+            else:
+                lines.append(self._draw(self._rows[line], line == self._cursor, width))
+        return Content("\n").join(lines)
+
+    def _draw(self, row: Choice, selected: bool, width: int) -> Content:
+        cursor = "▸ " if selected else "  "
+        mark = f"{row.mark}  " if row.mark else ""
+        label = _one_line(row.label)
+        detail = _one_line(row.detail)
+        room = max(width - 2 - cell_len(mark), 1)
+        parts: list[Any] = [(cursor, "$primary"), (mark, "$primary bold" if selected else "$primary")]
+        label_width = self._label_width
+        if self._detail_right:
+            space = max(room - cell_len(detail) - 1, 1)
+            parts += _labelled(row, label, space, selected)
+            parts.append((f" {_fit(detail, max(room - space - 1, 0))}", "dim"))
+        else:
+            shown = _fit(label, min(label_width, room))
+            parts.append((shown, "bold" if selected else ""))
+            if room > label_width + 8:
+                parts.append((_fit(detail, room - label_width), "dim"))
+        return Content.assemble(*parts)
+
+    def on_click(self, event: events.Click) -> None:
+        """Pick the row under the mouse."""
+        index = self._top() + event.y
+        if index < len(self._lines) and isinstance(line := self._lines[index], int):
+            again = self._cursor == line
+            self._cursor = line
+            self.refresh()
+            self.post_message(self.Picked(self, self._rows[line], again=again))
+
+
+def _label_cells(row: Choice) -> int:
+    return cell_len(row.mark) + cell_len(row.label)
+
+
+def _labelled(row: Choice, label: str, space: int, selected: bool) -> list[tuple[str, str]]:
+    """Return lead, label and badge in exactly `space` cells; the label is truncated first, then the lead."""
+    badge = _one_line(row.badge)
+    badge = f" {badge}" if badge and cell_len(badge) + 1 <= space // 2 else ""
+    lead = plain_text(row.lead).replace("\n", " ").replace("\t", " ")
+    lead = lead if cell_len(lead) + LEAST_LABEL <= space - cell_len(badge) else ""
+    room = space - cell_len(badge) - cell_len(lead)
+    shown = _fit(label, min(cell_len(label), room))
+    gap = " " * (room - cell_len(shown))
+    return [(lead, "dim"), (shown, "bold" if selected else ""), (badge, "$accent"), (gap, "")]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(plain_text(text).split())
+
+
+def _fit(text: str, width: int) -> str:
+    """Pad or truncate to exactly `width` cells."""
+    if cell_len(text) <= width:
+        return text + " " * (width - cell_len(text))
+    return set_cell_size(text, max(width - 1, 0)) + "…" if width else ""

@@ -1,0 +1,186 @@
+"""The status line: activity, use of the context, cost, and the keys that help now.
+
+`status_parts` decides what is shown and `fitted` what gives way on a narrow screen; both are pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from rich.cells import cell_len, set_cell_size
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from ragforge_tui.text import dollars, plain_text
+from ragforge_tui.tui.command_registry import Registry, key_name
+from ragforge_tui.tui.keymap import effective_keys
+from ragforge_tui.tui.session.state import ChatState
+
+ACTIVITIES = {
+    "idle": ("○", "dim", "idle"),
+    "thinking": ("◐", "$warning", "thinking"),
+    "answering": ("◐", "$warning", "answering"),
+    "running": ("◐", "$warning", "running"),
+    "waiting": ("●", "$secondary bold", "waiting for you"),
+}
+CONNECTIONS = {
+    "starting": ("◐", "$warning", "starting"),
+    "lost": ("●", "$error", "engine lost, starting again"),
+    "closing": ("◐", "$warning", "closing"),
+}
+MODES = {"plan": ("plan", "$secondary"), "ask": ("ask", "dim"), "edits": ("accept edits", "$warning")}
+GAUGE_WARNS, GAUGE_ALARMS = 70, 90
+"""Percent of the context window from which the gauge is colored."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One part of the line.
+
+    Attributes:
+        rank: Parts of a lower rank give way first.
+        short: A shorter text, used before the part gives way.
+        key: Whether it is right-aligned, among the keys.
+    """
+
+    text: str
+    style: str = "dim"
+    rank: int = 0
+    short: str = ""
+    key: bool = False
+
+
+def status_parts(state: ChatState, elapsed: int | None, hints: Iterable[str]) -> list[Part]:
+    """Return all parts for a state, from left to right.
+
+    Args:
+        elapsed: Seconds since the running turn started.
+        hints: Texts about keys, the most important first.
+    """
+    glyph, style, word = CONNECTIONS.get(state.connection) or ACTIVITIES[state.activity]
+    graph = state.graph
+    if state.connection == "up" and graph is not None and graph.phase == "starting":
+        word = f"{word} · graph starting"
+    mode, mode_style = MODES[state.mode]
+    parts = [
+        Part(f"{glyph} {word}{f' {elapsed} s' if elapsed else ''}", style, 100),
+        Part(mode, mode_style, 30 if state.mode == "ask" else 80),
+    ]
+    if state.summarising:
+        levels = ", ".join(f"L{level}" for level in sorted({level for level, _ in state.summarising}))
+        parts.append(Part(f"summarising {levels}", "dim", 50))
+    parts += _due(state)
+    if graph is not None and graph.journaled:
+        parts.append(Part(f"{graph.journaled} in journal", "$warning", 90))
+    parts += _gauge(state)
+    if state.spent.tokens:
+        parts.append(Part(f"{count(state.spent.tokens)} tok", "dim", 40))
+    if state.spent.cost:
+        parts.append(Part(dollars(state.spent.cost), "dim", 45))
+    return parts + _keys(state, hints)
+
+
+def _due(state: ChatState) -> list[Part]:
+    """Return how far the next summary is, or a warning if the memory is behind."""
+    due = state.due
+    if due is None or state.summarising or not due.enabled:
+        return []
+    if due.behind:
+        return [Part("memory behind", "$warning", 70)]
+    turns = min(due.next_turns, 99)
+    return [Part(f"L1 in {turns} turn{'s' if turns != 1 else ''}", "dim", 5)] if turns > 0 else []
+
+
+def _gauge(state: ChatState) -> list[Part]:
+    """Return how much of the context window the last request took."""
+    window = state.model.context_window if state.model is not None else 0
+    if not window or not state.context_used:
+        return []
+    percent = min(round(100 * state.context_used / window), 999)
+    style = "$error" if percent >= GAUGE_ALARMS else "$warning" if percent >= GAUGE_WARNS else "dim"
+    whole = f"context {count(state.context_used)} of {count(window)}, {percent} %"
+    return [Part(whole, style, 60, short=f"ctx {percent} %")]
+
+
+def _keys(state: ChatState, hints: Iterable[str]) -> list[Part]:
+    if state.hint:
+        return [Part(state.hint, "$warning", 95, key=True)]
+    if state.editing:
+        return [Part(f"editing turn {state.editing}: enter sends it as a branch · esc leaves it", rank=95, key=True)]
+    if state.activity == "waiting":
+        tab = "the prompt" if state.asked_now else "answer"
+        return [Part(f"tab {tab} · esc no", rank=95, key=True)]
+    stop = [] if state.activity == "idle" else [Part("esc stop", rank=85, key=True)]
+    return stop + [Part(hint, rank=20 - index, key=True) for index, hint in enumerate(hints)]
+
+
+def fitted(parts: list[Part], width: int) -> list[Part]:
+    """Return the parts that fit: texts are shortened first, then the lowest ranks are dropped."""
+    parts = list(parts)
+    for shorten in (True, False):
+        while _cells(parts) > width and len(parts) > 1:
+            able = [part for part in parts if part.short] if shorten else parts
+            if not able:
+                break
+            least = min(able, key=lambda part: part.rank)
+            at = parts.index(least)
+            parts[at : at + 1] = [msgspec.structs.replace(least, text=least.short, short="")] if shorten else []
+    return parts
+
+
+def _cells(parts: list[Part]) -> int:
+    """Return the width with two spaces between parts, `` · `` between keys and at least two before the keys."""
+    keys = [part for part in parts if part.key]
+    left = [part for part in parts if not part.key]
+    cells = sum(cell_len(part.text) for part in parts) + 2 * max(len(left) - 1, 0) + 3 * max(len(keys) - 1, 0)
+    return cells + (2 if keys and left else 0)
+
+
+def drawn(parts: list[Part], width: int) -> Content:
+    """Return the line, at most `width` cells wide."""
+    left: list[tuple[str, str]] = []
+    keys: list[tuple[str, str]] = []
+    for part in parts:
+        side, between = (keys, " · ") if part.key else (left, "  ")
+        if side:
+            side.append((between, "dim"))
+        side.append((plain_text(part.text), part.style))
+    used = sum(cell_len(text) for text, _ in (*left, *keys))
+    if used > width and len(parts) == 1:
+        return Content.styled(set_cell_size(plain_text(parts[0].text), max(width, 0)), parts[0].style)
+    return Content.assemble(*left, " " * max(width - used, 0), *keys)
+
+
+def foot_hints(registry: Registry, keymap: Mapping[str, str]) -> list[str]:
+    """Return hints for the status line, the most important first, with the user's own keys."""
+    keys = effective_keys(keymap, registry)
+    own = [
+        f"{key_name(keys[command.name])} {command.hint}"
+        for command in registry.commands
+        if command.hint and command.name != "stop" and command.name in keys
+    ]
+    return ["/ commands", "^p palette", *own]
+
+
+def count(number: int) -> str:
+    """Return a number of tokens in short form, such as 12.3k."""
+    if number >= 1_000_000:
+        return f"{number / 1_000_000:.1f}M".replace(".0M", "M")
+    return f"{number / 1000:.1f}k".replace(".0k", "k") if number >= 1000 else str(number)
+
+
+class StatusLine(Widget):
+    """The status line; it is redrawn when one of its parts changes."""
+
+    ALLOW_SELECT = False
+
+    parts: reactive[list[Part]] = reactive(list)
+
+    def __init__(self) -> None:
+        super().__init__(id="status")
+
+    def render(self) -> Content:
+        """Return one line."""
+        width = self.size.width
+        return drawn(fitted(self.parts, width), width)

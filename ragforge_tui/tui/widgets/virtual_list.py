@@ -1,0 +1,266 @@
+"""A virtual list of any length: only the visible lines are drawn. Trace, files and memory use it.
+
+Subclasses draw a line and say which lines can be chosen.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from ragforge_tui.tui.drawing.lines import Run, line_of, one_line
+from ragforge_tui.tui.drawing.wrapping import wrap_spans
+from ragforge_tui.tui.style.palette import Palette, palette_of
+
+L = TypeVar("L")
+
+MARGIN = 2
+_BOLD = Style(bold=True)
+
+
+class Rows(ScrollView, Generic[L], can_focus=True):
+    """Lines with a cursor on those that have a key.
+
+    Args:
+        empty: Shown if there are no lines.
+        follow: The newest lines are at the end: start there, and stay there while it is in view.
+    """
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = """
+    Rows {
+        height: 1fr; width: 1fr; overflow-x: hidden; overflow-y: auto;
+        scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("home", "move_end(-1)", show=False),
+        Binding("end", "move_end(1)", show=False),
+        Binding("enter", "open", show=False),
+    ]
+
+    class Opened(Message):
+        """Enter was pressed at a line, or it was clicked on."""
+
+        def __init__(self, rows: Rows[Any], key: str) -> None:
+            super().__init__()
+            self.rows = rows
+            self.key = key
+
+        @property
+        def control(self) -> Rows[Any]:
+            return self.rows
+
+    class TopSeen(Message):
+        """The first lines came into view."""
+
+    def __init__(self, *, empty: str = "", follow: bool = False) -> None:
+        super().__init__()
+        self._follow = follow
+        self._lines: Sequence[L] = []
+        self._places: dict[str, int] = {}
+        self._cursor = ""
+        self._empty = empty
+        self._palette: Palette | None = None
+        self._asked = False
+        self._at_end = True
+        self._moved = False
+
+    # -- what a subclass says
+
+    @abstractmethod
+    def key_of(self, line: L) -> str:
+        """Return the key of a line; empty if it cannot be chosen. The first line with a key is its row."""
+
+    @abstractmethod
+    def draw(self, line: L, width: int, palette: Palette) -> list[Run]:
+        """Draw a line, to be truncated at `width`."""
+
+    # -- what the owner calls
+
+    @property
+    def chosen(self) -> str:
+        """The key at the cursor, empty for none."""
+        return self._cursor if self._cursor in self._places else ""
+
+    def show(self, lines: Sequence[L], *, empty: str | None = None) -> None:
+        """Show lines; those being read stay in view, and so does the end if it was."""
+        if empty is not None:
+            self._empty = empty
+        top = round(self.scroll_y)
+        at_end = self._at_end
+        held = self._key_below(top)
+        offset = self._places[held] - top if held else 0
+        on_last = not self.chosen or self._places[self._cursor] >= max(self._places.values())
+        self._lines = lines
+        self._places = {}
+        for place, line in enumerate(lines):
+            if key := self.key_of(line):
+                self._places.setdefault(key, place)
+        if self._follow and (self.chosen == "" or (on_last and at_end)):
+            self._cursor = next(reversed(self._places), "")
+        elif not self._follow and (self.chosen == "" or not self._moved):
+            self._cursor = next(iter(self._places), "")
+        self._asked = False
+        self.virtual_size = Size(self.scrollable_content_region.width, len(lines))
+        if at_end and self._follow:
+            self._go_to(len(lines))
+        elif top == 0 and not self._follow:
+            self._go_to(0)
+        elif held in self._places:
+            self._go_to(self._places[held] - offset)
+        self.refresh()
+        self.call_after_refresh(self._settle)
+
+    def _settle(self) -> None:
+        """Do what needs the layout of the new lines."""
+        if self.show_vertical_scrollbar:
+            # It came with these lines, after the list had moved: nobody has told it where.
+            self.vertical_scrollbar.position = self.scroll_y
+        self._look_up()
+
+    def choose(self, key: str) -> bool:
+        """Move the cursor to a line; return False if there is none with the key."""
+        if key not in self._places:
+            return False
+        self._cursor, self._moved = key, True
+        self._reveal()
+        self.refresh()
+        return True
+
+    # -- drawing
+
+    @property
+    def palette(self) -> Palette:
+        """The styles of the current theme."""
+        if self._palette is None:
+            app = self.app
+            self._palette = palette_of(app.theme_variables, dark=app.current_theme.dark, ansi=app.native_ansi_color)
+        return self._palette
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, self._theme_changed)
+
+    def _theme_changed(self, _: object) -> None:
+        self._palette = None
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Keep the cursor in view."""
+        self.virtual_size = Size(self.scrollable_content_region.width, len(self._lines))
+        if self._follow and self._at_end:
+            self._go_to(len(self._lines))
+        else:
+            self._reveal()
+
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one row."""
+        width, base, palette = self.scrollable_content_region.width, self.rich_style, self.palette
+        runs: list[Run]
+        place = y + round(self.scroll_y)
+        if place >= len(self._lines):
+            runs = [(self._note(y, width - MARGIN), palette.muted)]
+        else:
+            line = self._lines[place]
+            key = self.key_of(line)
+            marked = key != "" and key == self._cursor and self._places.get(key) == place
+            runs = [("▸ " if marked else "  ", palette.you if self.has_focus else palette.faint)]
+            runs += self.draw(line, max(1, width - MARGIN), palette)
+            if marked and self.has_focus:
+                runs = [(text, style + _BOLD) for text, style in runs]
+        return line_of(runs, width).strip.crop_extend(0, width, None).apply_style(base)
+
+    def _note(self, y: int, width: int) -> str:
+        """Return a part of the text for an empty list, which may continue in the next row."""
+        if self._lines or y < 0:
+            return ""
+        text = one_line(self._empty)
+        spans = wrap_spans(text, max(1, width))
+        return f"  {text[spans[y][0] : spans[y][1]]}" if y < len(spans) else ""
+
+    # -- moving
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Draw the lines that came into view."""
+        super().watch_scroll_y(old_value, new_value)
+        if height := self.scrollable_content_region.height:
+            self._at_end = new_value >= len(self._lines) - height
+        self._look_up()
+
+    def _look_up(self) -> None:
+        height = self.scrollable_content_region.height
+        if not self._asked and height and self.scroll_y <= height:
+            self._asked = True
+            self.post_message(self.TopSeen())
+
+    def _key_below(self, top: int) -> str:
+        for line in self._lines[top : top + 50]:
+            if key := self.key_of(line):
+                return key if self._places[key] >= top else ""
+        return ""
+
+    def _go_to(self, top: int) -> None:
+        height = self.scrollable_content_region.height
+        self.scroll_to(y=max(0, min(top, len(self._lines) - height)), animate=False, force=True, immediate=True)
+
+    def _reveal(self) -> None:
+        place = self._places.get(self._cursor)
+        if place is None:
+            return
+        top, height = round(self.scroll_y), self.scrollable_content_region.height
+        # The heading above a group's first row comes with it.
+        above = place - 1 if place and not self.key_of(self._lines[place - 1]) else place
+        if above < top:
+            self._go_to(above)
+        elif place >= top + height:
+            self._go_to(place - height + 1)
+
+    def action_move(self, by: int) -> None:
+        """Go to the next or previous line with a key."""
+        keys = list(self._places)
+        if not keys:
+            return
+        at = keys.index(self.chosen) if self.chosen else -1
+        self._cursor, self._moved = keys[max(0, min(at + by, len(keys) - 1))], True
+        self._reveal()
+        self.refresh()
+
+    def action_page(self, direction: int) -> None:
+        self.action_move(direction * max(1, self.scrollable_content_region.height - 2))
+
+    def action_move_end(self, direction: int) -> None:
+        """Go to the first or last line."""
+        self.action_move(direction * len(self._lines))
+        if direction < 0:
+            self._go_to(0)
+
+    def action_open(self) -> None:
+        if self.chosen:
+            self.post_message(self.Opened(self, self.chosen))
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose a line and open it."""
+        place = event.y + round(self.scroll_y)
+        if place < len(self._lines) and (key := self.key_of(self._lines[place])):
+            self._cursor, self._moved = key, True
+            self.refresh()
+            self.action_open()
