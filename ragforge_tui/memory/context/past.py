@@ -112,8 +112,11 @@ class PastTurns:
                 if longest_result(turn) <= limit:
                     continue
                 before = self._count(turn, forms.get(turn.turn_index, WHOLE))
+                saved = before - self._count(turn, short_results(limit))
+                if saved <= 0:
+                    continue
                 forms[turn.turn_index] = short_results(limit)
-                total -= before - self._count(turn, forms[turn.turn_index])
+                total -= saved
                 if total <= budget * CUT_TO:
                     return forms
         return forms if total <= budget else None
@@ -132,7 +135,7 @@ class PastTurns:
         count = sum(len(sent_positions(turn)) for turn in turns)
         if len(turns) > limits.turns or (limits.messages is not None and count > limits.messages):
             return False
-        # A turn that only its ends were sent of is looked at again.
+        # A turn of which only the first and last message were sent may have more room by now.
         forms = (self._forms.get(turn.turn_index, WHOLE) for turn in turns)
         return not any(form.startswith("text") for form in forms) and self._total(turns, self._forms) <= limits.tokens
 
@@ -151,7 +154,7 @@ class PastTurns:
             forms = (WHOLE, SHORT) if len(represented) + len(chosen) < UNCUT_TURNS else (SHORT,)
             form = next((form for form in forms if self._count(turn, form) <= tokens), None)
             positions = len(sent_positions(turn))
-            if form is None or not room or (messages is not None and positions > messages):
+            if form is None or room <= 0 or (messages is not None and positions > messages):
                 break
             chosen.insert(0, self._sent(turn, form))
             tokens -= chosen[0].tokens
