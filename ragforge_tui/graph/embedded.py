@@ -40,7 +40,8 @@ START_TIMEOUT = 120.0
 STOP_TIMEOUT = 15.0
 KEPT_BACKUPS = 2
 _LOG_LIMIT = 4 * 1024 * 1024
-_LOOK_SECONDS = 0.25
+_LOOK_SECONDS = 0.1
+_IDLE_LOOK_SECONDS = 0.4
 _VERSION = "-Dragforge.version="
 
 
@@ -159,15 +160,15 @@ def wait_ready(files: ServerFiles, server: Server, *, stopping: Callable[[], boo
     """
     ports = ServerPorts(server.pid, server.started)
     end = time.monotonic() + START_TIMEOUT
-    logged, look_at = -1, 0.0
+    logged, looked = -1, 0.0
     while time.monotonic() < end and server.alive() and not stopping():
-        # A look takes CPU from the server that starts, its log tells for nothing when there is something to see.
+        # A look takes CPU from the server that starts; when its log grows there may be something to see.
         size = files.server_log.stat().st_size if files.server_log.exists() else 0
-        if size != logged or time.monotonic() > look_at:
+        if time.monotonic() - looked > (_LOOK_SECONDS if size != logged else _IDLE_LOOK_SECONDS):
             if found := _ports_when_ready(files, ports):
                 bolt, web = found
                 return msgspec.structs.replace(server, bolt_port=bolt, http_port=web)
-            logged, look_at = size, time.monotonic() + _LOOK_SECONDS
+            logged, looked = size, time.monotonic()
         time.sleep(0.05)
     return None
 

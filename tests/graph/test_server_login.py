@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import os
 import socket
 import sys
@@ -50,7 +51,7 @@ class Listener:
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
-        with connection:
+        with connection, contextlib.suppress(ConnectionError):  # the other side may go at any time
             while data := connection.recv(65536):
                 self.received += data
                 connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n" if b"HTTP" in data else BOLT_5_4)
