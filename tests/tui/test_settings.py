@@ -15,7 +15,7 @@ from ragforge_tui.errors import ConfigError
 from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, read_settings, section_title
 from ragforge_tui.tui.settings.settings_screen import SettingsScreen
-from ragforge_tui.tui.widgets.option_list import ChoiceList
+from ragforge_tui.tui.widgets.choice_list import ChoiceList
 from tests.tui.conftest import Chat, ChatRunner
 
 
