@@ -1,5 +1,4 @@
-"""The chat screen: renders what the engine says, decides nothing about memory.
+"""The chat screen: renders the engine's events, decides nothing about memory.
 
-Kept light on purpose: `cli` imports the package to reach `options` before it knows whether a screen is wanted;
-Textual is loaded with `ragforge_tui.tui.app` only.
+Importing the package loads no Textual: `cli` reaches `options` before it knows whether a screen is needed.
 """

@@ -46,7 +46,7 @@ from ragforge_tui.tui.sidebar.sidebar import Sidebar
 from ragforge_tui.tui.style.plain_mode import PLAIN
 from ragforge_tui.tui.terminal import Attention
 from ragforge_tui.tui.transcript import Transcript
-from ragforge_tui.tui.transcript.model.document import Shown
+from ragforge_tui.tui.transcript.model.document import DisplayOptions
 from ragforge_tui.tui.transcript.widget.transcript import PAGE_TURNS
 from ragforge_tui.tui.type_ahead import TypeAheadApp
 from ragforge_tui.tui.widgets.header import Header, Queue, header_contents
@@ -60,7 +60,7 @@ DRAFT_SECONDS = 0.5
 QUIET_SECONDS = 0.8
 """A question takes the focus after this long without a key: a letter meant for the prompt must not answer it."""
 LIST_FILES_SECONDS = 2.0
-"""When the start is over and nothing is held up, the engine lists the workspace's files."""
+"""Delay after the start before the engine lists the workspace's files, so that it slows nothing down."""
 
 
 class ChatView:
@@ -88,7 +88,7 @@ class ChatView:
         self._clock = clock
         self.registry = Registry(COMMANDS)
         self.session = EngineSession(connect, options, node=app, listener=self, clock=clock)
-        self.transcript = Transcript(shown=Shown(unfold_reasoning=options.tui.show_reasoning, now=now))
+        self.transcript = Transcript(shown=DisplayOptions(unfold_reasoning=options.tui.show_reasoning, now=now))
         self.sidebar = Sidebar(self, options.state_dir, wanted=options.tui.sidebar)
         self.questions = QuestionPanel()
         self.menu = SlashMenu()
@@ -234,7 +234,7 @@ class ChatView:
             self.transcript.add_turn(turn)
 
     def turn_continues(self, turn_index: int) -> None:
-        self.transcript.go_on(turn_index)
+        self.transcript.resume_turn(turn_index)
 
     def answer_finished(self, seconds: float) -> None:
         """Call the user back after a long answer."""

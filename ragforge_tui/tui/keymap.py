@@ -71,15 +71,15 @@ def keymap_problems(keymap: Mapping[str, str], registry: Registry) -> list[str]:
             guess = f"; did you mean {near.name}?" if near else "."
             problems.append(f"tui.keymap: there is no command {name!r}{guess}")
         elif not key.strip():
-            problems.append(f"tui.keymap: {name} has no key; its own is kept.")
+            problems.append(f"tui.keymap: {name} has no key; its default is kept.")
         else:
             taken = [one for one in _split(key) if _takes_typing(one)]
-            problems += [f"tui.keymap: {one} is needed for typing, so {name} will not hear it." for one in taken]
+            problems += [f"tui.keymap: {one} is needed for typing, so it will not run {name}." for one in taken]
     names = list(_wanted_keys(keymap, registry))
     for key, owners in _owners(keymap, registry).items():
         if len(owners) > 1:
             both = " and ".join(sorted(owners, key=names.index))
-            problems.append(f"tui.keymap: {key} is the key of {both}; only {owners[0]} will hear it.")
+            problems.append(f"tui.keymap: {key} is the key of {both}; it will only run {owners[0]}.")
     return problems
 
 

@@ -56,9 +56,9 @@ class TypeAheadApp(App[str]):
         self._opening = False
         """Whether the held key opens something."""
         self._holds = 0
-        self._asked_before = 0
+        self._requested_before = 0
         """Number of commands requested before the held key."""
-        self._commands_asked = 0
+        self._commands_requested = 0
         self._commands_running = 0
         self.last_key = 0.0
         """Monotonic time of the last key."""
@@ -87,7 +87,7 @@ class TypeAheadApp(App[str]):
         self._holds += 1
         self._holding = hold = self._holds
         self._opening = moves and event.key in self.opening_keys
-        self._asked_before = self._commands_asked
+        self._requested_before = self._commands_requested
         self.set_timer(HOLD_SECONDS, lambda: self._end_hold(hold))
         before = self.focused
         passed = self.Passed(event.key, before)
@@ -131,7 +131,7 @@ class TypeAheadApp(App[str]):
 
     def command_requested(self) -> None:
         """Note that a key or the prompt runs a command."""
-        self._commands_asked += 1
+        self._commands_requested += 1
 
     @contextmanager
     def command_running(self) -> Iterator[None]:
@@ -143,10 +143,10 @@ class TypeAheadApp(App[str]):
             self._commands_running -= 1
 
     def on_type_ahead_app_passed(self, event: Passed) -> None:
-        """Go on once the key has run; what it opens may not be visible yet."""
+        """Continue once the key has run; what it opens may not be visible yet."""
         event.stop()
         hold = self._holding
-        if self._opening and (self._commands_asked > self._asked_before or event.key == PALETTE_KEY):
+        if self._opening and (self._commands_requested > self._requested_before or event.key == PALETTE_KEY):
             self._until_moved(event.before, hold)
         elif not event.again:
             # What the key did may have been to ask for the focus by a message of its own: this one goes behind it.
@@ -157,7 +157,7 @@ class TypeAheadApp(App[str]):
     def _until_moved(self, before: Widget | None, hold: int, quiet: int = 0) -> None:
         if not self.screen_stack:
             return  # The app is closing.
-        # Nothing has the focus while a screen comes up: that is no quiet.
+        # While a screen opens nothing has the focus: that does not count as quiet.
         still = before is not None and self.focused is before and not self._commands_running
         quiet = quiet + 1 if still else 0
         if self.focused not in (before, None) or quiet > QUIET_LOOKS:

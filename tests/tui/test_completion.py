@@ -12,7 +12,7 @@ from ragforge_tui.memory.files import mentions
 from ragforge_tui.protocol import ListFiles, SendMessage, SetModel
 from ragforge_tui.tui.command_registry import Registry
 from ragforge_tui.tui.commands.catalog import COMMANDS
-from ragforge_tui.tui.prompt.completion import mention, wanted
+from ragforge_tui.tui.prompt.completion import mention
 from ragforge_tui.tui.prompt.slash_menu import SlashMenu
 from tests.support.fake_engine import FakeEngine, sessions
 from tests.tui.conftest import Chat, ChatRunner
@@ -46,18 +46,18 @@ REGISTRY = Registry(COMMANDS)
     ],
 )
 def test_what_is_wanted(line: str, kind: str | None, query: str) -> None:
-    found = wanted(line, len(line), REGISTRY, alone=True)
+    found = completion_target(line, len(line), REGISTRY, alone=True)
     assert (found.kind, found.query) == (kind, query) if found else kind is None
     if found:
         assert line[found.start :].lstrip('@/"') == query
 
 
 def test_only_at_the_end_of_a_word_and_a_line() -> None:
-    assert wanted("a @src b", 6, REGISTRY, alone=True) is not None
-    assert wanted("a @src b", 4, REGISTRY, alone=True) is None
-    assert wanted("/model x", 7, REGISTRY, alone=True) is None
-    assert wanted("/mod", 4, REGISTRY, alone=False) is None
-    assert wanted("x @a", 4, REGISTRY, alone=False) is not None
+    assert completion_target("a @src b", 6, REGISTRY, alone=True) is not None
+    assert completion_target("a @src b", 4, REGISTRY, alone=True) is None
+    assert completion_target("/model x", 7, REGISTRY, alone=True) is None
+    assert completion_target("/mod", 4, REGISTRY, alone=False) is None
+    assert completion_target("x @a", 4, REGISTRY, alone=False) is not None
 
 
 @pytest.mark.parametrize(

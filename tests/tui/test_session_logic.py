@@ -10,19 +10,19 @@ import pytest
 from ragforge_tui.models import Conversation, ConversationPeek, SearchHit
 from ragforge_tui.tui.sessions.search_hits import HIT_LINES, hit_lines, parse_query, snippet, with_topic
 from ragforge_tui.tui.sessions.session_filters import filter_bar, key_bar
-from ragforge_tui.tui.sessions.session_list_model import Looks, Narrowed, SessionShelf
+from ragforge_tui.tui.sessions.session_list_model import RowStyle, SessionFilter, SessionList
 from ragforge_tui.tui.sessions.session_preview import preview
 from ragforge_tui.tui.sessions.session_rows import session_row
 from ragforge_tui.tui.sessions.session_service import parse_tags
-from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList, _labelled
+from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList, _labelled
 from tests.support.fake_engine import CLOCK, conversation
 
-LOOKS = Looks(now=CLOCK, glyphs={"Ragnarök": "☾"})
+LOOKS = RowStyle(now=CLOCK, glyphs={"Ragnarök": "☾"})
 HOSTILE = "[b]x[/y]\x1b[31m\x1b]0;owned\x07\nnext"
 
 
-def shelf(*records: Conversation) -> SessionShelf:
-    made = SessionShelf()
+def shelf(*records: Conversation) -> SessionList:
+    made = SessionList()
     made.replace(records)
     return made
 
@@ -38,7 +38,7 @@ def labels(rows: list[Choice]) -> list[str]:
 class TestShelf:
     def test_newest_first_in_groups(self) -> None:
         kept = shelf(aged(1, "Old", 2), aged(2, "New", 0), aged(3, "Older", 40))
-        rows = kept.rows(Narrowed(), LOOKS)
+        rows = kept.rows(SessionFilter(), LOOKS)
         assert [(row.heading, row.label) for row in rows] == [
             ("Today", "New"),
             ("This week", "Old"),
@@ -50,8 +50,8 @@ class TestShelf:
             aged(1, "banana", 0, created_at=CLOCK - timedelta(days=9)),
             aged(2, "Apple", 1, created_at=CLOCK - timedelta(days=2)),
         )
-        assert [row.label for row in kept.rows(Narrowed(order="created"), LOOKS)] == ["Apple", "banana"]
-        rows = kept.rows(Narrowed(order="title"), LOOKS)
+        assert [row.label for row in kept.rows(SessionFilter(order="created"), LOOKS)] == ["Apple", "banana"]
+        rows = kept.rows(SessionFilter(order="title"), LOOKS)
         assert [(row.heading, row.label) for row in rows] == [("", "Apple"), ("", "banana")]
 
     def test_filters(self) -> None:
@@ -60,10 +60,10 @@ class TestShelf:
             aged(2, "B", 1, status="archived", tags=["work", "db"]),
             aged(3, "C", 2, status="deleted", deleted_at=CLOCK - timedelta(days=3)),
         )
-        assert [row.label for row in kept.rows(Narrowed(), LOOKS)] == ["A"]
-        (deleted,) = kept.rows(Narrowed(status="deleted"), LOOKS)
+        assert [row.label for row in kept.rows(SessionFilter(), LOOKS)] == ["A"]
+        (deleted,) = kept.rows(SessionFilter(status="deleted"), LOOKS)
         assert deleted.badge == "(deleted, kept 4 days)"
-        assert [row.label for row in kept.rows(Narrowed(status="any", tag="work"), LOOKS)] == ["A", "B"]
+        assert [row.label for row in kept.rows(SessionFilter(status="any", tag="work"), LOOKS)] == ["A", "B"]
         assert kept.tags("any") == ["work", "db"]
         assert kept.tags("active") == ["work"]
 
@@ -74,7 +74,7 @@ class TestShelf:
             aged(3, "Retries double turns", 2),
         )
         found = {
-            query: [row.label for row in kept.rows(Narrowed(query=query), LOOKS)]
+            query: [row.label for row in kept.rows(SessionFilter(query=query), LOOKS)]
             for query in ("retries", "idx", "#ru", "#retries", "00abcd", "café menu", "cfm retries", "zzz", "INDEX")
         }
         assert found == {
@@ -94,18 +94,18 @@ class TestShelf:
         typed = shelf(*records)
         for text in ("00000a1", "abcdef", "many ttl", "#x", "title 17 "):
             for end in range(1, len(text) + 1):
-                query = Narrowed(query=text[:end])
+                query = SessionFilter(query=text[:end])
                 assert typed.rows(query, LOOKS) == shelf(*records).rows(query, LOOKS), query
 
     def test_what_is_found_follows_what_changes(self) -> None:
         kept = shelf(aged(1, "Alpha", 0))
-        assert not kept.rows(Narrowed(query="beta"), LOOKS)
+        assert not kept.rows(SessionFilter(query="beta"), LOOKS)
         assert not kept.put([aged(1, "Alpha", 0)])
         assert kept.put([aged(1, "Beta", 0), aged(2, "Beta two", 1)])
-        assert [row.label for row in kept.rows(Narrowed(query="beta"), LOOKS)] == ["Beta", "Beta two"]
+        assert [row.label for row in kept.rows(SessionFilter(query="beta"), LOOKS)] == ["Beta", "Beta two"]
         assert not kept.replace([aged(1, "Beta", 0), aged(2, "Beta two", 1)])
         assert kept.replace([aged(2, "Beta two", 1)])
-        assert [row.label for row in kept.rows(Narrowed(), LOOKS)] == ["Beta two"]
+        assert [row.label for row in kept.rows(SessionFilter(), LOOKS)] == ["Beta two"]
         assert kept.newest == CLOCK - timedelta(days=1)
 
     def test_branches_stand_under_their_parent(self) -> None:
@@ -118,7 +118,7 @@ class TestShelf:
             aged(4, "Below", 0, branch_of=conversation(3).uuid, branch_turn=6),
             aged(5, "Orphan", 5, branch_of=conversation(77).uuid, branch_turn=1),
         )
-        rows = kept.rows(Narrowed(), LOOKS)
+        rows = kept.rows(SessionFilter(), LOOKS)
         assert labels(rows) == [
             "☾ Parent",
             "├ ⎇ from turn 4 · ☾ First",
@@ -130,14 +130,14 @@ class TestShelf:
         # A family stands where its newest member belongs.
         assert [row.heading for row in rows] == ["Today"] * 4 + ["Yesterday", "This week"]
         assert kept.branches(parent.uuid) == 2
-        found = kept.rows(Narrowed(query="first"), LOOKS)
+        found = kept.rows(SessionFilter(query="first"), LOOKS)
         assert labels(found) == ["⎇ from turn 4 · ☾ First"]
 
     def test_rows_follow_who_looks(self) -> None:
         kept = shelf(aged(1, "A", 0, private=True), aged(2, "", 0, persona=""))
-        first = kept.rows(Narrowed(), LOOKS)
+        first = kept.rows(SessionFilter(), LOOKS)
         assert (first[0].badge, first[1].lead, first[1].label) == ("(private)", "", "untitled 00000002")
-        (row, _) = kept.rows(Narrowed(), Looks(now=CLOCK, current=conversation(1).uuid))
+        (row, _) = kept.rows(SessionFilter(), RowStyle(now=CLOCK, current=conversation(1).uuid))
         assert (row.badge, row.lead) == ("(open now, private)", "✶ ")
 
 
@@ -225,7 +225,7 @@ class TestBars:
         assert "^d restore" in deleted and "^a" not in deleted and "^z" not in deleted
 
     def test_filters(self) -> None:
-        narrowed = Narrowed(status="any", tag="db", order="title")
+        narrowed = SessionFilter(status="any", tag="db", order="title")
         text = filter_bar(narrowed, everywhere=True, count="3/7", width=80).plain
         wrapped = filter_bar(narrowed, everywhere=True, count="3/7", width=30).plain
         assert wrapped.split("\n") == ["Sessions  ^f all folders", "^s any status  ^g #db", "^o by title  3/7"]

@@ -74,7 +74,7 @@ async def opened(chat: Chat) -> Picking:
     await chat.press("ctrl+o")
     await chat.until(lambda: isinstance(chat.app.screen, SessionPicker))
     picking = Picking(chat)
-    await chat.until(lambda: picking.screen._feed.loaded)
+    await chat.until(lambda: picking.screen._loader.loaded)
     return picking
 
 

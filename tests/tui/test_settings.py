@@ -16,7 +16,7 @@ from ragforge_tui.protocol import ChangeModelSettings
 from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, read_settings, section_title
 from ragforge_tui.tui.settings.settings_screen import SettingsScreen
-from ragforge_tui.tui.widgets.option_list import ChoiceList
+from ragforge_tui.tui.widgets.choice_list import ChoiceList
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
 

@@ -1,1 +1,1 @@
-"""What the commands do: one file of functions a subject, and the catalog that names them."""
+"""The commands: one file of functions per subject, and the catalog that names them."""

@@ -6,7 +6,7 @@ from ragforge_tui.errors import NotFoundError
 from ragforge_tui.protocol import ListModels, RetryTurn, SetModel
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sessions.session_rows import model_rows
-from ragforge_tui.tui.widgets.option_list import Choice
+from ragforge_tui.tui.widgets.choice_list import Choice
 
 
 async def show_help(host: Host) -> None:

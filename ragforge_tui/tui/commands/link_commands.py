@@ -15,7 +15,7 @@ from ragforge_tui.errors import NotFoundError, RagforgeError
 from ragforge_tui.tui.commands.open_url import open_address, opener
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.transcript.render.links import Link, file_path, web_address
-from ragforge_tui.tui.widgets.option_list import Choice
+from ragforge_tui.tui.widgets.choice_list import Choice
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.dialogs.detail import Section

@@ -13,7 +13,7 @@ from ragforge_tui.tui.host import Host
 if TYPE_CHECKING:
     from ragforge_tui.requests.tree import SentRequest, TopicPlace
     from ragforge_tui.tui.dialogs.detail import Section
-    from ragforge_tui.tui.widgets.option_list import Choice
+    from ragforge_tui.tui.widgets.choice_list import Choice
 
 
 async def show_context(host: Host, turn: str) -> None:
@@ -92,7 +92,7 @@ async def show_similar(host: Host) -> None:
 
 async def _similar_rows(host: Host, uuid: str) -> list[Choice]:
     from ragforge_tui.protocol import FindSimilar
-    from ragforge_tui.tui.widgets.option_list import Choice
+    from ragforge_tui.tui.widgets.choice_list import Choice
 
     return [
         Choice(

@@ -62,7 +62,7 @@ async def set_persona(host: Host, wanted: str) -> None:
     # A persona that hides another gives way to that one when it is refused: its name stays.
     asked = info.origin == "project" and not info.allowed
     state.refusable_persona = (info.name, state.speaker) if asked and not info.shadows else ("", "")
-    state.looks[info.name] = (info.glyph, info.color)
+    state.persona_looks[info.name] = (info.glyph, info.color)
     state.persona = info.name
     if state.conversation is not None:
         state.conversation.persona = info.name

@@ -31,8 +31,8 @@ async def show_settings(host: Host, query: str) -> None:
     def read() -> list[Setting]:
         return read_settings(options.settings, options.origins, file, known)
 
-    # Nobody knows the names of themes and personas by heart.
-    known = {THEME: [*NAMES, *_framework_themes(host)], "personas.default": list(host.session.state.looks)}
+    # Offer the names of themes and personas.
+    known = {THEME: [*NAMES, *_framework_themes(host)], "personas.default": list(host.session.state.persona_looks)}
 
     def changed(key: str, value: Any) -> list[str]:
         section, _, name = key.partition(".")

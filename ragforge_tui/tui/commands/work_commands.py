@@ -67,13 +67,13 @@ async def redo(host: Host) -> None:
 
 async def _offer_undo(host: Host, request: PlanUndo) -> None:
     from ragforge_tui.tui.questions.question_panel import Question
-    from ragforge_tui.tui.widgets.option_list import Choice
+    from ragforge_tui.tui.widgets.choice_list import Choice
 
     plan = await host.session.ask(request)
     left = [f"{one.path} is left alone: {one.note}." for one in plan.refused]
     if not plan.restored:
         raise RagforgeError(
-            " ".join(left) or "The files are already as they were before it.", todo="/diff shows what was changed."
+            " ".join(left) or "The files are already as they were before it.", todo="/diff shows the changes."
         )
 
     def answer(decision: str, _: str) -> None:
@@ -82,7 +82,7 @@ async def _offer_undo(host: Host, request: PlanUndo) -> None:
             host.session.spawn(_undo(host, undo), group="undo")
 
     detail = "\n".join([*left, "".join(one.diff for one in plan.restored)])
-    answers = [Choice("yes", "put them back", mark="y"), Choice("no", "no", mark="n")]
+    answers = [Choice("yes", "restore them", mark="y"), Choice("no", "no", mark="n")]
     host.ask_user(Question(f"undo:{plan.turn_index}", "diff", _question(plan), detail, answers, answer))
 
 

@@ -74,7 +74,7 @@ def block_screen(host: Host, block: Block) -> DetailScreen:
         call = block.call
 
         def shown() -> ToolBlock:
-            # Its turn may have been put anew meanwhile: that block is told how the call goes on.
+            # If its turn was rendered again meanwhile, the new block has the current state.
             return block_of_call(host, call.uuid) or block
 
         async def whole() -> ToolCall:

@@ -111,7 +111,7 @@ def _argument_sections(call: ToolCall, given: dict[str, object], *, has_diff: bo
         if key == "reason":
             continue
         if isinstance(value, str) and "\n" in value:
-            # What a diff shows already comes after everything else that is known.
+            # Arguments that repeat the diff come last.
             long.append(Section(title=f"Argument {key}", text=value, language="" if key == "command" else language))
         else:
             short[key] = value

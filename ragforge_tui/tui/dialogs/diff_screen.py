@@ -1,4 +1,4 @@
-"""What the agent changed in this conversation, file by file. Loaded when first used.
+"""Diff of all files that the agent changed in this conversation. Loaded when first used.
 
 Draws only the lines in view, so that a diff of many thousand lines opens and scrolls like a short one.
 """

@@ -62,7 +62,7 @@ async def _run(app: App[str], command: list[str]) -> None:
             status = subprocess.run(command, check=False).returncode  # noqa: ASYNC221
         app.refresh()
     except SuspendNotSupported:
-        status = await _beside(command)
+        status = await _run_in_window(command)
     except OSError as error:
         raise RagforgeError(
             f"{command[0]} could not be started: {error.strerror}.", kept=kept, kind="editor"
@@ -71,7 +71,7 @@ async def _run(app: App[str], command: list[str]) -> None:
         raise RagforgeError(f"{command[0]} ended with status {status}.", kept=kept, kind="editor")
 
 
-async def _beside(command: list[str]) -> int:
+async def _run_in_window(command: list[str]) -> int:
     """Run an editor with a window of its own, since the terminal cannot be suspended."""
     try:
         process = await asyncio.create_subprocess_exec(

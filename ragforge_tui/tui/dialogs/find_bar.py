@@ -74,11 +74,11 @@ class FindBar(Horizontal):
         """Take the focus; search for an initial text at once."""
         if self._take_focus:
             self._field.focus()
-        self.set_interval(WATCH_SECONDS, self._watch)
+        self.set_interval(WATCH_SECONDS, self._check_conversation)
         if self._field.value:
-            self._look()
+            self._search()
 
-    def _watch(self) -> None:
+    def _check_conversation(self) -> None:
         if self._session.state.conversation_id != self._conversation:
             self.close(keep_focus=not self._field.has_focus)
 
@@ -94,7 +94,7 @@ class FindBar(Horizontal):
             return
         if self._pause is not None:
             self._pause.stop()
-        self._pause = self.set_timer(PAUSE_SECONDS, self._look)
+        self._pause = self.set_timer(PAUSE_SECONDS, self._search)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go to the next match."""
@@ -111,7 +111,7 @@ class FindBar(Horizontal):
     def action_step(self, by: int) -> None:
         """Go to the next (1) or previous (-1) match."""
         if self._field.value != self._text or not self._turns:
-            self._look()
+            self._search()
         else:
             self._session.spawn(self._step(by), group="find")
 
@@ -130,7 +130,7 @@ class FindBar(Horizontal):
             self._host.prompt.focus()
         self.remove()
 
-    def _look(self) -> None:
+    def _search(self) -> None:
         if self._pause is not None:
             self._pause.stop()
             self._pause = None
@@ -145,7 +145,7 @@ class FindBar(Horizontal):
             self._where.update("")
             return
         found = transcript.finder.turns_with(text)
-        self._say("looking …")
+        self._show("searching …")
         try:
             conversation_id = self._session.state.conversation_id
             stored = await self._session.ask(FindText(conversation_id=conversation_id, text=text))
@@ -155,14 +155,14 @@ class FindBar(Horizontal):
         if text != self._text:
             return
         self._turns = sorted(found)
-        # The match before the first one at or after what is being read: one step on leads to that.
+        # The match before the first one at or after the turn in view: the next step goes to that.
         self._turn = max(
             (turn for turn in self._turns if turn < self._origin), default=self._turns[-1] if self._turns else 0
         )
         if self._turns:
             await self._go_to_turn(self._after(self._turn, 1), 1)
         else:
-            self._say("not in what is loaded; the graph is away" if self._only_loaded else "nothing found")
+            self._show("not in the loaded turns; the graph is unavailable" if self._only_loaded else "no match")
 
     def _after(self, turn: int, by: int) -> int:
         """Return the next turn with a match, wrapping around."""
@@ -188,17 +188,17 @@ class FindBar(Horizontal):
         if spots:
             self._go(spots, 0 if by > 0 else len(spots) - 1)
         else:
-            self._tell("")
+            self._show_place("")
 
     def _go(self, spots: list[Spot], at: int) -> None:
         self._spot = self._transcript.finder.show_spot(spots[at], self._text)
-        self._tell(f"line {at + 1} of {len(spots)} in " if len(spots) > 1 else "")
+        self._show_place(f"line {at + 1} of {len(spots)} in " if len(spots) > 1 else "")
 
-    def _tell(self, within: str) -> None:
+    def _show_place(self, within: str) -> None:
         """Show the place of the match: among the lines of its turn, and its turn among all."""
         turn = self._turns.index(self._turn) + 1
         turns = f"{len(self._turns)}{' loaded' if self._only_loaded else ''} turn{'s' if len(self._turns) > 1 else ''}"
-        self._say(f"{within}turn {self._turn}, {turn} of {turns} · ↓↑ · esc")
+        self._show(f"{within}turn {self._turn}, {turn} of {turns} · ↓↑ · esc")
 
-    def _say(self, text: str) -> None:
+    def _show(self, text: str) -> None:
         self._where.update(Content(f"  {plain_text(text)}"))

@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.tui import fuzzy
-from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList
+from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from ragforge_tui.tui.workers import start_worker
 
 

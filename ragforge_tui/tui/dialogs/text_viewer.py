@@ -231,7 +231,7 @@ class DetailScreen(ModalScreen[str | None]):
         self._viewer = Viewer()
         self.sections: list[Section] = []
         self._keys = KeyBar(self._pressed)
-        self._keys.note("loading …")
+        self._keys.show_note("loading …")
 
     def compose(self) -> ComposeResult:
         """Lay out title, text and keys."""
@@ -260,11 +260,11 @@ class DetailScreen(ModalScreen[str | None]):
     def _tick(self) -> None:
         title = self._title_now() if self._title_now is not None else ""
         if title:
-            self._say_title(title)
+            self._show_title(title)
         elif self._ticker is not None:
             self._ticker.stop()
 
-    def _say_title(self, title: str) -> None:
+    def _show_title(self, title: str) -> None:
         self._title.update(Content(" ".join(plain_text(title).split())))
 
     def offer(self, key: str, action: str, words: str) -> None:
@@ -278,14 +278,14 @@ class DetailScreen(ModalScreen[str | None]):
             palette = self._viewer.palette
             blocks = await asyncio.to_thread(_prepared, self.sections, palette)
         except RagforgeError as error:
-            self._keys.note(error.info.sentence(), "$error")
+            self._keys.show_note(error.info.sentence(), "$error")
             return
-        self._say_title(title)
+        self._show_title(title)
         self._viewer.view(blocks)
         hints = [KeyHint("close", "esc", "back")]
         hints += [KeyHint(action, key, words) for key, (action, words) in self._actions.items()]
         hints += [KeyHint("section", "s", "next section")] if len(self.sections) > 1 else []
-        self._keys.say([*hints, KeyHint("copy", "y", "copy")])
+        self._keys.show_keys([*hints, KeyHint("copy", "y", "copy")])
 
     def _pressed(self, name: str) -> None:
         match name:
@@ -305,7 +305,7 @@ class DetailScreen(ModalScreen[str | None]):
         """Copy the last section: the result, the file."""
         if self.sections:
             self.app.copy_to_clipboard(self.sections[-1].text)
-            self._keys.note(f"{self.sections[-1].title} sent to the clipboard")
+            self._keys.show_note(f"{self.sections[-1].title} sent to the clipboard")
 
     def action_section(self) -> None:
         self._viewer.next_heading()

@@ -35,13 +35,13 @@ def _wrap_narrow(text: str, width: int) -> list[Span]:
         word = length - len(text[:length].lstrip(" "))
         end = text.find(" ", word, word + width + 1)
         end = end if end >= 0 else length
-        # Blanks that stand before the first word stay with it when it fits behind them, or must be broken anyway.
+        # Leading blanks stay with the first word if it fits after them, or must be broken anyway.
         start = 0 if end <= width or (end - word > width > word) else word
     while length - start > width:
         blank = text.rfind(" ", start, start + width + 1)
         word = blank + 1
         if blank >= start and text[start:blank].strip(" "):
-            # Behind several blanks the next word begins later than behind the one that was found.
+            # After several blanks the next word starts later than after the first one.
             while text[word] == " ":
                 word += 1
         else:
@@ -73,7 +73,7 @@ def _wrap_measured(text: str, width: int) -> list[Span]:
         if used + gap + cells <= width:
             end, used = word_end, used + gap + cells
             continue
-        # Words are kept whole when they fit on a line of their own, unless they are of a script without blanks.
+        # A word that fits on a line of its own is not broken, except in a script without blanks.
         folds = cells > width or (cells > len(word) and cells > 8)
         if not folds or used + gap >= width:
             if end > start:

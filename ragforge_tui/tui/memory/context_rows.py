@@ -12,7 +12,7 @@ from ragforge_tui.export.context import item_kind, item_turns
 from ragforge_tui.models import ContextItem, ContextRecord, ContextSection
 from ragforge_tui.requests.tree import SentRequest
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
-from ragforge_tui.tui.memory.tree_list import BranchRows
+from ragforge_tui.tui.memory.tree_list import TreeList
 from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.widgets.status_bar import count
 
@@ -83,7 +83,7 @@ def source_of(item: ContextItem, own: str) -> tuple[str, int, int] | None:
     return item.conversation_id or own, item.turn_index, max(item.last_turn, item.turn_index)
 
 
-class ContextRows(BranchRows[ContextLine]):
+class ContextRows(TreeList[ContextLine]):
     """The list of sections and items."""
 
     def key_of(self, line: ContextLine) -> str:

@@ -1,4 +1,4 @@
-"""What a request to the model contained: each section with its tokens, each item with its source, verbatim.
+"""Contents of a request to the model: each section with its tokens, each item with its source, verbatim.
 
 Loaded when first used. `context_rows.py` decides what is listed.
 """
@@ -23,12 +23,12 @@ from ragforge_tui.text import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.memory.context_rows import ContextRows, headline, lines_of, source_of
-from ragforge_tui.tui.memory.tree_list import BranchRows
+from ragforge_tui.tui.memory.tree_list import TreeList
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
-from ragforge_tui.tui.widgets.virtual_list import Rows
+from ragforge_tui.tui.widgets.virtual_list import VirtualList
 from ragforge_tui.tui.workers import start_worker
 
-CHANGED = "A source has changed since: this is not to the letter what was sent."
+CHANGED = "A source has changed since: the text sent may have differed."
 
 Source = tuple[str, int, int]
 """A conversation, and the first and last turn of a source."""
@@ -96,7 +96,7 @@ class ContextScreen(ModalScreen[Source | None]):
         self.rows.focus()
         self._fetch()
 
-    # -- what is shown
+    # -- drawing
 
     def _fetch(self) -> None:
         start_worker(self, self._fill(), group="sent", exclusive=True)
@@ -132,7 +132,7 @@ class ContextScreen(ModalScreen[Source | None]):
             hints.append(KeyHint("next", "n", f"turn {self._turn + 1}"))
         if self.sent is not None and self.sent.count > 1:
             hints.append(KeyHint("request", "[ ]", "request"))
-        self._keys.say([*hints, KeyHint("source", "g", "source"), KeyHint("copy", "y", "copy")])
+        self._keys.show_keys([*hints, KeyHint("source", "g", "source"), KeyHint("copy", "y", "copy")])
 
     def _item(self) -> ContextItem | None:
         """Return the item at the cursor."""
@@ -178,16 +178,16 @@ class ContextScreen(ModalScreen[Source | None]):
         if source is not None:
             self.dismiss(source)
         else:
-            self._keys.note("This was not taken from a turn.")
+            self._keys.show_note("This item does not come from a turn.")
             self.set_timer(2.0, self._say_keys)
 
     def action_copy(self) -> None:
         if self.sent is not None:
             self.app.copy_to_clipboard(context_text(self.sent.record))
-            self._keys.note("What was sent is on the clipboard")
+            self._keys.show_note("The request is on the clipboard")
             self.set_timer(2.0, self._say_keys)
 
-    def on_branch_rows_folded(self, event: BranchRows.Folded) -> None:
+    def on_tree_list_folded(self, event: TreeList.Folded) -> None:
         """Open or close a section; from an item, go to its section."""
         event.stop()
         section, _, item = event.key.partition(".")
@@ -198,7 +198,7 @@ class ContextScreen(ModalScreen[Source | None]):
             self._folded.symmetric_difference_update({section})
             self._show()
 
-    def on_rows_opened(self, event: Rows.Opened) -> None:
+    def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         """Open or close a section, or show an item as it was sent."""
         event.stop()
         if "." not in event.key:

@@ -26,8 +26,8 @@ def summary_sections(summary: Summary) -> list[Section]:
         f"{number}. {found.text}{_cited(found.turns)}" for number, found in enumerate(summary.key_findings, start=1)
     ]
     parts = [
-        ("What was said", summary.conversation_summary),
-        ("What was done", summary.actions_summary),
+        ("Conversation", summary.conversation_summary),
+        ("Actions", summary.actions_summary),
         ("Key findings", "\n".join(findings)),
         ("Files", "\n".join(summary.files_mentioned)),
         ("Tools", ", ".join(summary.tools_used)),

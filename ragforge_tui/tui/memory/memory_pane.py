@@ -28,10 +28,10 @@ from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.memory.memory_detail import cited_turns, summary_sections, summary_title, topic_sections
 from ragforge_tui.tui.memory.memory_tree import ABOUT, ABOUT_LINES, SummaryTree, TreeLine, due_text, turn_of
 from ragforge_tui.tui.memory.topic_list import TopicList
-from ragforge_tui.tui.memory.tree_list import BranchRows, TopicRows, TreeRows
+from ragforge_tui.tui.memory.tree_list import TopicRows, TreeList, TreeRows
 from ragforge_tui.tui.sidebar.pane import Pane
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
-from ragforge_tui.tui.widgets.virtual_list import MARGIN, Rows
+from ragforge_tui.tui.widgets.virtual_list import MARGIN, VirtualList
 
 log = logging.getLogger(__name__)
 
@@ -81,12 +81,12 @@ class MemoryPane(Pane):
         self.memory = SummaryTree()
         self.topics = TopicList()
         self.tree_rows = TreeRows(self._turn_missing)
-        self.topic_rows = TopicRows(empty="no topics yet; they come with the summaries")
+        self.topic_rows = TopicRows(empty="no topics yet; summaries bring them")
         self.topic_rows.display = False
         self._foot = Foot(self)
         self._bar = KeyBar(self._pressed)
         self._due = False
-        self._trouble = ""
+        self._error = ""
         self._fresh = True
         self._wanted: set[int] = set()
         self._asked: set[int] = set()
@@ -99,10 +99,10 @@ class MemoryPane(Pane):
         yield self._bar
 
     @property
-    def rows(self) -> BranchRows[TreeLine] | TopicRows:
+    def rows(self) -> TreeList[TreeLine] | TopicRows:
         return self.topic_rows if self.topic_rows.display else self.tree_rows
 
-    # -- what the sidebar says
+    # -- calls of the sidebar
 
     def opened(self) -> None:
         """Fetch the outline."""
@@ -150,18 +150,18 @@ class MemoryPane(Pane):
         if not self.is_mounted:
             return
         state = self.session.state
-        waits = "loading …" if state.conversation_id and not self.memory.loaded else "nothing was said yet"
+        waits = "loading …" if state.conversation_id and not self.memory.loaded else "no messages yet"
         lines = self.memory.lines() if self.memory.loaded or self.memory.working else []
-        self.tree_rows.show([*self._about(), *lines], empty=self._trouble or waits)
+        self.tree_rows.show([*self._about(), *lines], empty=self._error or waits)
         if self._fresh and self.memory.loaded and lines:
-            # The person came for the tree, not for what stands above it.
+            # The user wants the tree, not the summary above it.
             self._fresh = False
             self.tree_rows.choose(lines[0].key)
         self.topic_rows.show(self.topics.lines(state.conversation_id, self._headline))
         self._foot.refresh()
         switch = KeyHint("switch", "t", "tree" if self.topic_rows.display else "topics")
         hints = _HINTS[:2] if self.topic_rows.display else _HINTS
-        self._bar.say([*hints, switch, *([KeyHint("manage", "m", "merge")] if self.topic_rows.display else [])])
+        self._bar.show_keys([*hints, switch, *([KeyHint("manage", "m", "merge")] if self.topic_rows.display else [])])
 
     def _headline(self, first: int, last: int) -> str:
         node = self.memory.at(first, last)
@@ -180,7 +180,7 @@ class MemoryPane(Pane):
         return [TreeLine("about", ABOUT, text=part, part=number) for number, part in enumerate(parts)]
 
     def _fetch(self) -> None:
-        self._trouble = ""
+        self._error = ""
         if self.session.state.conversation_id:
             self.session.spawn(self._fetch_tree(), group="memory", exclusive=True)
 
@@ -189,9 +189,9 @@ class MemoryPane(Pane):
         try:
             found = await session.ask(FetchTree(conversation_id=session.state.conversation_id))
         except RagforgeError as error:
-            # Nobody asked for it: said where the tree would be. It is tried again when the pane is next opened.
+            # No notice, since the user did not ask. Shown in place of the tree; opening the pane again retries.
             log.info("memory not fetched: %s", error)
-            self._trouble = plain_text(error.info.what)
+            self._error = plain_text(error.info.what)
             self._show()
             return
         if tree is not self.memory:
@@ -262,7 +262,7 @@ class MemoryPane(Pane):
 
     # -- keys
 
-    def on_rows_opened(self, event: Rows.Opened) -> None:
+    def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         """Open or close a line, or go to its turns."""
         event.stop()
         if event.key == ABOUT or (event.rows is self.tree_rows and self.memory.failure(event.key)):
@@ -270,7 +270,7 @@ class MemoryPane(Pane):
         elif not self._toggle(event.key, None):
             self.action_show_turns()
 
-    def on_branch_rows_folded(self, event: BranchRows.Folded) -> None:
+    def on_tree_list_folded(self, event: TreeList.Folded) -> None:
         """Open or close a line, or go to its parent."""
         event.stop()
         if not self._toggle(event.key, event.wanted) and event.wanted is False:

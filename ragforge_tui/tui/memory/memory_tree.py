@@ -59,7 +59,7 @@ class SummaryTree:
         self._turns: dict[int, str] = {}
         self._open: set[str] = set()
 
-    # -- what the engine says
+    # -- updates
 
     def load(self, tree: MemoryTree) -> None:
         """Take in the outline; open nodes and running summaries stay."""
@@ -129,7 +129,7 @@ class SummaryTree:
     def _order_of(self, uuid: str) -> tuple[int, int]:
         return _order(self._nodes[uuid])
 
-    # -- what the person does
+    # -- folding
 
     def toggle(self, key: str, wanted: bool | None = None) -> bool:
         """Open or close a node; return whether anything changed."""
@@ -176,7 +176,7 @@ class SummaryTree:
         """Return why the summary of a line could not be made."""
         return next((reason for one, _, _, reason in self._unfinished() if one == key), "")
 
-    # -- what is listed
+    # -- lines
 
     def count(self) -> str:
         """Return the numbers of turns and summaries, for the pane's title."""

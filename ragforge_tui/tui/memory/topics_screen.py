@@ -24,9 +24,9 @@ from ragforge_tui.text import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.memory.memory_detail import topic_sections
 from ragforge_tui.tui.memory.topic_list import TopicList
-from ragforge_tui.tui.memory.tree_list import BranchRows, TopicRows
+from ragforge_tui.tui.memory.tree_list import TopicRows, TreeList
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
-from ragforge_tui.tui.widgets.virtual_list import Rows
+from ragforge_tui.tui.widgets.virtual_list import VirtualList
 from ragforge_tui.tui.workers import start_worker
 
 MOST_TOPICS = 1000
@@ -106,7 +106,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         if isinstance(event, TopicsChanged) and self.topics.loaded:
             self._work(self._load, "news")  # It must not break off a merge that was just asked for.
 
-    # -- what is shown
+    # -- drawing
 
     def _work(self, work: Callable[[], Awaitable[None]], group: str = "topics") -> None:
         async def guarded() -> None:
@@ -125,7 +125,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         await self._find_places()
 
     def _show(self) -> None:
-        empty = "no topic has these words" if self._words.value.strip() else "no topics yet; they come with summaries"
+        empty = "no topic has these words" if self._words.value.strip() else "no topics yet; summaries bring them"
         self.rows.show(self.topics.lines(self._conversation_id), empty=empty)
 
     async def _find_places(self) -> None:
@@ -142,10 +142,10 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         hints = [KeyHint("leave", "esc", "back"), KeyHint("read", "r", "read"), KeyHint("go", "g", "go to")]
         hints += [KeyHint("merge", "m", merge, bool(self.rows.marked)), KeyHint("unmerge", "x", "take out")]
         hints += [KeyHint("undo", "u", "undo")] if self._done else []
-        self._keys.say([*hints, KeyHint("narrow", "/", "words")])
+        self._keys.show_keys([*hints, KeyHint("narrow", "/", "words")])
 
     def _note(self, text: str, style: str = "dim") -> None:
-        self._keys.note(plain_text(text), style)
+        self._keys.show_note(plain_text(text), style)
         self.set_timer(NOTE_SECONDS, self._say_keys)
 
     # -- keys
@@ -185,13 +185,13 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         event.stop()
         self.rows.focus()
 
-    def on_rows_opened(self, event: Rows.Opened) -> None:
+    def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         """Open a topic, or go to its turns."""
         event.stop()
         if not self._toggle(event.key, None):
             self.action_go()
 
-    def on_branch_rows_folded(self, event: BranchRows.Folded) -> None:
+    def on_tree_list_folded(self, event: TreeList.Folded) -> None:
         """Open or close a topic, or go to the topic of a line."""
         event.stop()
         if not self._toggle(event.key, event.wanted) and event.wanted is False:

@@ -17,7 +17,7 @@ from ragforge_tui.tui.drawing.lines import Run, clip, one_line
 from ragforge_tui.tui.memory.memory_tree import TreeLine, range_text
 from ragforge_tui.tui.memory.topic_list import TopicLine
 from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.widgets.virtual_list import Rows
+from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
 L = TypeVar("L")
 
@@ -25,7 +25,7 @@ _DEEPEST = 6
 """Levels with an indentation of their own; deeper levels share the last one, so that text keeps its room."""
 
 
-class BranchRows(Rows[L]):
+class TreeList(VirtualList[L]):
     """A list with lines that open and close."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -37,14 +37,14 @@ class BranchRows(Rows[L]):
     class Folded(Message):
         """The user wants to open or close a line; None toggles it."""
 
-        def __init__(self, rows: BranchRows[Any], key: str, wanted: bool | None) -> None:
+        def __init__(self, rows: TreeList[Any], key: str, wanted: bool | None) -> None:
             super().__init__()
             self.rows = rows
             self.key = key
             self.wanted = wanted
 
         @property
-        def control(self) -> BranchRows[Any]:
+        def control(self) -> TreeList[Any]:
             return self.rows
 
     def action_fold(self, wanted: bool | None = None) -> None:
@@ -53,7 +53,7 @@ class BranchRows(Rows[L]):
             self.post_message(self.Folded(self, self.chosen, wanted))
 
 
-class TreeRows(BranchRows[TreeLine]):
+class TreeRows(TreeList[TreeLine]):
     """The tree of summaries.
 
     Args:
@@ -103,7 +103,7 @@ class TreeRows(BranchRows[TreeLine]):
                 return _fit(runs, line.text or "", palette.text, width)
 
 
-class TopicRows(BranchRows[TopicLine]):
+class TopicRows(TreeList[TopicLine]):
     """The topics. `marked` is the key of one that is about to be merged."""
 
     marked = ""

@@ -21,8 +21,8 @@ from ragforge_tui.errors import RagforgeError
 from ragforge_tui.persona_records import PersonaInfo, PersonaList, PersonaView
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.drawing.hanging_indent import HangingText, Hung
-from ragforge_tui.tui.personas.persona_preview import ORIGINS, faults, preview, said_line, signature
-from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList
+from ragforge_tui.tui.personas.persona_preview import ORIGINS, faults, plain_line, preview, signature
+from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 
 WIDE = 100
 """Columns from which the preview is next to the list."""
@@ -127,7 +127,7 @@ class PersonaPicker(ModalScreen[Picked | None]):
         flag = " ✗" if info.problem else " !" if faults(info) else ""
         origin = "" if info.origin == "shipped" else f"{ORIGINS[info.origin]} · "
         label = f"{signature(info)}{speaks}{flag}"
-        return Choice(info.name, label, f"{origin}{said_line(info.description)}", mark=f"{number:>2}")
+        return Choice(info.name, label, f"{origin}{plain_line(info.description)}", mark=f"{number:>2}")
 
     def _narrow(self, cursor: str = "") -> None:
         query = self.query_one(Input).value

@@ -23,7 +23,7 @@ ORIGINS = {"own": "yours", "project": "from this folder", "shipped": "shipped"}
 _MARKUP = re.compile(r"<!--.*?-->|<[^<>]*+>")
 
 
-def said_line(text: str) -> str:
+def plain_line(text: str) -> str:
     return " ".join(plain_text(text).split())
 
 
@@ -34,7 +34,7 @@ def name_style(color: str, *, dark: bool) -> str:
 
 
 def signature(info: PersonaInfo) -> str:
-    return f"{said_line(info.glyph) or DEFAULT_GLYPH} {said_line(info.name)}"
+    return f"{plain_line(info.glyph) or DEFAULT_GLYPH} {plain_line(info.name)}"
 
 
 def faults(info: PersonaInfo) -> list[PersonaRemark]:
@@ -64,14 +64,14 @@ def preview(info: PersonaInfo, text: str, *, dark: bool) -> list[Hung]:
     """Return the whole preview: name, facts, errors, file."""
     lines = [_line(signature(info), name_style(info.color, dark=dark))]
     if info.description:
-        lines.append(_line(said_line(info.description)))
-    for label, said in facts(info):
-        if said:
-            lines.append(Hung(_label(label), Content(said_line(said))))
+        lines.append(_line(plain_line(info.description)))
+    for label, text in facts(info):
+        if text:
+            lines.append(Hung(_label(label), Content(plain_line(text))))
     if info.greeting:
-        lines.append(Hung(_label("greets"), Content.styled(said_line(info.greeting), "italic")))
+        lines.append(Hung(_label("greets"), Content.styled(plain_line(info.greeting), "italic")))
     if info.problem:
-        lines.append(_line(f"✗ cannot be used: {said_line(info.problem)}", "$error"))
+        lines.append(_line(f"✗ cannot be used: {plain_line(info.problem)}", "$error"))
     wrong = len(faults(info))
     if wrong:
         more = f" (and {info.more_remarks} more)" if info.more_remarks else ""
@@ -98,15 +98,15 @@ def source_lines(text: str, remarks: list[PersonaRemark]) -> list[Hung]:
     width = len(str(min(len(raw), MAX_LINES)))
     shown: list[Hung] = []
     for number, line in enumerate(raw[:MAX_LINES], 1):
-        said = by_line.get(number, [])
-        fault = any(remark.severity == "warning" for remark in said)
-        gutter = f"{number:>{width}} {'!' if fault else '·' if said else ' '} "
+        remarks = by_line.get(number, [])
+        fault = any(remark.severity == "warning" for remark in remarks)
+        gutter = f"{number:>{width}} {'!' if fault else '·' if remarks else ' '} "
         clean = plain_text(line.rstrip("\r")).replace("\n", " ").expandtabs(4)[:MAX_COLUMNS]
         shown.append(indented(Content.styled(gutter, "$warning" if fault else "dim"), Content.assemble(*_inked(clean))))
-        for remark in said:
+        for remark in remarks:
             style = "$warning" if remark.severity == "warning" else "dim"
             head = Content.styled(f"{'':>{width}}   ^ {remark.column}: ", style)
-            shown.append(Hung(head, Content.styled(said_line(remark.message), style)))
+            shown.append(Hung(head, Content.styled(plain_line(remark.message), style)))
     if len(raw) > MAX_LINES:
         shown.append(_line(f"… {len(raw) - MAX_LINES} more lines", "dim"))
     return shown

@@ -131,7 +131,7 @@ class PersonaReview(ModalScreen[Reviewed | None]):
         if accept:
             self._draft = self._proposal
         self._proposal = None
-        self._show("Taken over; nothing is saved yet." if accept else "The draft is as it was.", "$text-muted")
+        self._show("Accepted; nothing is saved yet." if accept else "The draft is as it was.", "$text-muted")
 
     def action_finish(self, action: Literal["save", "use", "edit"]) -> None:
         """Save the draft; not while a proposal waits for an answer."""

@@ -36,7 +36,7 @@ STEPS = (
     Step("color", "Colour", ""),
     Step("glyph", "Glyph", "The sign before its name: ✶ ◆ ∿ ◎ ⟁ ☾ ⚗ ⛧ 🜂 or any other."),
     Step("rules", "Rules", "What it always or never does; a semicolon between two."),
-    Step("examples", "Examples", "Sentences it would say; a semicolon between two."),
+    Step("examples", "Examples", "Example sentences, separated by semicolons."),
 )
 
 
@@ -57,9 +57,9 @@ class PersonaWizard(ModalScreen[PersonaBrief | None]):
         Binding("ctrl+b,shift+tab", "back", show=False, priority=True),
     ]
 
-    def __init__(self, said: PersonaBrief | None = None) -> None:
+    def __init__(self, brief: PersonaBrief | None = None) -> None:
         super().__init__()
-        self._said: dict[str, str] = msgspec.structs.asdict(said) if said is not None else {}
+        self._answers: dict[str, str] = msgspec.structs.asdict(brief) if brief is not None else {}
         self._at = 0
         self._title = Static(id="wizard-title", markup=False)
         self._help = Static(id="wizard-help", markup=False)
@@ -89,14 +89,14 @@ class PersonaWizard(ModalScreen[PersonaBrief | None]):
         self._title.update(
             Content.assemble(("New persona", "bold"), (f"  {self._at + 1} of {len(STEPS)} · {step.title}", "$primary"))
         )
-        said = Content(step.help) if step.help else self._colors()
-        self._help.update(Content.assemble(said, "\n", (problem, "$error")) if problem else said)
-        self._input.value = self._said.get(step.field, "")
+        text = Content(step.help) if step.help else self._colors()
+        self._help.update(Content.assemble(text, "\n", (problem, "$error")) if problem else text)
+        self._input.value = self._answers.get(step.field, "")
         self._input.cursor_position = len(self._input.value)
         given = [
-            Content.assemble((f"{one.title:<10}", "dim"), plain_text(self._said[one.field]).replace("\n", " ")[:200])
+            Content.assemble((f"{one.title:<10}", "dim"), plain_text(self._answers[one.field]).replace("\n", " ")[:200])
             for one in STEPS
-            if one is not step and self._said.get(one.field)
+            if one is not step and self._answers.get(one.field)
         ]
         self._given.update(Content("\n").join(given))
         last = "make the draft" if self._at == len(STEPS) - 1 else "next"
@@ -117,17 +117,17 @@ class PersonaWizard(ModalScreen[PersonaBrief | None]):
         if self._step.field == "name" and not value:
             self._show("It needs a name.")
             return
-        self._said[self._step.field] = value
+        self._answers[self._step.field] = value
         if self._at + 1 < len(STEPS):
             self._at += 1
             self._show()
         else:
-            self.dismiss(msgspec.convert(self._said, PersonaBrief))
+            self.dismiss(msgspec.convert(self._answers, PersonaBrief))
 
     def action_back(self) -> None:
         """Go back to the question before; the current answer is kept."""
         if self._at:
-            self._said[self._step.field] = self._input.value.strip()
+            self._answers[self._step.field] = self._input.value.strip()
             self._at -= 1
             self._show()
 

@@ -14,7 +14,7 @@ from textual.widgets import TextArea
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.command_registry import Registry, key_name
-from ragforge_tui.tui.prompt.completion import Suggestion, Wanted, command_suggestion, wanted
+from ragforge_tui.tui.prompt.completion import CompletionTarget, Suggestion, command_suggestion, completion_target
 from ragforge_tui.tui.prompt.slash_menu import SlashMenu
 from ragforge_tui.tui.workers import start_worker
 
@@ -35,8 +35,8 @@ class Completing:
         self._prompt = prompt
         self._registry = registry
         self._menu = menu
-        self._offered: Wanted | None = None
-        """What the rows of the menu complete."""
+        self._shown_for: CompletionTarget | None = None
+        """Target of the rows in the menu."""
         self._known: list[Suggestion] = []
         """The last fetched rows of the argument or file that is being typed."""
         self.source: Source | None = None
@@ -52,28 +52,28 @@ class Completing:
 
     def close(self) -> None:
         """Hide the menu until the text changes."""
-        self._offered = None
+        self._shown_for = None
         self._menu.close()
 
     def follow(self) -> None:
         """Update the menu after a change of the text or the cursor."""
-        want = self._wanted()
-        if want == self._offered:
+        target = self._target()
+        if target == self._shown_for:
             return
-        before, self._offered = self._offered, want
-        self._menu.moved = False  # Letters typed after walking say anew what is wanted.
-        if want is None:
+        before, self._shown_for = self._shown_for, target
+        self._menu.moved = False  # Letters typed after moving in the menu start a new choice.
+        if target is None:
             self._menu.close()
-        elif want.kind == "command":
-            found = self._registry.complete(f"/{want.query}")
+        elif target.kind == "command":
+            found = self._registry.complete(f"/{target.query}")
             self._menu.offer([command_suggestion(command, key_name(command.key)) for command in found])
         else:
-            if not want.continues(before):
+            if not target.continues(before):
                 self._known = []
             # What still fits of the rows that are known is shown at once; fresh ones may follow.
-            self._narrow(want)
-            if want.live or not want.continues(before):
-                start_worker(self._prompt, self._fetch(want), group="completion", exclusive=True)
+            self._narrow(target)
+            if target.live or not target.continues(before):
+                start_worker(self._prompt, self._fetch(target), group="completion", exclusive=True)
 
     def catch_up(self) -> None:
         """Update an open menu before a key acts on it: after fast typing its rows may belong to an earlier text."""
@@ -83,20 +83,20 @@ class Completing:
     def enter(self) -> bool:
         """Insert the chosen row; return whether Enter was meant for the menu only."""
         self.catch_up()
-        chosen, want = self._menu.chosen, self._offered
-        if chosen is None or want is None:
+        chosen, target = self._menu.chosen, self._shown_for
+        if chosen is None or target is None:
             return False
-        if want.kind == "command":
-            if self._registry.get(want.query) is not None and not self._menu.moved:
+        if target.kind == "command":
+            if self._registry.get(target.query) is not None and not self._menu.moved:
                 return False  # Typed to its end: it runs, whatever arguments it could have.
             self.take(chosen)
-            return chosen.go_on
-        if want.kind == "argument":
-            unfinished = want.query and want.closed and want.query not in {row.text for row in self._known}
+            return chosen.unfinished
+        if target.kind == "argument":
+            unfinished = target.query and target.closed and target.query not in {row.text for row in self._known}
             if self._menu.moved or unfinished:
                 self.take(chosen)
             return False
-        if chosen.text.rstrip() == self._typed(want):
+        if chosen.text.rstrip() == self._typed(target):
             return False
         self.take(chosen)
         return True
@@ -111,47 +111,47 @@ class Completing:
 
     def take(self, chosen: Suggestion) -> None:
         """Replace the typed text by a row."""
-        want = self._offered
-        if want is None:
+        target = self._shown_for
+        if target is None:
             return
         row = self._prompt.cursor_location[0]
-        follows = self._prompt.document.get_line(row)[want.end : want.end + 1]
+        follows = self._prompt.document.get_line(row)[target.end : target.end + 1]
         text = chosen.text.rstrip() if follows.isspace() else chosen.text
         self.close()
-        self._prompt.replace(text, (row, want.start), (row, want.end), maintain_selection_offset=False)
-        self._prompt.move_cursor((row, want.start + len(text)))
-        if want.kind != "command" and not (want.kind == "file" and chosen.go_on):
-            self._offered = self._wanted()  # What was just put there need not be offered again.
+        self._prompt.replace(text, (row, target.start), (row, target.end), maintain_selection_offset=False)
+        self._prompt.move_cursor((row, target.start + len(text)))
+        if target.kind != "command" and not (target.kind == "file" and chosen.unfinished):
+            self._shown_for = self._target()  # The inserted text is not offered again.
 
-    def _typed(self, want: Wanted) -> str:
+    def _typed(self, target: CompletionTarget) -> str:
         line = self._prompt.document.get_line(self._prompt.cursor_location[0])
-        return line[want.start : want.end]
+        return line[target.start : target.end]
 
-    def _wanted(self) -> Wanted | None:
+    def _target(self) -> CompletionTarget | None:
         row, column = self._prompt.cursor_location
         document = self._prompt.document
-        return wanted(document.get_line(row), column, self._registry, alone=document.line_count == 1)
+        return completion_target(document.get_line(row), column, self._registry, alone=document.line_count == 1)
 
-    def _narrow(self, want: Wanted) -> None:
-        self._menu.offer(fuzzy.best(want.query, self._known, _read))
+    def _narrow(self, target: CompletionTarget) -> None:
+        self._menu.offer(fuzzy.best(target.query, self._known, _read))
 
-    async def _fetch(self, want: Wanted) -> None:
-        source = want.source
+    async def _fetch(self, target: CompletionTarget) -> None:
+        source = target.source
         if isinstance(source, tuple):
             rows = [Suggestion(word, word) for word in source]
         elif self.source is None:
             return
         else:
             try:
-                rows = await self.source(source, want.query)
+                rows = await self.source(source, target.query)
             except RagforgeError as error:
                 log.info("nothing to complete with: %s", error)
                 return
-        offered = self._offered
-        if offered is None or not offered.continues(want) or (want.live and offered != want):
+        offered = self._shown_for
+        if offered is None or not offered.continues(target) or (target.live and offered != target):
             return
         self._known = rows
-        self._menu.offer(rows if want.live else fuzzy.best(offered.query, rows, _read))
+        self._menu.offer(rows if target.live else fuzzy.best(offered.query, rows, _read))
 
 
 def _read(row: Suggestion) -> str:

@@ -1,4 +1,4 @@
-"""What can be completed at the cursor: a command, its argument, or a file after an @.
+"""Finds the completion target at the cursor: a command, its argument, or a file after an @.
 
 Pure. `completing.py` calls this on every key.
 """
@@ -20,17 +20,17 @@ class Suggestion(msgspec.Struct, frozen=True):
     Attributes:
         text: Replaces the typed text.
         label: The text in the menu.
-        go_on: Whether more has to be typed after it, so that Enter does not send yet.
+        unfinished: Whether more has to be typed after it, so that Enter does not send yet.
     """
 
     text: str
     label: str
     detail: str = ""
-    go_on: bool = False
+    unfinished: bool = False
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """What the user is typing.
+class CompletionTarget(msgspec.Struct, frozen=True):
+    """A word that can be completed.
 
     Attributes:
         query: The part typed so far.
@@ -58,7 +58,7 @@ class Wanted(msgspec.Struct, frozen=True):
     def closed(self) -> bool:
         return isinstance(self.source, tuple) or self.source in CLOSED
 
-    def continues(self, before: Wanted | None) -> bool:
+    def continues(self, before: CompletionTarget | None) -> bool:
         """Return whether this continues the same word as before."""
         if before is None:
             return False
@@ -75,7 +75,7 @@ _MENTION = re.compile(r"(?<![\w@./\\])@(?:\"([^\"\n]*)|([^\s\"'`<>|@]*))\Z")
 _PLAIN = re.compile(r"[^\s\"'`<>|@]+")
 
 
-def wanted(line: str, column: int, registry: Registry, *, alone: bool) -> Wanted | None:
+def completion_target(line: str, column: int, registry: Registry, *, alone: bool) -> CompletionTarget | None:
     """Return what can be completed at the cursor, None for nothing.
 
     Args:
@@ -84,19 +84,19 @@ def wanted(line: str, column: int, registry: Registry, *, alone: bool) -> Wanted
     """
     if alone and line.startswith("/"):
         if registry.complete(line):
-            return Wanted("command", line[1:], 0, len(line))
+            return CompletionTarget("command", line[1:], 0, len(line))
         if argument := _ARGUMENT.match(line):
             command = registry.get(argument[1])
             if command is None or not command.completes or column < len(line):
                 return None
-            return Wanted("argument", line[argument.end() :], argument.end(), len(line), command)
+            return CompletionTarget("argument", line[argument.end() :], argument.end(), len(line), command)
     if line.startswith("!"):
         return None  # A shell command: @ is what it is there.
     mention = _MENTION.search(line[:column])
     if mention is None or (column < len(line) and not line[column].isspace()):
         return None
     query = mention[1] if mention[1] is not None else mention[2]
-    return Wanted("file", query, mention.start(), column)
+    return CompletionTarget("file", query, mention.start(), column)
 
 
 def mention(path: str) -> str:
@@ -112,12 +112,12 @@ def mention_row(path: str, query: str) -> Suggestion:
         return Suggestion(f"{mention(path)} ", path)
     if path == query:
         return Suggestion(f"{mention(path)} ", path, "this folder")
-    # A quote stays open: the name goes on behind the slash.
-    return Suggestion(mention(path).rstrip("\"'"), path, go_on=True)
+    # The quote stays open: the name continues after the slash.
+    return Suggestion(mention(path).rstrip("\"'"), path, unfinished=True)
 
 
 def command_suggestion(command: Command, key: str) -> Suggestion:
     """Return a command as a row; `key` is the short form of its key."""
     detail = f"{command.help} · {key}" if key else command.help
     space = " " if command.arguments else ""
-    return Suggestion(f"/{command.name}{space}", command.usage, detail, go_on=bool(command.arguments))
+    return Suggestion(f"/{command.name}{space}", command.usage, detail, unfinished=bool(command.arguments))

@@ -86,7 +86,7 @@ class Prompt(TextArea):
     def put(self, entry: Entry) -> None:
         """Replace the contents; the cursor goes to the end."""
         self._pastes.restore(entry.pastes)
-        # Titles, stored messages and files of earlier chats come in here too.
+        # The text may also be a title, a stored message or a draft of an earlier chat.
         self.text = plain_text(storable(entry.text))
         self.move_cursor(self.document.end)
 
@@ -137,7 +137,7 @@ class Prompt(TextArea):
             return
         parsed = self._registry.parse(text)
         if parsed is None or parsed.command is not None:
-            # Here and not where it is dealt with: letters typed behind Enter come in before that.
+            # Here, not in the handler of the message: letters typed after Enter arrive before that.
             self._history.add(self.entry)
             self.empty()
         self.post_message(self.Submitted(text))

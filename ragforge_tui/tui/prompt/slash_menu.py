@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Container
 
 from ragforge_tui.tui.prompt.completion import Suggestion
-from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList
+from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 
 
 class SlashMenu(Container):

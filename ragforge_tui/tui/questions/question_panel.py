@@ -22,7 +22,7 @@ from textual.widgets import Input, Static
 from ragforge_tui.events import ApprovalRequested, CostLimitReached, TrustRequested
 from ragforge_tui.text import cut_middle, dollars, plain_text
 from ragforge_tui.tui.questions.command_text import MIN_ROWS, CommandText, counted, drawn
-from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList
+from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 
 MAX_DETAIL_CHARS = 100_000
 MAX_TITLE_CHARS = 1_000

@@ -340,7 +340,7 @@ class EngineSession:
         """Fetch the personas, for the header and the session list, and choose the one of the next conversation."""
         state = self.state
         found = await self.ask(ListPersonas())
-        state.looks = {info.name: (info.glyph, info.color) for info in found.personas}
+        state.persona_looks = {info.name: (info.glyph, info.color) for info in found.personas}
         names = {info.name.casefold(): info.name for info in found.personas}
         wanted = state.persona or found.default
         state.persona = names.get(wanted.casefold(), found.default)

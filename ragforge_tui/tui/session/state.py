@@ -60,7 +60,7 @@ class ChatState(msgspec.Struct):
         opening: The conversation requested at the start is not loaded yet.
         first_turn: Lowest turn index of the open conversation.
         persona: The persona of the next conversation.
-        looks: Glyph and color of each persona, by name.
+        persona_looks: Glyph and color of each persona, by name.
         running: Turns that this engine is answering, by conversation.
         followed: A turn that another process answers.
         summarising: Summaries being written for the open conversation, by level and first turn.
@@ -83,7 +83,7 @@ class ChatState(msgspec.Struct):
     opening: bool = False
     first_turn: int = 1
     persona: str = ""
-    looks: dict[str, tuple[str, str]] = {}
+    persona_looks: dict[str, tuple[str, str]] = {}
     model: ModelChanged | None = None
     graph: GraphChanged | None = None
     running: dict[str, int] = {}

@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.models import Conversation, ConversationPeek
-from ragforge_tui.tui.sessions.session_list_model import SessionShelf
+from ragforge_tui.tui.sessions.session_list_model import SessionList
 from ragforge_tui.tui.sessions.session_preview import preview
 from ragforge_tui.tui.sessions.session_service import SessionService
 from ragforge_tui.tui.workers import start_worker
@@ -27,10 +27,10 @@ PEEK_SECONDS = 0.1
 class SessionPane(VerticalScroll, can_focus=False):
     """Shows one session, next to or below the list."""
 
-    def __init__(self, service: SessionService, shelf: SessionShelf) -> None:
+    def __init__(self, service: SessionService, sessions: SessionList) -> None:
         super().__init__()
         self._service = service
-        self._shelf = shelf
+        self._sessions = sessions
         self._peeks: dict[str, ConversationPeek] = {}
         self._chosen: Conversation | None = None
         self._asking: Conversation | None = None
@@ -77,7 +77,7 @@ class SessionPane(VerticalScroll, can_focus=False):
                 peek,
                 self._service.now,
                 glyphs=self._service.glyphs,
-                parent=self._shelf.get(chosen.branch_of) if chosen.branch_of else None,
-                branches=self._shelf.branches(chosen.uuid),
+                parent=self._sessions.get(chosen.branch_of) if chosen.branch_of else None,
+                branches=self._sessions.branches(chosen.uuid),
             )
         )

@@ -15,7 +15,7 @@ from textual.content import Content
 
 from ragforge_tui.models import SearchHit
 from ragforge_tui.text import plain_text
-from ragforge_tui.tui.sessions.session_rows import said_when
+from ragforge_tui.tui.sessions.session_rows import short_time
 
 Scope = Literal["folder", "all", "conversation"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -25,7 +25,7 @@ HIGHLIGHT = "bold $accent"
 _TOPIC = re.compile(r'(?<!\S)topic:(?:"([^"]*)"?|(\S*))', re.IGNORECASE)
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class SearchQuery(msgspec.Struct, frozen=True):
     """Words, topic and scope of a search."""
 
     words: str = ""
@@ -33,11 +33,11 @@ class Wanted(msgspec.Struct, frozen=True):
     scope: Scope = "folder"
 
 
-def parse_query(text: str, scope: Scope) -> Wanted:
+def parse_query(text: str, scope: Scope) -> SearchQuery:
     """Parse a query: words, and ``topic:NAME`` or ``topic:"MORE WORDS"`` among them."""
     found = _TOPIC.search(text)
     topic = (found[1] or found[2] or "") if found else ""
-    return Wanted(words=" ".join(_TOPIC.sub(" ", text).split()), topic=topic.strip(), scope=scope)
+    return SearchQuery(words=" ".join(_TOPIC.sub(" ", text).split()), topic=topic.strip(), scope=scope)
 
 
 def with_topic(text: str, topic: str) -> str:
@@ -49,7 +49,7 @@ def with_topic(text: str, topic: str) -> str:
 
 def hit_lines(hit: SearchHit, now: datetime, width: int, *, selected: bool, current: str = "") -> list[Content]:
     """Return a hit as exactly `HIT_LINES` lines."""
-    when = said_when(hit.timestamp.astimezone(now.tzinfo), now.date())
+    when = short_time(hit.timestamp.astimezone(now.tzinfo), now.date())
     where = f" · turn {hit.turn_index} · {when}" + (" · open now" if hit.conversation_id == current else "")
     title = _line(hit.title) or f"untitled {hit.conversation_id[:8]}"
     room = max(width - 2 - cell_len(where), 8)

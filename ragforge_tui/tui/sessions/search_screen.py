@@ -31,13 +31,13 @@ from ragforge_tui.tui.sessions.search_hits import (
 )
 from ragforge_tui.tui.sessions.session_filters import clickable
 from ragforge_tui.tui.sessions.session_service import MOST_HITS, SessionService
-from ragforge_tui.tui.widgets.option_list import Choice
+from ragforge_tui.tui.widgets.choice_list import Choice
 from ragforge_tui.tui.workers import start_worker
 
 SETTLE_SECONDS = 0.15
 """A search starts this long after the last letter."""
 ANY_TOPIC = "\x00any"
-HINT = 'type words · topic:NAME or topic:"MORE WORDS" looks only in turns about it'
+HINT = 'type words · topic:NAME or topic:"MORE WORDS" style only in turns about it'
 
 
 class HitList(Widget):
@@ -190,7 +190,7 @@ class SearchScreen(ModalScreen[SearchHit | None]):
         self._hits.show(hits)
         where = SCOPE_NAMES[wanted.scope]
         if not hits:
-            again = "" if wanted.scope == "all" else " · ^f looks elsewhere"
+            again = "" if wanted.scope == "all" else " · ^f style elsewhere"
             self._keys.update(f"nothing found in {where}{again} · esc back")
             return
         count = f"the best {MOST_HITS} hits" if len(hits) >= MOST_HITS else f"{len(hits)} hit{'s' * (len(hits) > 1)}"
@@ -231,7 +231,7 @@ class SearchScreen(ModalScreen[SearchHit | None]):
                 self._input.value = with_topic(self._input.value, "" if name == ANY_TOPIC else name)
                 self._input.cursor_position = len(self._input.value)
 
-        empty = "no topics yet; they come with the summaries"
+        empty = "no topics yet; summaries bring them"
         self.app.push_screen(Picker("Topics", self._topics, empty=empty, verb="search in it"), picked)
 
     async def _topics(self) -> list[Choice]:

@@ -12,7 +12,7 @@ from textual.style import Style
 
 from ragforge_tui.models import Conversation
 from ragforge_tui.text import plain_text
-from ragforge_tui.tui.sessions.session_list_model import STATUSES, Narrowed
+from ragforge_tui.tui.sessions.session_list_model import STATUSES, SessionFilter
 
 FILTERS: tuple[tuple[str, str], ...] = (
     ("ctrl+f", "folder"),
@@ -35,19 +35,19 @@ ORDER_NAMES = {"updated": "last changed", "created": "newest", "title": "by titl
 EDITING = "enter takes it over · esc leaves it as it was"
 
 
-def filter_bar(narrowed: Narrowed, *, everywhere: bool, count: str, width: int) -> Content:
+def filter_bar(wanted: SessionFilter, *, everywhere: bool, count: str, width: int) -> Content:
     """Return the current filters and order; what differs from the default is highlighted."""
     values = {
         "folder": ("all folders" if everywhere else "this folder", everywhere),
-        "status": ("any status" if narrowed.status == "any" else narrowed.status, narrowed.status != "active"),
-        "tags": (f"#{_line(narrowed.tag)}" if narrowed.tag else "all tags", bool(narrowed.tag)),
-        "order": (ORDER_NAMES[narrowed.order], narrowed.order != "updated"),
+        "status": ("any status" if wanted.status == "any" else wanted.status, wanted.status != "active"),
+        "tags": (f"#{_line(wanted.tag)}" if wanted.tag else "all tags", bool(wanted.tag)),
+        "order": (ORDER_NAMES[wanted.order], wanted.order != "updated"),
     }
     parts = [Content.styled("Sessions", "bold")]
     for key, name in FILTERS:
         value, changed = values[name]
-        said = Content.assemble((f"{key_sign(key)} ", "dim"), (value, "$accent" if changed else ""))
-        parts.append(clickable(said, f"screen.filter('{name}')"))
+        label = Content.assemble((f"{key_sign(key)} ", "dim"), (value, "$accent" if changed else ""))
+        parts.append(clickable(label, f"screen.filter('{name}')"))
     parts.append(Content.styled(count, "dim"))
     return _broken(parts, "  ", width)
 
@@ -107,9 +107,9 @@ def _broken(parts: list[Content], between: str, width: int) -> Content:
     return Content("\n").join(lines)
 
 
-def clickable(said: str | Content, action: str) -> Content:
+def clickable(label: str | Content, action: str) -> Content:
     """Return a text that runs an action when it is clicked."""
-    text = Content(said) if isinstance(said, str) else said
+    text = Content(label) if isinstance(label, str) else label
     return text.stylize(Style.from_meta({"@click": action}))
 
 

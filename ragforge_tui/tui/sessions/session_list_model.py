@@ -16,7 +16,7 @@ import msgspec
 from ragforge_tui.models import Conversation
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.sessions.session_rows import date_group, session_row, session_title
-from ragforge_tui.tui.widgets.option_list import Choice
+from ragforge_tui.tui.widgets.choice_list import Choice
 
 Status = Literal["active", "archived", "deleted", "any"]
 Order = Literal["updated", "created", "title"]
@@ -29,8 +29,8 @@ _IN_SUMMARY = 2.0
 _IN_ID = 60.0
 
 
-class Narrowed(msgspec.Struct, frozen=True):
-    """What the list shows.
+class SessionFilter(msgspec.Struct, frozen=True):
+    """Filters and order of the list.
 
     Attributes:
         query: Words for title, tags, id and summary; ``#word`` searches the tags only.
@@ -43,8 +43,8 @@ class Narrowed(msgspec.Struct, frozen=True):
     order: Order = "updated"
 
 
-class Looks(msgspec.Struct, frozen=True):
-    """What rows depend on besides their sessions."""
+class RowStyle(msgspec.Struct, frozen=True):
+    """Everything that rows depend on besides their sessions."""
 
     now: datetime
     current: str = ""
@@ -61,16 +61,16 @@ class _Searched(msgspec.Struct, frozen=True):
     summary: str
 
 
-class SessionShelf:
+class SessionList:
     """All known sessions, and the rows made of them."""
 
     def __init__(self) -> None:
         self._records: dict[str, Conversation] = {}
         self._searched: dict[str, _Searched] = {}
         self._rows: dict[str, Choice] = {}
-        self._looks: Looks | None = None
+        self._style: RowStyle | None = None
         self._ordered: dict[Order, list[Conversation]] = {}
-        self._matched: tuple[Narrowed, list[Conversation]] | None = None
+        self._matched: tuple[SessionFilter, list[Conversation]] | None = None
 
     def __len__(self) -> int:
         return len(self._records)
@@ -121,44 +121,44 @@ class SessionShelf:
         """Return the number of branches of a session."""
         return sum(record.branch_of == uuid for record in self._records.values())
 
-    def rows(self, narrowed: Narrowed, looks: Looks) -> list[Choice]:
+    def rows(self, wanted: SessionFilter, style: RowStyle) -> list[Choice]:
         """Return the rows: with words the best match first, else in order, branches below their parents."""
-        if self._looks is None or _kept(self._looks) != _kept(looks):
+        if self._style is None or _kept(self._style) != _kept(style):
             self._rows.clear()
-        self._looks = looks
-        if narrowed.query.strip():
-            return [self._row(record, looks) for record in self._matching(narrowed)]
-        return self._tree(self._wanted(narrowed), narrowed.order, looks)
+        self._style = style
+        if wanted.query.strip():
+            return [self._row(record, style) for record in self._matching(wanted)]
+        return self._tree(self._wanted(wanted), wanted.order, style)
 
-    def _wanted(self, narrowed: Narrowed) -> list[Conversation]:
+    def _wanted(self, wanted: SessionFilter) -> list[Conversation]:
         """Return the sessions that pass the filters, in order."""
-        if (ordered := self._ordered.get(narrowed.order)) is None:
-            ordered = self._ordered[narrowed.order] = sorted(self._records.values(), key=_key(narrowed.order))
-        status, tag = narrowed.status, narrowed.tag
+        if (ordered := self._ordered.get(wanted.order)) is None:
+            ordered = self._ordered[wanted.order] = sorted(self._records.values(), key=_key(wanted.order))
+        status, tag = wanted.status, wanted.tag
         return [r for r in ordered if status in ("any", r.status) and (not tag or tag in r.tags)]
 
     def _of(self, status: Status) -> Iterable[Conversation]:
         return (record for record in self._records.values() if status in ("any", record.status))
 
-    def _row(self, record: Conversation, looks: Looks) -> Choice:
+    def _row(self, record: Conversation, style: RowStyle) -> Choice:
         if (made := self._rows.get(record.uuid)) is None:
-            made = session_row(record, looks.now, current=looks.current, glyphs=looks.glyphs, narrow=looks.narrow)
+            made = session_row(record, style.now, current=style.current, glyphs=style.glyphs, narrow=style.narrow)
             self._rows[record.uuid] = made
         return made
 
     # -- search
 
-    def _matching(self, narrowed: Narrowed) -> list[Conversation]:
-        words = narrowed.query.casefold().split()
-        records = self._wanted(narrowed)
-        if self._matched is not None and _narrower(narrowed, self._matched[0]):
+    def _matching(self, wanted: SessionFilter) -> list[Conversation]:
+        words = wanted.query.casefold().split()
+        records = self._wanted(wanted)
+        if self._matched is not None and _narrower(wanted, self._matched[0]):
             # Each letter more can only leave sessions out.
             known = {record.uuid for record in self._matched[1]}
             records = [record for record in records if record.uuid in known]
         scored = [(score, record) for record in records if (score := self._score(words, record)) is not None]
         scored.sort(key=lambda pair: -pair[0])
         found = [record for _, record in scored]
-        self._matched = (narrowed, found)
+        self._matched = (wanted, found)
         return found
 
     def _score(self, words: list[str], record: Conversation) -> float | None:
@@ -185,7 +185,7 @@ class SessionShelf:
 
     # -- the tree of branches
 
-    def _tree(self, wanted: list[Conversation], order: Order, looks: Looks) -> list[Choice]:
+    def _tree(self, wanted: list[Conversation], order: Order, style: RowStyle) -> list[Choice]:
         listed = {record.uuid for record in wanted}
         children: dict[str, list[Conversation]] = {}
         roots: list[Conversation] = []
@@ -194,7 +194,7 @@ class SessionShelf:
                 children.setdefault(record.branch_of, []).append(record)
             else:
                 roots.append(record)
-        zone, today = looks.now.tzinfo, looks.now.date()
+        zone, today = style.now.tzinfo, style.now.date()
         families = [(root, _family(root, children)) for root in roots]
         moments = {root.uuid: _moment(family, order) for root, family in families}
         if order == "updated":
@@ -203,14 +203,14 @@ class SessionShelf:
         for root, family in families:
             heading = date_group(moments[root.uuid].astimezone(zone).date(), today) if order != "title" else ""
             for record, stem in family:
-                row = self._row(record, looks)
+                row = self._row(record, style)
                 rows.append(msgspec.structs.replace(row, lead=f"{stem}{row.lead}", heading=heading))
         return rows
 
 
-def _kept(looks: Looks) -> tuple[Any, ...]:
+def _kept(style: RowStyle) -> tuple[Any, ...]:
     """Return what the cached rows depend on; the time of day does not matter to them."""
-    return looks.now.date(), looks.current, dict(looks.glyphs), looks.narrow
+    return style.now.date(), style.current, dict(style.glyphs), style.narrow
 
 
 def _score_word(word: str, text: _Searched) -> float | None:
@@ -226,7 +226,7 @@ def _score_word(word: str, text: _Searched) -> float | None:
     return found
 
 
-def _narrower(now: Narrowed, before: Narrowed) -> bool:
+def _narrower(now: SessionFilter, before: SessionFilter) -> bool:
     """Return whether all matches are among the matches before.
 
     A word that becomes long enough to be the beginning of an id can match more than before.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
-from ragforge_tui.tui.sessions.session_list_model import SessionShelf
+from ragforge_tui.tui.sessions.session_list_model import SessionList
 from ragforge_tui.tui.sessions.session_service import SessionService
 
 FIRST = 100
@@ -18,7 +18,7 @@ OVERLAP = timedelta(minutes=1)
 """Changes are requested from this long before the newest known one, since clocks of machines differ."""
 
 
-class SessionFeed:
+class SessionLoader:
     """Fills the list with the sessions of the chat's folder, or of all folders.
 
     Attributes:
@@ -27,7 +27,7 @@ class SessionFeed:
 
     def __init__(self, service: SessionService) -> None:
         self._service = service
-        self.shelf = SessionShelf()
+        self.sessions = SessionList()
         self.everywhere = service.folder is None
         self.loaded = False
 
@@ -41,10 +41,10 @@ class SessionFeed:
         await self._service.wait_for_engine()
         everywhere = self.everywhere
         found = await self._service.sessions(everywhere=everywhere, limit=FIRST)
-        self.shelf.replace(found)
+        self.sessions.replace(found)
         if len(found) == FIRST:
             yield
-            self.shelf.replace(await self._service.sessions(everywhere=everywhere, limit=MOST))
+            self.sessions.replace(await self._service.sessions(everywhere=everywhere, limit=MOST))
         self.loaded = True
         yield
 
@@ -55,15 +55,15 @@ class SessionFeed:
             RagforgeError: The graph or the engine is unavailable.
         """
         everywhere = self.everywhere
-        since = (self.shelf.newest or datetime(1970, 1, 2, tzinfo=UTC)) - OVERLAP
+        since = (self.sessions.newest or datetime(1970, 1, 2, tzinfo=UTC)) - OVERLAP
         changes = await self._service.changes(since, everywhere=everywhere)
         if everywhere != self.everywhere:
             return False  # Other sessions are wanted by now.
-        news = self.shelf.put(changes.changed)
-        known = len(self.shelf)
+        news = self.sessions.put(changes.changed)
+        known = len(self.sessions)
         if changes.count != known and max(changes.count, known) <= MOST:
-            # Some were removed for good, or came by an import with an old date.
+            # Some were purged, or imported with an old date.
             found = await self._service.sessions(everywhere=everywhere, limit=MOST)
             if everywhere == self.everywhere:
-                news = self.shelf.replace(found) or news
+                news = self.sessions.replace(found) or news
         return news

@@ -23,12 +23,12 @@ from ragforge_tui.models import Conversation
 from ragforge_tui.text import plain_text
 from ragforge_tui.tui.sessions.preview_pane import SessionPane
 from ragforge_tui.tui.sessions.session_filters import ACTIONS, EDITING, FILTERS, filter_bar, key_bar, nothing_fits
-from ragforge_tui.tui.sessions.session_list_model import ORDERS, STATUSES, Looks, Narrowed
-from ragforge_tui.tui.sessions.session_loader import SessionFeed
+from ragforge_tui.tui.sessions.session_list_model import ORDERS, STATUSES, RowStyle, SessionFilter
+from ragforge_tui.tui.sessions.session_loader import SessionLoader
 from ragforge_tui.tui.sessions.session_rows import session_title
 from ragforge_tui.tui.sessions.session_service import SessionService, parse_tags
+from ragforge_tui.tui.widgets.choice_list import ChoiceList
 from ragforge_tui.tui.widgets.edit_line import Apply, EditLine
-from ragforge_tui.tui.widgets.option_list import ChoiceList
 from ragforge_tui.tui.workers import start_worker
 
 T = TypeVar("T")
@@ -79,15 +79,15 @@ class SessionPicker(ModalScreen[str | None]):
     def __init__(self, service: SessionService) -> None:
         super().__init__()
         self._service = service
-        self._feed = SessionFeed(service)
-        self._shelf = self._feed.shelf
-        self._narrowed = Narrowed()
+        self._loader = SessionLoader(service)
+        self._sessions = self._loader.sessions
+        self._filter = SessionFilter()
         self._deleted: list[str] = []
         self._asking = 0
-        self._trouble = ""
+        self._error = ""
         self._asked_preview: bool | None = None
         self._list = ChoiceList(detail_right=True)
-        self._pane = SessionPane(service, self._shelf)
+        self._pane = SessionPane(service, self._sessions)
         self._filters = Static(id="session-filters", markup=False)
         self._keys = Static("loading …", id="session-keys", markup=False)
         self._note = Static(id="session-note", markup=False)
@@ -116,7 +116,7 @@ class SessionPicker(ModalScreen[str | None]):
     def on_resize(self, event: events.Resize) -> None:
         """Place the preview where there is room; narrow rows show less."""
         self._arrange()
-        if len(self._shelf):
+        if len(self._sessions):
             self._draw(keep=True)
 
     def _arrange(self) -> None:
@@ -132,19 +132,19 @@ class SessionPicker(ModalScreen[str | None]):
         start_worker(self, self._asked(self._fill), group="rows", exclusive=True)
 
     async def _fill(self) -> None:
-        async for _ in self._feed.load():
+        async for _ in self._loader.load():
             self._draw(keep=True)
 
     def _follow_soon(self) -> None:
         if self._asking:
             return
-        if self._feed.loaded:
+        if self._loader.loaded:
             start_worker(self, self._asked(self._follow), group="rows", exclusive=True)
         else:
             self._load()
 
     async def _follow(self) -> None:
-        if await self._feed.follow():
+        if await self._loader.follow():
             self._draw(keep=True)
 
     async def _asked(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -153,41 +153,41 @@ class SessionPicker(ModalScreen[str | None]):
         try:
             await work()
         except RagforgeError as error:
-            self._trouble = error.info.sentence()
-            self._say(Content.styled(self._trouble, "$error"))
+            self._error = error.info.sentence()
+            self._show_message(Content.styled(self._error, "$error"))
         else:
-            if self._trouble:
-                self._trouble = ""
-                self._say("")
+            if self._error:
+                self._error = ""
+                self._show_message("")
         finally:
             self._asking -= 1
 
     def _draw(self, *, keep: bool) -> None:
-        looks = Looks(
+        style = RowStyle(
             now=self._service.now,
             current=self._service.current,
             glyphs=self._service.glyphs,
             narrow=self.app.size.width < ROOMY[0],
         )
-        rows = self._shelf.rows(self._narrowed, looks)
+        rows = self._sessions.rows(self._filter, style)
         if rows != self._list.rows or not keep:
-            self._list.show(rows, headings=not self._narrowed.query.strip(), keep=keep)
+            self._list.show(rows, headings=not self._filter.query.strip(), keep=keep)
         self._show_filters()
         self._show_keys()
         self._pane.show(self._chosen)
 
-    # -- what is written around the list
+    # -- the lines around the list
 
     def _show_filters(self) -> None:
-        count = f"{len(self._list.rows)}/{len(self._shelf)}" if self._feed.loaded else ""
+        count = f"{len(self._list.rows)}/{len(self._sessions)}" if self._loader.loaded else ""
         self._put(
-            self._filters, filter_bar(self._narrowed, everywhere=self._feed.everywhere, count=count, width=self._width)
+            self._filters, filter_bar(self._filter, everywhere=self._loader.everywhere, count=count, width=self._width)
         )
 
     def _show_keys(self) -> None:
-        nothing = "no conversation in this folder yet" if self._feed.loaded else "loading …"
-        if self._feed.loaded and len(self._shelf) and not self._list.rows:
-            nothing = nothing_fits(self._shelf.unfiltered(self._narrowed.query), everywhere=self._feed.everywhere)
+        nothing = "no conversation in this folder yet" if self._loader.loaded else "loading …"
+        if self._loader.loaded and len(self._sessions) and not self._list.rows:
+            nothing = nothing_fits(self._sessions.unfiltered(self._filter.query), everywhere=self._loader.everywhere)
         self._put(self._keys, key_bar(self._chosen, nothing=nothing, undo=bool(self._deleted), width=self._width))
 
     @property
@@ -199,7 +199,7 @@ class SessionPicker(ModalScreen[str | None]):
         line.update(text)
         self.call_after_refresh(line.refresh, layout=True)
 
-    def _say(self, text: str | Content) -> None:
+    def _show_message(self, text: str | Content) -> None:
         """Show the result of an action; an empty text removes the last one."""
         self._note.update(Content(plain_text(text)) if isinstance(text, str) else text)
         self._note.display = bool(text)
@@ -212,12 +212,12 @@ class SessionPicker(ModalScreen[str | None]):
         try:
             await work
         except RagforgeError as error:
-            self._say(Content.styled(error.info.sentence(), "$error"))
+            self._show_message(Content.styled(error.info.sentence(), "$error"))
 
     @property
     def _chosen(self) -> Conversation | None:
         row = self._list.chosen
-        return self._shelf.get(row.key) if row is not None else None
+        return self._sessions.get(row.key) if row is not None else None
 
     # -- keys
 
@@ -246,14 +246,14 @@ class SessionPicker(ModalScreen[str | None]):
             self._pane.show(self._chosen)
 
     def _narrow(self, *, keep: bool = True, **changes: Any) -> None:
-        self._narrowed = msgspec.structs.replace(self._narrowed, **changes)
+        self._filter = msgspec.structs.replace(self._filter, **changes)
         self._draw(keep=keep)
 
     def action_open(self) -> None:
         """Return the session at the cursor; a deleted one is restored first."""
         chosen = self._chosen
         if chosen is not None and chosen.status == "deleted":
-            self._say(f"{_named(chosen)} is deleted; ^d restores it.")
+            self._show_message(f"{_named(chosen)} is deleted; ^d restores it.")
         elif chosen is not None:
             self.dismiss(chosen.uuid)
 
@@ -275,23 +275,23 @@ class SessionPicker(ModalScreen[str | None]):
 
     def action_filter(self, name: str) -> None:
         """Switch to the next value of a filter."""
-        now = self._narrowed
+        now = self._filter
         match name:
             case "folder" if self._service.folder is not None:
-                self._feed.everywhere = not self._feed.everywhere
-                self._feed.loaded = False
+                self._loader.everywhere = not self._loader.everywhere
+                self._loader.loaded = False
                 self._load()
                 self._show_filters()
             case "status":
                 self._narrow(status=_next(STATUSES, now.status), tag="")
             case "tags":
-                self._narrow(tag=_next(["", *self._shelf.tags(now.status)], now.tag))
+                self._narrow(tag=_next(["", *self._sessions.tags(now.status)], now.tag))
             case "order":
                 self._narrow(order=_next(ORDERS, now.order))
 
     def action_do(self, name: str) -> None:
         """Run an action on the session at the cursor."""
-        self._say("")
+        self._show_message("")
         chosen = self._chosen
         if name == "preview":
             self._asked_preview = not self._pane.display
@@ -334,47 +334,47 @@ class SessionPicker(ModalScreen[str | None]):
             self._show_keys()
         return apply
 
-    def _took(self, changed: Conversation, said: str, *, go_to: bool = False) -> None:
-        self._shelf.put([changed])
+    def _apply_change(self, changed: Conversation, message: str, *, go_to: bool = False) -> None:
+        self._sessions.put([changed])
         self._draw(keep=True)
         if go_to:
             self._list.go_to(changed.uuid)
             self._show_keys()
             self._pane.show(self._chosen)
-        self._say(said)
+        self._show_message(message)
 
     async def _rename(self, uuid: str, title: str) -> None:
-        self._took(await self._service.rename(uuid, title), "Renamed." if title else "It has no title.")
+        self._apply_change(await self._service.rename(uuid, title), "Renamed." if title else "It has no title.")
 
     async def _tag(self, uuid: str, tags: str) -> None:
         changed = await self._service.tag(uuid, parse_tags(tags))
-        self._took(changed, f"Tags: {', '.join(changed.tags)}" if changed.tags else "It has no tags.")
+        self._apply_change(changed, f"Tags: {', '.join(changed.tags)}" if changed.tags else "It has no tags.")
 
     async def _keep_private(self, chosen: Conversation) -> None:
         changed = await self._service.set_private(chosen.uuid, not chosen.private)
-        self._took(
+        self._apply_change(
             changed, "Private: no other conversation recalls or finds it." if changed.private else "Not private."
         )
 
     async def _archive(self, chosen: Conversation) -> None:
         away = chosen.status != "archived"
         changed = await self._service.archive(chosen.uuid, archived=away)
-        self._took(changed, f"{'Archived' if away else 'Active again'}: {_named(changed)}")
+        self._apply_change(changed, f"{'Archived' if away else 'Active again'}: {_named(changed)}")
 
     async def _delete(self, chosen: Conversation) -> None:
         await self._service.delete(chosen.uuid)
         self._deleted.append(chosen.uuid)
         gone = msgspec.structs.replace(chosen, status="deleted", deleted_at=self._service.now)
-        self._took(gone, f"Deleted, kept for 7 days: {_named(chosen)} · ^z brings it back")
+        self._apply_change(gone, f"Deleted, kept for 7 days: {_named(chosen)} · ^z brings it back")
 
     async def _restore(self, uuid: str) -> None:
         back = await self._service.restore(uuid)
         self._deleted = [one for one in self._deleted if one != uuid]
-        self._took(back, f"It is back: {_named(back)}", go_to=True)
+        self._apply_change(back, f"It is back: {_named(back)}", go_to=True)
 
     async def _export(self, uuid: str, target: str) -> None:
         if target:
-            self._say(f"Written to {await self._service.export(uuid, target)}")
+            self._show_message(f"Written to {await self._service.export(uuid, target)}")
 
 
 def _named(conversation: Conversation) -> str:

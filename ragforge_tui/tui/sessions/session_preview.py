@@ -12,7 +12,7 @@ from textual.content import Content
 
 from ragforge_tui.models import Conversation, ConversationPeek
 from ragforge_tui.text import cut_middle, plain_text
-from ragforge_tui.tui.sessions.session_rows import DEFAULT_GLYPH, said_when, session_title
+from ragforge_tui.tui.sessions.session_rows import DEFAULT_GLYPH, session_title, short_time
 
 _MOST_CHARS = 4_000
 """Maximum characters of each text: an imported title or summary may be of any size."""
@@ -38,7 +38,7 @@ def preview(
     lines = [Content.styled(_line(session_title(current)), "bold")]
     if current.summary.strip():
         lines += [Content(plain_text(cut_middle(current.summary, _MOST_CHARS)).strip())]
-    lines += [Content.assemble((f"{label:<8}", "dim"), said) for label, said in _facts(current, now, glyphs)]
+    lines += [Content.assemble((f"{label:<8}", "dim"), text) for label, text in _facts(current, now, glyphs)]
     lines += _ends(peek)
     if current.branch_of:
         whose = _line(session_title(parent)) if parent is not None else current.branch_of[:8]
@@ -46,7 +46,7 @@ def preview(
         lines.append(Content.assemble(("⎇ from  ", "dim"), f"{where} of {whose}"))
     if branches:
         lines.append(Content.assemble(("⎇       ", "dim"), f"{branches} branch{'' if branches == 1 else 'es'}"))
-    lines += [Content.assemble((f"{label:<8}", "dim"), said) for label, said in _addresses(current)]
+    lines += [Content.assemble((f"{label:<8}", "dim"), text) for label, text in _addresses(current)]
     return Content("\n").join(lines)
 
 
@@ -55,8 +55,8 @@ def _facts(conversation: Conversation, now: datetime, glyphs: Mapping[str, str])
     if conversation.tags:
         yield "tags", " ".join(f"#{_line(tag)}" for tag in conversation.tags)
     today = now.date()
-    created = said_when(conversation.created_at.astimezone(now.tzinfo), today)
-    updated = said_when(conversation.updated_at.astimezone(now.tzinfo), today)
+    created = short_time(conversation.created_at.astimezone(now.tzinfo), today)
+    updated = short_time(conversation.updated_at.astimezone(now.tzinfo), today)
     moments = created if created == updated else f"{created} – {updated}"
     glyph = _line(glyphs.get(conversation.persona) or DEFAULT_GLYPH)
     who = f"{glyph} {_line(conversation.persona)}" if conversation.persona else ""
@@ -74,7 +74,7 @@ def _ends(peek: ConversationPeek | None) -> Iterator[Content]:
         mark = ("> ", "$primary") if peek.last_role == "user" else ("", "")
         yield Content.assemble(("last    ", "dim"), mark, _line(peek.last))
     elif not peek.first:
-        yield Content.styled("Nothing was said in it yet.", "dim")
+        yield Content.styled("It has no messages yet.", "dim")
 
 
 def _addresses(conversation: Conversation) -> Iterator[tuple[str, str]]:

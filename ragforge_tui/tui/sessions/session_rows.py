@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
 
 from ragforge_tui.models import Conversation
-from ragforge_tui.tui.widgets.option_list import Choice
+from ragforge_tui.tui.widgets.choice_list import Choice
 
 DEFAULT_GLYPH = "✶"
 KEPT_DAYS = 7
@@ -34,7 +34,7 @@ def session_row(
     count = conversation.message_count
     moment = conversation.updated_at.astimezone(now.tzinfo)
     messages = "" if narrow else f" message{'' if count == 1 else 's'}"
-    detail = f"{count}{messages} · {said_when(moment, now.date())}"
+    detail = f"{count}{messages} · {short_time(moment, now.date())}"
     badges = [badge for badge in _badges(conversation, now) if badge]
     if conversation.uuid == current:
         badges.insert(0, "open now")
@@ -84,7 +84,7 @@ def date_group(day: date, today: date) -> str:
     return day.strftime("%B %Y")
 
 
-def said_when(moment: datetime, today: date) -> str:
+def short_time(moment: datetime, today: date) -> str:
     """Return the time for today, else the date."""
     if moment.date() == today:
         return moment.strftime("%H:%M")

@@ -32,7 +32,7 @@ from ragforge_tui.protocol import (
     UpdateConversation,
 )
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.sessions.search_hits import Wanted
+from ragforge_tui.tui.sessions.search_hits import SearchQuery
 
 MOST_HITS = 50
 
@@ -67,7 +67,7 @@ class SessionService:
         """Glyphs of personas by name; none in the plain mode, which uses words."""
         if self._host.plain:
             return {}
-        return {name: glyph for name, (glyph, _) in self._session.state.looks.items()}
+        return {name: glyph for name, (glyph, _) in self._session.state.persona_looks.items()}
 
     @property
     def now(self) -> datetime:
@@ -89,7 +89,7 @@ class SessionService:
         """Return the first and last messages of a conversation."""
         return await self._session.ask(PeekConversation(conversation_id=uuid))
 
-    async def search(self, wanted: Wanted) -> list[SearchHit]:
+    async def search(self, wanted: SearchQuery) -> list[SearchHit]:
         """Return the turns with these words, best first."""
         request = Search(
             query=wanted.words,

@@ -147,7 +147,7 @@ class LiveSettings:
         self._use_plain(plain=plain)
         self.apply("tui.reduced_motion", motion)
         self.apply("tui.sidebar", sidebar)
-        # As after a change of the theme: its variables tell everything how to draw.
+        # As after a change of the theme, whose variables every renderer reads.
         self._app.refresh_css(animate=False)
         self._app.theme_changed_signal.publish(self._app.current_theme)
         self._redraw()

@@ -143,7 +143,7 @@ def _setting(key: Key, settings: Settings, origin: str, own: Mapping[str, Any], 
         value = getattr(value, name)
     if not wins:
         value = own[key.path] if is_own else key.default
-    said = _said(wins) if wins else "your file" if is_own else "default"
+    source = _source_name(wins) if wins else "your file" if is_own else "default"
     kind, choices, nullable = _kind(key.type)
     return Setting(
         key=key.path,
@@ -153,8 +153,8 @@ def _setting(key: Key, settings: Settings, origin: str, own: Mapping[str, Any], 
         kind=kind,
         default=key.default,
         value=value,
-        origin=said,
-        wins=said if wins else "",
+        origin=source,
+        wins=source if wins else "",
         own=own.get(key.path),
         is_own=is_own,
         choices=choices,
@@ -162,7 +162,7 @@ def _setting(key: Key, settings: Settings, origin: str, own: Mapping[str, Any], 
     )
 
 
-def _said(origin: str) -> str:
+def _source_name(origin: str) -> str:
     return "the project's file" if "/" in origin or "\\" in origin else origin
 
 

@@ -23,11 +23,11 @@ from ragforge_tui.errors import RagforgeError
 from ragforge_tui.text import plain_text
 from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, section_title, shown
-from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList
+from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from ragforge_tui.tui.workers import start_worker
 
 KEYS = "enter change · ctrl+r reset · esc back"
-EDIT_KEYS = "enter keep · esc leave it as it was"
+EDIT_KEYS = "enter save · esc cancel"
 
 
 class SettingsScreen(ModalScreen[None]):
@@ -84,7 +84,7 @@ class SettingsScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static(f"Settings, kept in {plain_text(str(self._file))}", id="settings-title", markup=False)
+            yield Static(f"Settings, saved in {plain_text(str(self._file))}", id="settings-title", markup=False)
             yield Input(self._query, placeholder="type to search", compact=True, id="settings-query")
             yield self._list
             yield self._about
@@ -103,7 +103,7 @@ class SettingsScreen(ModalScreen[None]):
         try:
             self._settings = {setting.key: setting for setting in self._read()}
         except RagforgeError as error:
-            self._say(error.info.sentence(), "$error")
+            self._show_message(error.info.sentence(), "$error")
         self._show(keep=True)
 
     def _show(self, *, keep: bool = False) -> None:
@@ -111,14 +111,14 @@ class SettingsScreen(ModalScreen[None]):
         found = matching(list(self._settings.values()), query)
         headings = not query.strip()
         self._list.show([_row(setting, headings=headings) for setting in found], headings=headings, keep=keep)
-        self._tell()
+        self._show_details()
 
     @property
     def _chosen(self) -> Setting | None:
         choice = self._list.chosen
         return self._settings[choice.key] if choice else None
 
-    def _tell(self) -> None:
+    def _show_details(self) -> None:
         setting = self._chosen
         if setting is None:
             self._about.update(Content.styled("nothing fits", "dim"))
@@ -132,11 +132,11 @@ class SettingsScreen(ModalScreen[None]):
             Content.styled(" · ".join(facts), "dim"),
         ]
         if setting.wins:
-            own = f"your file says {shown(setting, setting.own)}, but " if setting.is_own else ""
-            lines.append(Content.styled(f"{own}{setting.wins} wins over your file", "$warning"))
+            own = f"your file has {shown(setting, setting.own)}, but " if setting.is_own else ""
+            lines.append(Content.styled(f"{own}{setting.wins} overrides your file", "$warning"))
         self._about.update(Content("\n").join(lines))
 
-    def _say(self, text: str, style: str = "dim") -> None:
+    def _show_message(self, text: str, style: str = "dim") -> None:
         self._note.display = bool(text)
         self._note.update(Content.styled(plain_text(text), style))
 
@@ -147,7 +147,7 @@ class SettingsScreen(ModalScreen[None]):
         setting = self._chosen
         if setting is None:
             return
-        self._say("")
+        self._show_message("")
         if setting.kind == "switch":
             self._keep(setting, following(setting))
         elif setting.choices:
@@ -193,18 +193,18 @@ class SettingsScreen(ModalScreen[None]):
             else:
                 await asyncio.to_thread(set_value, self._file, setting.key, value)
         except RagforgeError as error:
-            self._say(error.info.sentence(), "$error")
+            self._show_message(error.info.sentence(), "$error")
             return
         self._reload()
         if setting.wins:
-            self._say(f"Kept in your file; {setting.wins} still wins.", "$warning")
+            self._show_message(f"Saved in your file, but {setting.wins} overrides it.", "$warning")
         elif setting.at_once:
             if problems := self._changed(setting.key, value):
-                self._say("\n".join(problems), "$warning")
+                self._show_message("\n".join(problems), "$warning")
             else:
-                self._say(f"{setting.key}: {shown(setting, value)}, {setting.since}")
+                self._show_message(f"{setting.key}: {shown(setting, value)}, {setting.since}")
         else:
-            self._say(f"{setting.key}: {shown(setting, value)}, {setting.since}")
+            self._show_message(f"{setting.key}: {shown(setting, value)}, {setting.since}")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while the user types."""
@@ -222,7 +222,7 @@ class SettingsScreen(ModalScreen[None]):
         try:
             value = parse(setting, event.value)
         except RagforgeError as error:
-            self._say(error.info.sentence(), "$error")
+            self._show_message(error.info.sentence(), "$error")
             return
         self._end_edit()
         self._keep(setting, value)
@@ -234,7 +234,7 @@ class SettingsScreen(ModalScreen[None]):
             self._end_edit()
         if event.again:
             self._change()
-        self._tell()
+        self._show_details()
 
     def action_reset(self) -> None:
         """Go back to the default."""
@@ -245,8 +245,8 @@ class SettingsScreen(ModalScreen[None]):
     def action_move(self, step: int) -> None:
         if not self._editing:
             self._list.move(step)
-            self._say("")
-            self._tell()
+            self._show_message("")
+            self._show_details()
 
     def action_page(self, direction: int) -> None:
         self.action_move(direction * max(self._list.size.height - 2, 1))
@@ -254,7 +254,7 @@ class SettingsScreen(ModalScreen[None]):
     def action_leave(self) -> None:
         """Leave the line, the search, then the screen."""
         search = self.query_one("#settings-query", Input)
-        self._say("")
+        self._show_message("")
         if self._editing:
             self._end_edit()
         elif search.value:

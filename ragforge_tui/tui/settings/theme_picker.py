@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.style.theme import NAMES
-from ragforge_tui.tui.widgets.option_list import Choice, ChoiceList
+from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 
 
 class ThemePicker(ModalScreen[str | None]):
@@ -50,7 +50,7 @@ class ThemePicker(ModalScreen[str | None]):
             wear: Tries a theme on.
         """
         super().__init__()
-        self._rows = [Choice(key, f"{key}", said, "The chat's own") for key, said in NAMES.items()]
+        self._rows = [Choice(key, f"{key}", description, "The chat's own") for key, description in NAMES.items()]
         self._rows += [Choice(name, name, "", "Textual's") for name in others]
         self._current = current
         self._wear = wear
@@ -61,7 +61,7 @@ class ThemePicker(ModalScreen[str | None]):
             yield Static("Theme", id="theme-title", markup=False)
             yield Input(placeholder="type to narrow", compact=True)
             yield self._list
-            yield Static("enter keep · esc back", id="theme-keys", markup=False)
+            yield Static("enter save · esc back", id="theme-keys", markup=False)
 
     def on_mount(self) -> None:
         """Start at the current theme."""

@@ -26,14 +26,14 @@ from ragforge_tui.tui.sidebar.pane import Pane
 from ragforge_tui.tui.sidebar.touched_files import FileLine, TouchedFiles, mention, short_path
 from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
-from ragforge_tui.tui.widgets.virtual_list import Rows
+from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
 log = logging.getLogger(__name__)
 
 HINTS = (KeyHint("open", "enter", "look"), KeyHint("insert", "i", "insert"), KeyHint("turn", "g", "turn"))
 
 
-class FileRows(Rows[FileLine]):
+class FileRows(VirtualList[FileLine]):
     """The list of files."""
 
     def __init__(self, files: TouchedFiles, *, empty: str) -> None:
@@ -95,7 +95,7 @@ class FilesPane(Pane):
         yield self.rows
         yield self._keys
 
-    # -- what the sidebar says
+    # -- calls of the sidebar
 
     def opened(self) -> None:
         """Fetch the files, unless they are known."""
@@ -126,7 +126,7 @@ class FilesPane(Pane):
         count = len(self.files)
         self.note = str(count) if count else ""
         asking = self._stale and bool(self.session.state.conversation_id)
-        self.rows.show(self.files.lines(), empty="loading …" if asking else "no file was touched yet")
+        self.rows.show(self.files.lines(), empty="loading …" if asking else "no files yet")
 
     async def _fetch(self) -> None:
         files, session = self.files, self.session
@@ -143,7 +143,7 @@ class FilesPane(Pane):
                 files.load_diffs(diffs)
                 self._show()
         except RagforgeError as error:
-            # Nobody asked for it: said where the files would be, and only when there are none.
+            # No notice, since the user did not ask: shown in place of the files, if there are none.
             log.info("files not fetched: %s", error)
             self.rows.show(self.files.lines(), empty=plain_text(error.info.what))
 
@@ -175,7 +175,7 @@ class FilesPane(Pane):
         if (file := self.files.file(self.rows.chosen)) is not None:
             self.host.go_to_turns(file.turn_index)
 
-    def on_rows_opened(self, event: Rows.Opened) -> None:
+    def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         """Show the file and its changes."""
         event.stop()
         file = self.files.file(event.key)
@@ -183,12 +183,12 @@ class FilesPane(Pane):
             return
         from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 
-        said = f"{file.path} · turn {file.turn_index} · {file.tool}"
+        title = f"{file.path} · turn {file.turn_index} · {file.tool}"
 
         async def load() -> tuple[str, list[Section]]:
             diff = await self._diff(file.path) if file.group == "modified" else ("", "")
             workspace = Path(self.host.options.workspace or ".")
-            return said, await asyncio.to_thread(file_sections, workspace, file.path, *diff)
+            return title, await asyncio.to_thread(file_sections, workspace, file.path, *diff)
 
         def closed(action: str | None) -> None:
             if action == "insert":
@@ -197,7 +197,7 @@ class FilesPane(Pane):
                 self.host.go_to_turns(file.turn_index)
 
         actions = {"i": ("insert", "insert"), "g": ("turn", "go to its turn")}
-        self.app.push_screen(DetailScreen(said, load, actions=actions), closed)
+        self.app.push_screen(DetailScreen(title, load, actions=actions), closed)
 
     async def _diff(self, path: str) -> tuple[str, str]:
         """Return the diff of a file and a note about it; a failure becomes the note."""
@@ -205,7 +205,7 @@ class FilesPane(Pane):
             uuid = self.session.state.conversation_id
             diffs = await self.session.ask(SessionDiff(conversation_id=uuid))
         except RagforgeError as error:
-            return "", f"What was changed is not known: {error.info.sentence()}"
+            return "", f"The changes are unknown: {error.info.sentence()}"
         self.files.load_diffs(diffs)
         found = self.files.diff(path)
         return (found.diff, found.note) if found is not None else ("", "")

@@ -92,4 +92,4 @@ def save(state_dir: Path, layout: Layout) -> None:
         fresh.write_bytes(msgspec.json.encode(layout))
         fresh.replace(path)
     except OSError as error:
-        log.warning("layout not kept: %s", error)
+        log.warning("layout not saved: %s", error)

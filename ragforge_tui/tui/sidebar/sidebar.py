@@ -94,10 +94,10 @@ class Sidebar(Horizontal):
         self._open = wanted and self.layout_kept.open
         self._over = False
         self.body: Body | None = None
-        self._begun = False
+        self._painted = False
         self._mounted = False
         self._stack = Vertical(id="sidebar-panes")
-        self._told: set[str] = set()
+        self._active: set[str] = set()
 
     def compose(self) -> ComposeResult:
         """Lay out the divider and the stack of panes."""
@@ -121,12 +121,12 @@ class Sidebar(Horizontal):
                 self._appear(False)
         self._appear(self.display if over else self._open)
         self.styles.width = self.layout_kept.columns(columns)
-        if self.display and self._begun:
+        if self.display and self._painted:
             self.call_after_refresh(self._mount_panes)
 
     def begin(self) -> None:
         """Show the panes, if it is open, now that the first paint is over."""
-        self._begun = True
+        self._painted = True
         if self.display:
             self._mount_panes()
 
@@ -137,7 +137,7 @@ class Sidebar(Horizontal):
         if not self.layout_kept.share(pane):
             self.layout_kept.fold(pane)
         self._mount_panes()
-        again = pane in self._told
+        again = pane in self._active
         self._arrange()
         if again and (shown := self.pane(pane)) is not None:
             shown.opened()
@@ -191,7 +191,7 @@ class Sidebar(Horizontal):
         """Let the panes drop their data: another conversation is open, or none."""
         for pane in self.panes:
             pane.conversation_changed()
-            if pane.name_ in self._told:
+            if pane.name_ in self._active:
                 pane.opened()
 
     # -- layout
@@ -216,7 +216,7 @@ class Sidebar(Horizontal):
         if not self._over:
             self._open = self.layout_kept.open = wanted
         if not wanted:
-            self._told.clear()
+            self._active.clear()
 
     def _mount_panes(self) -> None:
         if self._mounted:
@@ -236,12 +236,12 @@ class Sidebar(Horizontal):
         panes = list(self.panes)
         names, screen = [pane.name_ for pane in panes], self.app.size.height
         shown = self.layout_kept.opened(names, self.size.height or screen) if self.display else []
-        told = {*shown, *self.layout_kept.opened(names, screen)} if self.display else set()
+        active = {*shown, *self.layout_kept.opened(names, screen)} if self.display else set()
         for pane in panes:
             pane.display = pane.name_ in shown
             pane.styles.height = f"{max(self.layout_kept.share(pane.name_), 1)}fr"
-        fresh = [pane for pane in panes if pane.name_ in told and pane.name_ not in self._told]
-        self._told = told
+        fresh = [pane for pane in panes if pane.name_ in active and pane.name_ not in self._active]
+        self._active = active
         for pane in fresh:
             pane.opened()
 

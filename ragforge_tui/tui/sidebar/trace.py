@@ -230,7 +230,7 @@ def _order(turn: int, position: int, call: ToolCall) -> Order:
 def _argument(call: ToolCall) -> str:
     if call.arguments.rstrip().endswith("}"):
         return "".join(part.text for part in arguments_of(call))
-    # JSON that was cut: the first of what is worth showing may be whole.
+    # Truncated JSON: the first argument may be complete.
     found = _CUT_ARGUMENT.search(call.arguments)
     return one_line((found[1] if found else call.arguments)[:400])
 

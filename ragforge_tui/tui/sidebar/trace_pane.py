@@ -29,7 +29,7 @@ from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
 from ragforge_tui.tui.transcript.render.tool_text import CallState, duration_text, state_sign
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
-from ragforge_tui.tui.widgets.virtual_list import Rows
+from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ _WITHOUT_SIZE = 36
 """Below this width a row shows no size."""
 
 
-class TraceRows(Rows[TraceLine]):
+class TraceRows(VirtualList[TraceLine]):
     """The list of calls."""
 
     def key_of(self, line: TraceLine) -> str:
@@ -155,7 +155,7 @@ class TracePane(Pane):
         yield self._text
         yield self._bar
 
-    # -- what the sidebar says
+    # -- calls of the sidebar
 
     def opened(self) -> None:
         """Fetch the newest calls."""
@@ -192,9 +192,9 @@ class TracePane(Pane):
         every = f"{known}{'+' if missing else ''}"
         self.note = f"{len(rows)} of {every}" if self._filter else f"this turn {here} · all {every}" if known else ""
         if not empty:
-            empty = "loading …" if self._fetching else "no such call" if self._filter else "no tool was called yet"
+            empty = "loading …" if self._fetching else "no matching call" if self._filter else "no tool calls yet"
         self.rows.show(lines_of(rows), empty=empty)
-        self._bar.say(hints_of(self._filter))
+        self._bar.show_keys(hints_of(self._filter))
 
     def _fetch(self) -> None:
         if self.session.state.conversation_id and not self._fetching:
@@ -210,7 +210,7 @@ class TracePane(Pane):
         try:
             page = await session.ask(request)
         except RagforgeError as error:
-            # Nobody asked for it: said where the calls would be. It is tried again when the pane is next opened.
+            # No notice, since the user did not ask. Shown in place of the calls; opening the pane again retries.
             log.info("calls not fetched: %s", error)
             if trace is self.trace:
                 self._fetching = False
@@ -222,7 +222,7 @@ class TracePane(Pane):
             trace.add_page(page.calls, page.first_turn, running_turn=running)
             self._show()
 
-    def on_rows_top_seen(self, event: Rows.TopSeen) -> None:
+    def on_virtual_list_top_seen(self, event: VirtualList.TopSeen) -> None:
         """Fetch earlier calls."""
         event.stop()
         if self.trace.first_turn > 1:
@@ -235,7 +235,7 @@ class TracePane(Pane):
         wanted = self._filter
         match name:
             case "failed":
-                # Failed ones, those that nobody let run to their end, all.
+                # Failed calls, then refused and stopped ones, then all.
                 failed, refused = not wanted.failed and not wanted.refused, wanted.failed
                 wanted = msgspec.structs.replace(wanted, failed=failed, refused=refused)
             case "turn":
@@ -274,7 +274,7 @@ class TracePane(Pane):
         if row is not None:
             self.host.go_to_turns(row.turn)
 
-    def on_rows_opened(self, event: Rows.Opened) -> None:
+    def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         """Show a whole call."""
         event.stop()
         row = self.trace.row(event.key)

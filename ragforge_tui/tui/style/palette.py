@@ -54,7 +54,7 @@ class Palette(msgspec.Struct, frozen=True):
 
 
 _QUIET = {"dark": (0.42, 0.60), "light": (0.36, 0.52), "contrast": (0.12, 0.24)}
-"""How far secondary text is blended into the background, and how far rules, bars and arrows are."""
+"""Shares of the background color in secondary text, and in rules, bars and arrows."""
 
 
 def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palette:

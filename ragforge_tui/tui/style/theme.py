@@ -183,7 +183,7 @@ MONO = _terminal("ragforge-mono", dark=True, looks="mono", ink={})
 
 OWN = (DARK, LIGHT, CONTRAST_DARK, CONTRAST_LIGHT, ANSI_DARK, ANSI_LIGHT, MONO)
 NAMES = {
-    "auto": "Light or dark, as the terminal says",
+    "auto": "Light or dark, like the terminal",
     "dark": "Dark",
     "light": "Light",
     "ansi": "The terminal's own sixteen colours",

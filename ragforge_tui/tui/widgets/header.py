@@ -38,7 +38,7 @@ class HeaderContents(msgspec.Struct, frozen=True):
 def header_contents(state: ChatState) -> HeaderContents:
     """Return what the header shows of a state."""
     conversation, model, graph = state.conversation, state.model, state.graph
-    glyph, color = state.looks.get(state.speaker, ("", ""))
+    glyph, color = state.persona_looks.get(state.speaker, ("", ""))
     return HeaderContents(
         title=plain_text(conversation.title).strip() if conversation else "",
         opening=state.opening,

@@ -47,11 +47,11 @@ class KeyBar(Widget):
         self._note_style = "dim"
         self._spans: list[tuple[int, int, str]] = []
 
-    def say(self, hints: Sequence[KeyHint]) -> None:
+    def show_keys(self, hints: Sequence[KeyHint]) -> None:
         self._hints, self._note = tuple(hints), ""
         self.refresh()
 
-    def note(self, text: str, style: str = "dim") -> None:
+    def show_note(self, text: str, style: str = "dim") -> None:
         """Show a sentence instead of the keys."""
         self._note, self._note_style = text, style
         self.refresh()

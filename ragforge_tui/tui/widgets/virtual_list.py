@@ -27,7 +27,7 @@ MARGIN = 2
 _BOLD = Style(bold=True)
 
 
-class Rows(ScrollView, Generic[L], can_focus=True):
+class VirtualList(ScrollView, Generic[L], can_focus=True):
     """Lines with a cursor on those that have a key.
 
     Args:
@@ -37,7 +37,7 @@ class Rows(ScrollView, Generic[L], can_focus=True):
 
     ALLOW_SELECT = False
     DEFAULT_CSS = """
-    Rows {
+    VirtualList {
         height: 1fr; width: 1fr; overflow-x: hidden; overflow-y: auto;
         scrollbar-size-vertical: 1; scrollbar-gutter: stable;
     }
@@ -55,13 +55,13 @@ class Rows(ScrollView, Generic[L], can_focus=True):
     class Opened(Message):
         """Enter was pressed at a line, or it was clicked on."""
 
-        def __init__(self, rows: Rows[Any], key: str) -> None:
+        def __init__(self, rows: VirtualList[Any], key: str) -> None:
             super().__init__()
             self.rows = rows
             self.key = key
 
         @property
-        def control(self) -> Rows[Any]:
+        def control(self) -> VirtualList[Any]:
             return self.rows
 
     class TopSeen(Message):
@@ -79,7 +79,7 @@ class Rows(ScrollView, Generic[L], can_focus=True):
         self._at_end = True
         self._moved = False
 
-    # -- what a subclass says
+    # -- for subclasses
 
     @abstractmethod
     def key_of(self, line: L) -> str:
@@ -128,7 +128,7 @@ class Rows(ScrollView, Generic[L], can_focus=True):
     def _settle(self) -> None:
         """Do what needs the layout of the new lines."""
         if self.show_vertical_scrollbar:
-            # It came with these lines, after the list had moved: nobody has told it where.
+            # The scrollbar appeared with these lines, after the list had scrolled: its position is not set yet.
             self.vertical_scrollbar.position = self.scroll_y
         self._look_up()
 
@@ -227,7 +227,7 @@ class Rows(ScrollView, Generic[L], can_focus=True):
         if place is None:
             return
         top, height = round(self.scroll_y), self.scrollable_content_region.height
-        # The heading above a group's first row comes with it.
+        # The heading above a group's first row scrolls with it.
         above = place - 1 if place and not self.key_of(self._lines[place - 1]) else place
         if above < top:
             self._go_to(above)

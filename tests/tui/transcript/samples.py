@@ -13,7 +13,7 @@ from textual.theme import BUILTIN_THEMES
 from ragforge_tui.models import Message, MessageState, ToolCall, ToolResult, Turn
 from ragforge_tui.tui.drawing.lines import Line, line_of
 from ragforge_tui.tui.style.palette import palette_of
-from ragforge_tui.tui.transcript.model.document import Shown
+from ragforge_tui.tui.transcript.model.document import DisplayOptions
 from ragforge_tui.tui.transcript.render import long_text
 
 NOON = datetime(2026, 11, 3, 12, 0, tzinfo=UTC)
@@ -43,9 +43,9 @@ Two ways to mend it:
 """
 
 
-def shown() -> Shown:
+def shown() -> DisplayOptions:
     """A clock that stands still."""
-    return Shown(now=lambda: NOON, zone=UTC)
+    return DisplayOptions(now=lambda: NOON, zone=UTC)
 
 
 def text_of(lines: Sequence[Line]) -> list[str]:

@@ -70,7 +70,7 @@ class Block(ABC):
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """What the user can do with the block."""
+        """Actions that the user can take on the block."""
         return ("copy",) if self.folded is None else ("fold", "copy")
 
     @property

@@ -24,9 +24,9 @@ from ragforge_tui.models import Turn
 from ragforge_tui.tui.transcript.model.blocks import Block, Level, NoteBlock
 from ragforge_tui.tui.transcript.model.gaps import ROOM, GapBlock
 from ragforge_tui.tui.transcript.model.speakers import mark_switch, speaker, speaker_before
-from ragforge_tui.tui.transcript.model.turn_view import Shown, TurnView, stored_turn, tell
+from ragforge_tui.tui.transcript.model.turn_view import DisplayOptions, TurnView, apply_event, stored_turn
 
-__all__ = ["Document", "Shown"]
+__all__ = ["DisplayOptions", "Document"]
 
 
 class Document:
@@ -40,8 +40,8 @@ class Document:
         gaps: Turns that are not loaded between loaded ones; in no order.
     """
 
-    def __init__(self, shown: Shown | None = None) -> None:
-        self.shown = shown or Shown()
+    def __init__(self, shown: DisplayOptions | None = None) -> None:
+        self.shown = shown or DisplayOptions()
         self.blocks: list[Block] = []
         self.changed: set[Block] = set()
         self.stable = 0
@@ -84,7 +84,7 @@ class Document:
     def add(self, turn: Turn) -> None:
         """Show a stored turn that is not loaded: at the end, or before turns that started meanwhile."""
         if self.gap_with(turn.turn_index) is not None:
-            return  # It comes with its gap, when that is looked at.
+            return  # It is loaded with its gap, when that comes into view.
         self._note_missing(turn.turn_index)
         view = stored_turn(turn, self.shown)
         mark_switch(view, self._speaker_before(turn.turn_index))
@@ -92,10 +92,10 @@ class Document:
         self._note_first([turn.turn_index])
         self._rearrange([], view.blocks, before_turn=turn.turn_index + 1)
 
-    def go_on(self, turn_index: int) -> None:
+    def resume(self, turn_index: int) -> None:
         """Show a stored turn as still being answered."""
         if view := self._views.get(turn_index):
-            view.go_on()
+            view.resume()
             self.changed.update(view.blocks)
 
     def holds(self, turn_index: int) -> bool:
@@ -178,7 +178,7 @@ class Document:
         if passing:
             self._passing.append(block)
 
-    def _withdraw_passing(self) -> None:
+    def _remove_passing(self) -> None:
         for block in self._passing:
             at = self.position(block)
             del self.blocks[at]
@@ -204,7 +204,7 @@ class Document:
         before = list(view.blocks)
         if not isinstance(event, ModelRetry | ModelWaiting):
             view.drop_retry()
-        changed = tell(view, event)
+        changed = apply_event(view, event)
         if isinstance(event, MessageStarted | MessageFinished):
             mark_switch(view, self._speaker_before(event.turn_index))
         if changed is not None:
@@ -214,7 +214,7 @@ class Document:
         if view.blocks != before:
             self._rearrange(before, view.blocks)
         if isinstance(event, TurnCompleted):
-            self._withdraw_passing()
+            self._remove_passing()
 
     def _note_missing(self, turn_index: int) -> None:
         """Add a gap for turns that other processes added before this one."""

@@ -11,19 +11,19 @@ from typing import Protocol
 from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, NoteBlock
 
 
-class Told(Protocol):
+class TurnBlocks(Protocol):
     """A turn with the blocks so far."""
 
     turn_index: int
     blocks: list[Block]
 
 
-def speaker(turn: Told) -> str:
+def speaker(turn: TurnBlocks) -> str:
     """Return the persona that answers in a turn, empty before the answer."""
     return next((block.name for block in turn.blocks if isinstance(block, HeadBlock) and block.name), "")
 
 
-def speaker_before(turns: Mapping[int, Told], turn_index: int, first: int) -> str:
+def speaker_before(turns: Mapping[int, TurnBlocks], turn_index: int, first: int) -> str:
     """Return the persona of the nearest earlier turn down to `first`, the lowest loaded one."""
     if not first:
         return ""
@@ -34,7 +34,7 @@ def speaker_before(turns: Mapping[int, Told], turn_index: int, first: int) -> st
     return ""
 
 
-def mark_switch(turn: Told, before: str) -> bool:
+def mark_switch(turn: TurnBlocks, before: str) -> bool:
     """Insert a note above an answer if its persona differs from `before`; return whether it did."""
     name = speaker(turn)
     if not before or not name or name == before or any(block.kind == "switch" for block in turn.blocks):

@@ -97,7 +97,7 @@ class ToolBlock(Block):
         arrow = self.arrow(palette)
         time = duration_text(self.call.duration_ms) if self.call.duration_ms is not None else ""
         if palette.plain and state not in ("ok", "running"):
-            return [(time, palette.muted), arrow]  # The state is said in front, where others have a glyph.
+            return [(time, palette.muted), arrow]  # The word for the state replaces the glyph in front.
         match state:
             case "running":
                 return [("…", palette.muted), arrow]
@@ -149,8 +149,8 @@ class ToolBlock(Block):
             if key == "reason" or (result.get("diff") and key in ("content", "old_string", "new_string", "files")):
                 continue
             if key == "todos" and todos_of(self.call, result):
-                continue  # They stand above as a list.
-            # In JSON an escape sequence would be spelled out instead of taken away.
+                continue  # They are listed above.
+            # JSON would spell out an escape sequence instead of removing it.
             shown = clean(value if isinstance(value, str) else msgspec.json.encode(plain_value(value)).decode())
             label = [(f"{one_line(str(key))}: ", palette.muted)] if key else []
             shown, hidden = _head_of(shown)

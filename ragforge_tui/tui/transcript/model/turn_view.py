@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 DEFAULT_GLYPH = "✶"
 
 
-class Shown(msgspec.Struct):
-    """How users and times are shown.
+class DisplayOptions(msgspec.Struct):
+    """Options for names, times and reasoning.
 
     Attributes:
         user_name: Heading of the user's messages.
@@ -65,7 +65,7 @@ class Shown(msgspec.Struct):
 class TurnView:
     """The blocks of one turn, in order."""
 
-    def __init__(self, turn_index: int, shown: Shown) -> None:
+    def __init__(self, turn_index: int, shown: DisplayOptions) -> None:
         self.turn_index = turn_index
         self.shown = shown
         self.blocks: list[Block] = []
@@ -121,7 +121,7 @@ class TurnView:
             text.touch()
         return block
 
-    def own_doing(self, message_id: str) -> None:
+    def own_command(self, message_id: str) -> None:
         """Mark a message as the user's own command: no persona is named, and it is shown unfolded."""
         self.replies.add(message_id)
         self.own.add(message_id)
@@ -152,7 +152,7 @@ class TurnView:
     def finish(self, message: Message) -> None:
         """Replace the streamed reply by its stored record."""
         if message.role == "system":
-            self.own_doing(message.uuid)
+            self.own_command(message.uuid)
         self.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)
         if message.reasoning:
             self.thinking(message.uuid).thought(message.reasoning)
@@ -214,7 +214,7 @@ class TurnView:
             self.blocks.remove(self.retry)
             self.retry = None
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Show the turn as still being answered by another process."""
         self.ended = False
         for block in self.tools.values():
@@ -236,20 +236,20 @@ class TurnView:
             block.touch()
 
 
-def stored_turn(turn: Turn, shown: Shown) -> TurnView:
+def stored_turn(turn: Turn, shown: DisplayOptions) -> TurnView:
     """Return the view of a stored turn."""
     view = TurnView(turn.turn_index, shown)
     for message in turn.messages:
         if message.role == "user":
             view.user(message)
         elif message.state != "superseded":
-            _tell_stored(view, message)
+            _apply_stored(view, message)
     if not any(message.state == "streaming" for message in turn.messages):
         view.end()
     return view
 
 
-def tell(view: TurnView, event: TurnEvent) -> Block | None:
+def apply_event(view: TurnView, event: TurnEvent) -> Block | None:
     """Apply an event to a view; return the changed block if there is only one."""
     match event:
         case TurnStarted():
@@ -293,21 +293,21 @@ def tell(view: TurnView, event: TurnEvent) -> Block | None:
         case TurnCompleted():
             view.end()
         case TurnCancelled():
-            _tell_end(view, "interrupted", "", "warning")
+            _show_end(view, "interrupted", "", "warning")
         case TurnFailed():
-            _tell_end(view, "failed", event.error.sentence(), "error")
+            _show_end(view, "failed", event.error.sentence(), "error")
         case _:
             pass
     return None
 
 
-def _tell_end(view: TurnView, state: str, sentence: str, level: Level) -> None:
+def _show_end(view: TurnView, state: str, sentence: str, level: Level) -> None:
     if not any(block.kind == "state" for block in view.blocks):
         view.state_line(state, sentence, level)
     view.end()
 
 
-def _tell_stored(view: TurnView, message: Message) -> None:
+def _apply_stored(view: TurnView, message: Message) -> None:
     """Apply a stored reply: its text, its calls, then how it ended."""
     if message.state == "streaming":
         view.reply(message.uuid, message.persona, message.persona_glyph, message.persona_color)

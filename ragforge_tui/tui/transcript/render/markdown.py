@@ -182,7 +182,7 @@ class _Painter:
                     text = text.lstrip() if at == 1 and not runs else text  # Behind the box of a task.
                     runs.extend(self.words(text, styles[-1], linked=bool(links)))
                 case "html_inline":
-                    pass  # HTML is off: it is the box of a task, which stands before the item.
+                    pass  # HTML is off: this is the check box of a task, which precedes the item.
                 case "code_inline":
                     runs.append((one_space(child.content), styles[-1] + self.palette.code))
                 case "softbreak":

@@ -96,19 +96,19 @@ def _as_plain(text: str, source: list[str]) -> Parsed:
     return Parsed([Unit([token], source, gap=True)], [0], [None])
 
 
-def _add_items(result: Parsed, node: Sequence[Token], source: Sequence[str], goes_on: OpenList | None) -> None:
+def _add_items(result: Parsed, node: Sequence[Token], source: Sequence[str], continued: OpenList | None) -> None:
     opening = node[0]
     ordered = opening.type == "ordered_list_open"
     number = int(opening.attrs.get("start", 1)) if ordered else 0
-    continued = goes_on is not None and (goes_on.kind, goes_on.markup) == (opening.type, opening.markup)
-    if continued and goes_on is not None:
-        number = goes_on.next_ordinal
+    same_list = continued is not None and (continued.kind, continued.markup) == (opening.type, opening.markup)
+    if same_list and continued is not None:
+        number = continued.next_ordinal
     for position, item in enumerate(grouped(node[1:-1])):
         start = item[0].map[0] if item[0].map else 0
         if position:
             gap = is_blank(source, start - 1)
         else:
-            gap = goes_on.blank_before if continued and goes_on is not None else True
+            gap = continued.blank_before if same_list and continued is not None else True
         result.units.append(Unit(item, source, gap=gap, ordinal=number))
         result.starts.append(start)
         blank = is_blank(source, start - 1) if position else gap

@@ -90,7 +90,7 @@ class _OpenFence:
 
     def _lines(self, runs: list[Run], *, whole: bool = False) -> list[Line]:
         lines = run_lines(runs, self._width, self._palette)
-        # Behind the end of the last whole line stands nothing.
+        # Nothing follows the end of the last complete line.
         return lines[:-1] if whole else lines
 
 
@@ -163,7 +163,7 @@ class _OpenParagraph:
 
     def extend(self, text: str, partial: str) -> list[Line] | None:
         body = text + partial
-        if not body.startswith(self._seen) or not self._goes_on(text, partial):
+        if not body.startswith(self._seen) or not self._continues(text, partial):
             return None
         self._seen = body
         piece = body[self._cut :].rstrip()
@@ -173,7 +173,7 @@ class _OpenParagraph:
         runs, _ = inline_runs(piece, self._palette)
         return [*self._drawn, *wrap([*self._last, *runs], self._width)]
 
-    def _goes_on(self, text: str, partial: str) -> bool:
+    def _continues(self, text: str, partial: str) -> bool:
         """Return whether all lines belong to the paragraph."""
         at = self._checked
         while (end := text.find("\n", at)) >= 0:

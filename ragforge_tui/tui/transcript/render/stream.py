@@ -93,7 +93,7 @@ class StreamedText:
     def _commit(self, *, last: bool = False) -> None:
         """Render and cut off the units of the complete lines; the last one may continue, so only if `last` is set."""
         units, starts, lists = parse(self._tail, self._list)
-        # A paragraph with a blank line behind it cannot go on, a list can.
+        # A paragraph followed by a blank line is complete, a list may continue.
         ended = bool(units) and self._tail.endswith("\n\n") and units[-1].tokens[0].type in _ENDED_BY_BLANK_LINE
         if ended or (last and len(units) == 1):
             self._closed.extend(self._draw(units))

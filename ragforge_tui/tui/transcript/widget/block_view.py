@@ -20,7 +20,7 @@ from textual.strip import Strip
 from ragforge_tui.tui.drawing.lines import Line
 from ragforge_tui.tui.style.palette import Palette, palette_of
 from ragforge_tui.tui.transcript.model.blocks import Block
-from ragforge_tui.tui.transcript.model.document import Document, Shown
+from ragforge_tui.tui.transcript.model.document import DisplayOptions, Document
 from ragforge_tui.tui.transcript.widget.copying import text_between
 from ragforge_tui.tui.transcript.widget.viewport import Frame, Row, Viewport
 
@@ -54,7 +54,7 @@ class BlockView(ScrollView):
     def __init__(
         self,
         *,
-        shown: Shown | None = None,
+        shown: DisplayOptions | None = None,
         name: str | None = None,
         id: str | None = None,
         classes: str | None = None,

@@ -32,7 +32,7 @@ def text_between(blocks: Sequence[Block], selection: Selection, width: int, pale
         if block.serial > last:
             break
         lines, top = block.lines(width, palette), block.serial * LINES_PER_BLOCK
-        # Only what is selected is looked at: lines of a long text are made by that.
+        # Only selected lines are touched, since that makes the lines of a long text.
         begin = 0 if selection.start is None else max(0, selection.start.y - top)
         stop = len(lines) if selection.end is None else min(len(lines), selection.end.y - top + 1)
         for offset in range(begin, stop):
@@ -43,7 +43,7 @@ def text_between(blocks: Sequence[Block], selection: Selection, width: int, pale
             start, end = max(0, span[0] - margin), span[1]
             text = line.strip.text
             cut = text[max(line.gutter, start) : len(text) if end == -1 else max(0, end - margin)]
-            # A line that is broken in the middle of a word or at a blank goes on after its join.
+            # A soft line break is replaced by its join.
             parts += [join, cut.rstrip() if line.join == "\n" else cut]
             join = line.join
     return "".join(parts).strip("\n")

@@ -13,7 +13,7 @@ from textual.message import Message
 from ragforge_tui.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
 from ragforge_tui.models import Turn
 from ragforge_tui.tui.transcript.model.blocks import Block, Level
-from ragforge_tui.tui.transcript.model.document import Shown
+from ragforge_tui.tui.transcript.model.document import DisplayOptions
 from ragforge_tui.tui.transcript.model.gaps import GapBlock
 from ragforge_tui.tui.transcript.render.links import META, Link
 from ragforge_tui.tui.transcript.widget.block_view import BlockView
@@ -124,7 +124,7 @@ class Transcript(BlockView, can_focus=True):
     def __init__(
         self,
         *,
-        shown: Shown | None = None,
+        shown: DisplayOptions | None = None,
         name: str | None = None,
         id: str | None = None,
         classes: str | None = None,
@@ -189,9 +189,9 @@ class Transcript(BlockView, can_focus=True):
         self.document.add(turn)
         self.sync()
 
-    def go_on(self, turn_index: int) -> None:
+    def resume_turn(self, turn_index: int) -> None:
         """Show a turn as still being answered."""
-        self.document.go_on(turn_index)
+        self.document.resume(turn_index)
         self.sync()
 
     def notice(self, text: str, level: Level = "info", *, passing: bool = False) -> None:

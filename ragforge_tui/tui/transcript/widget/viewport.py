@@ -1,4 +1,4 @@
-"""Which lines of a document are in view: heights of blocks, and the line that must not move.
+"""Geometry of the visible lines: heights of blocks, and the line that must not move.
 
 A block that was never drawn has an estimated height. When it comes into view it is drawn and its height corrected, in
 such a way that the lines being read stay where they are. No widget: `BlockView` draws what this finds.
