@@ -99,7 +99,7 @@ class DiffScreen(ModalScreen[None]):
         super().__init__()
         self._load = load
         self._diffs: list[FileDiff] = []
-        self._title = Static("What the agent changed …", id="diff-title", markup=False)
+        self._title = Static("Changes by the agent …", id="diff-title", markup=False)
         self._lines = DiffLines()
 
     def compose(self) -> ComposeResult:
@@ -125,7 +125,7 @@ class DiffScreen(ModalScreen[None]):
         counts = [diff_counts(one.diff) for one in self._diffs]
         added, removed = sum(one for one, _ in counts), sum(one for _, one in counts)
         files = f"{len(self._diffs)} file{'s' if len(self._diffs) > 1 else ''}"
-        self._title.update(f"What the agent changed: {files}, +{added} −{removed}")
+        self._title.update(f"Changes by the agent: {files}, +{added} −{removed}")
         self._lines.show(self._diffs)
 
     def action_file(self, step: int) -> None:
@@ -134,7 +134,7 @@ class DiffScreen(ModalScreen[None]):
     def action_copy(self) -> None:
         if self._diffs:
             self.app.copy_to_clipboard(plain_text("".join(one.diff for one in self._diffs)))
-            self.notify("The whole diff was sent to the clipboard.", timeout=2, markup=False)
+            self.notify("The diff was sent to the clipboard.", timeout=2, markup=False)
 
 
 def _lines_of(one: FileDiff) -> list[tuple[str, str]]:

@@ -74,8 +74,8 @@ def nothing_fits(unfiltered: Mapping[str, int], *, everywhere: bool) -> str:
     """
     found = ", ".join(f"{unfiltered[status]} {status}" for status in STATUSES if unfiltered.get(status))
     if found:
-        return f"nothing fits; without the filters {found}"
-    return f"nothing fits in {'any' if everywhere else 'this'} folder"
+        return f"no match; without the filters {found}"
+    return f"no match in {'any' if everywhere else 'this'} folder"
 
 
 def _offered(chosen: Conversation | None, undo: bool) -> Iterator[tuple[str, str, str]]:

@@ -170,7 +170,7 @@ async def found(stage: Stage) -> None:
 async def found_nothing(stage: Stage) -> None:
     """It is nowhere."""
     await stage.press("ctrl+f", *"whale")
-    await stage.shows("nothing found")
+    await stage.shows("no match")
 
 
 async def branched(stage: Stage) -> None:
