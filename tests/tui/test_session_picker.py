@@ -190,7 +190,7 @@ async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path: Path) 
         await chat.press("ctrl+e")
         line.value = str(tmp_path / "a.md")
         await chat.press("enter")
-        await picking.until(lambda: "exists and was left as it is" in picking.said("note"))
+        await picking.until(lambda: "already exists; it was not overwritten" in picking.said("note"))
         assert len(engine.asked(ExportConversation)) == 3
 
 

@@ -75,7 +75,7 @@ def preview(info: PersonaInfo, text: str, *, dark: bool) -> list[Hung]:
     wrong = len(faults(info))
     if wrong:
         more = f" (and {info.more_remarks} more)" if info.more_remarks else ""
-        things = f"! {wrong} thing{'s' if wrong != 1 else ''} to look at, marked below"
+        things = f"! {wrong} problem{'s' if wrong != 1 else ''}, marked below"
         lines.append(_line(things + more, "$warning"))
     return [*lines, _line(""), *source_lines(text, info.remarks)]
 

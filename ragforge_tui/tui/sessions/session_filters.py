@@ -32,7 +32,7 @@ ACTIONS: tuple[tuple[str, str, str], ...] = (
 )
 """Key, action and word."""
 ORDER_NAMES = {"updated": "last changed", "created": "newest", "title": "by title"}
-EDITING = "enter takes it over · esc leaves it as it was"
+EDITING = "enter apply · esc cancel"
 
 
 def filter_bar(wanted: SessionFilter, *, everywhere: bool, count: str, width: int) -> Content:

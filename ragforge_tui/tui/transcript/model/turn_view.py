@@ -291,7 +291,7 @@ def apply_event(view: TurnView, event: TurnEvent) -> Block | None:
 
 def _show_retry(view: TurnView, event: ModelRetry) -> None:
     wait = f"{event.wait_seconds:.0f} s" if event.wait_seconds >= 1 else "a moment"
-    text = f"asked again in {wait} ({event.attempt} of {event.attempts}): {event.reason}"
+    text = f"retrying in {wait} ({event.attempt} of {event.attempts}): {event.reason}"
     view.drop_retry()
     view.retry = NoteBlock("retry", view.turn_index, text, "info")
     view.blocks.append(view.retry)
