@@ -290,8 +290,8 @@ async def test_a_graph_that_comes_late(
 ) -> None:
     monkeypatch.setattr(session_picker, "FOLLOW_SECONDS", 0.1)
     notes: list[str] = []
-    say = SessionPicker._say
-    monkeypatch.setattr(SessionPicker, "_say", lambda self, text: (notes.append(str(text)), say(self, text)))
+    say = SessionPicker._show_message
+    monkeypatch.setattr(SessionPicker, "_show_message", lambda self, text: (notes.append(str(text)), say(self, text)))
     async with run_chat(engine) as chat:
         await chat.ready()
         engine.failures[ListConversations] = RagforgeError("The graph is away.")

@@ -249,7 +249,7 @@ async def test_what_wins_over_the_file_is_said(run_chat: ChatRunner, tmp_path: P
     file = tmp_path / "config.yaml"
     async with run_chat(config_file=file, origins={"model.name": "RAGFORGE_MODEL"}) as chat:
         screen = await open_settings(chat, "model.name")
-        assert "RAGFORGE_MODEL wins" in str(screen.query_one("#settings-about").render())
+        assert "RAGFORGE_MODEL overrides" in str(screen.query_one("#settings-about").render())
         await chat.press("enter", *"offline", "enter")
         await chat.until(lambda: file.exists())
         await chat.until(lambda: "overrides it" in str(screen.query_one("#settings-note").render()))
