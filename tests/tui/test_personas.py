@@ -221,7 +221,7 @@ class TestMaking:
             await chat.press("n")
             await chat.until(lambda: "The draft is unchanged." in drawn(chat))
             await chat.press("i")
-            await chat.until(lambda: "What the model would change" in drawn(chat))
+            await chat.until(lambda: "Proposed changes" in drawn(chat))
             await chat.press("y")
             await chat.until(lambda: "nothing is saved yet" in drawn(chat))
             assert chat.engine.asked(SavePersona) == []

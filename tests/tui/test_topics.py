@@ -48,7 +48,7 @@ async def test_topics_by_their_words(run_chat: ChatRunner, engine: FakeEngine) -
         await chat.press("slash", "backspace", "backspace", "backspace", "backspace")
         await chat.until(lambda: names(screen) == ["retries", "locks"])
         await chat.press("z")
-        await chat.until(lambda: "no topic has these words" in screen.rows.render_line(0).text)
+        await chat.until(lambda: "no topic matches" in screen.rows.render_line(0).text)
         await chat.press("escape")
         await chat.until(lambda: screen.rows.has_focus)
         await chat.press("escape")

@@ -172,7 +172,7 @@ class EngineSession:
         if self.state.conversation is not None:
             self._pending_open = self.state.conversation_id
             self._was_lost = True
-        what = error.sentence() if error else "The engine ended unexpectedly; the answer so far is kept."
+        what = error.sentence() if error else "The engine ended unexpectedly; its answer is kept."
         again = "Send a message to try again." if give_up else "Starting it again."
         self.notice(f"{what} {again}", "error")
         self.changed()

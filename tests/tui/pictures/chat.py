@@ -189,7 +189,7 @@ async def gap(stage: Stage) -> None:
     await stage.until(lambda: stage.app.transcript.turn_in_view == 30)
     stage.engine.failures[FetchTurns] = GraphUnavailableError("The graph is away.")
     stage.app.transcript.scroll_to_turn(48)
-    await stage.shows("on their way")
+    await stage.shows(", loading …")
 
 
 async def own_command(stage: Stage) -> None:
