@@ -114,8 +114,8 @@ async def main(target, paths, conversation, name):
     graph = await open_graph(msgspec.json.decode(target, type=GraphTarget), msgspec.json.decode(paths, type=Paths))
     store = Store(graph)
     for n in range(10):
-        asked = await store.begin_turn(message(conversation, content=f"{name} {n}"))
-        await store.add_message(message(conversation, role="assistant", turn_index=asked.turn_index, content="a"))
+        asked = await store.messages.begin_turn(message(conversation, content=f"{name} {n}"))
+        await store.messages.add(message(conversation, role="assistant", turn_index=asked.turn_index, content="a"))
     await graph.close()
 
 asyncio.run(main(*sys.argv[1:]))
@@ -127,18 +127,18 @@ async def test_two_processes_share_one_row_of_turns(
 ) -> None:
 
     store = Store(graph)
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     given = [msgspec.json.encode(graph_target).decode(), msgspec.json.encode(graph_paths).decode(), c.uuid]
     writers = [subprocess.Popen([sys.executable, "-c", _WRITER, *given, name]) for name in ("a", "b")]  # noqa: ASYNC220
     for n in range(10):
-        asked = await store.begin_turn(message(c.uuid, content=f"own {n}"))
-        await store.add_message(message(c.uuid, role="assistant", turn_index=asked.turn_index, content="a"))
+        asked = await store.messages.begin_turn(message(c.uuid, content=f"own {n}"))
+        await store.messages.add(message(c.uuid, role="assistant", turn_index=asked.turn_index, content="a"))
     for writer in writers:
         assert writer.wait(120) == 0
-    turns = await store.turns(c.uuid, start=1, end=99)
+    turns = await store.turns.between(c.uuid, start=1, end=99)
     assert [t.turn_index for t in turns] == list(range(1, 31))
     assert all([m.position for m in t.messages] == [0, 1] for t in turns)
-    counted = await store.get_conversation(c.uuid)
+    counted = await store.conversations.get(c.uuid)
     assert (counted.message_count, counted.next_turn) == (60, 31)
     for name in ("a", "b", "own"):
         said = [t.messages[0].content for t in turns if t.messages[0].content.startswith(f"{name} ")]
