@@ -39,7 +39,6 @@ _OWNED = (
     ("Context", 500),
     ("Sitting", 100),
     ("Summary", 500),
-    ("Insight", 500),
     ("Message", 100),
 )
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ragforge_tui.graph.records import native
-from ragforge_tui.graph.schema import MESSAGE_LEX
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, SUMMARY_TEXT
 from ragforge_tui.graph.search import Match, Scope, Search, matches
 from ragforge_tui.graph.summaries import Summaries
 from ragforge_tui.models import Summary
@@ -34,7 +34,6 @@ the words: the index reads a list of all turns of a conversation that is named t
 _DEEPEST = 4_000
 """Most neighbours asked of a vector index until enough of them are in scope."""
 _EVERYWHERE = Scope(None, [])
-_SUMMARY_TEXT = ("conversation_summary", "actions_summary", "conversation_id")
 
 Ranges = Mapping[str, Sequence[tuple[int, int]]]
 
@@ -177,7 +176,7 @@ class OtherConversations:
         if vector is not None:
             rows = await self._nearest("Summary", vector, model, others, limit)
         elif words:
-            rows = await self._worded(words, _SUMMARY_TEXT, others, limit, label="Summary")
+            rows = await self._worded(words, SUMMARY_TEXT, others, limit, label="Summary")
         else:
             rows = []
         return await self._read_summaries(rows, model)

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ragforge_tui.graph.records import CONVERSATION_FIELDS, conversation_from, projection
-from ragforge_tui.graph.schema import VECTOR, record_embedding, recorded_embedding
+from ragforge_tui.graph.schema.indexes import UNUSED_VECTOR, VECTOR
+from ragforge_tui.graph.schema.version_node import record_embedding, recorded_embedding
 from ragforge_tui.models import SimilarConversation
 
 if TYPE_CHECKING:
@@ -160,6 +161,9 @@ class Vectors:
         if size != dimension:
             # From here on nobody stores vectors of the old model.
             await record_embedding(self._graph, "", size)
+            # The feature that brings an unused index must find none with vectors of the old dimension.
+            for label, prop in UNUSED_VECTOR:
+                await self._graph.dialect.drop_index(self._graph.dialect.vector_index(label, prop))
             for label, prop in VECTOR:
                 await self._graph.dialect.drop_index(self._graph.dialect.vector_index(label, prop))
                 await self._forget(label, prop)

@@ -15,7 +15,7 @@ import msgspec
 from ragforge_tui.graph.messages import INDEXED_CHARS
 from ragforge_tui.graph.parts import batches, row_size
 from ragforge_tui.graph.records import derived, native
-from ragforge_tui.graph.schema import MESSAGE_LEX
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX
 from ragforge_tui.graph.segments import segments_of
 from ragforge_tui.text import storable
 

@@ -21,7 +21,7 @@ from ragforge_tui.graph.conversations import find_conversation
 from ragforge_tui.graph.find import turns_holding
 from ragforge_tui.graph.messages import INDEXED_CHARS
 from ragforge_tui.graph.records import native
-from ragforge_tui.graph.schema import MESSAGE_LEX, MESSAGE_TEXT
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, MESSAGE_TEXT
 from ragforge_tui.graph.segments import Segment, segments_of
 from ragforge_tui.graph.snippets import excerpt, matcher
 from ragforge_tui.models import SearchHit

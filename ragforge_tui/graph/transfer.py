@@ -25,7 +25,7 @@ from ragforge_tui.graph.records import (
     message_properties,
     result_properties,
 )
-from ragforge_tui.graph.schema import MESSAGE_LEX
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX
 from ragforge_tui.graph.tool_calls import CALL_LARGE, RESULT_LARGE, cut_result
 from ragforge_tui.graph.transfer_check import check_export
 from ragforge_tui.graph.transfer_memory import MemoryExporter

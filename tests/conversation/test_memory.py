@@ -12,7 +12,7 @@ from ragforge_tui.config import Loaded, PersistenceSettings, RecallSettings, Sum
 from ragforge_tui.conversation import Conversation, ConversationAgent, memory
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.events import Notice, SummaryCreated, SummaryStarted
-from ragforge_tui.graph.schema import record_embedding
+from ragforge_tui.graph.schema.version_node import record_embedding
 from ragforge_tui.memory.context.block import CLOSING, OPENING
 from ragforge_tui.models import EXTRACTIVE, Message
 from ragforge_tui.protocol import FetchContext, FetchMemory, OpenConversation
