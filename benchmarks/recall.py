@@ -130,7 +130,7 @@ async def main(
                         ask_baseline(recall.index, ranking, dialogue, question, vector, baselines[name])
         finally:
             for dialogue in dialogues:
-                await store.purge(dialogue.export.conversation.uuid)
+                await store.conversations.purge(dialogue.export.conversation.uuid)
     report(recipe, baselines, times, known)
 
 
@@ -139,7 +139,7 @@ async def imported(
 ) -> Recall:
     """A conversation brought in and indexed."""
     start = time.perf_counter()
-    record = (await store.import_(dialogue.export)).conversation
+    record = (await store.transfer.import_(dialogue.export)).conversation
 
     async def ready() -> Store:
         return store
@@ -170,7 +170,7 @@ async def summarised(store: Store, recall: Recall, conversation_id: str, writer:
     start = time.perf_counter()
     summarizer = Summarizer(store, SummarizationSettings(), writer, lambda event: None)
     await summarizer.run_due(conversation_id)
-    made = await store.summaries(conversation_id)
+    made = await store.summaries.of(conversation_id)
     await recall.summaries_changed(made)
     await recall.embed()
     extracted = sum(summary.made_by == EXTRACTIVE for summary in made)

@@ -64,7 +64,7 @@ async def measure(loaded: Loaded, runs: int) -> dict[int, list[tuple[float, floa
     try:
         for size, export in stored.items():
             since = time.perf_counter()
-            await store.import_(export)
+            await store.transfer.import_(export)
             print(f"stored {size} turns in {time.perf_counter() - since:.1f} s", file=sys.stderr)
         await opened(loaded, stored[SIZES[0]].conversation.uuid)  # The engine's imports.
         times: dict[int, list[tuple[float, float]]] = {size: [] for size in SIZES}
@@ -75,7 +75,7 @@ async def measure(loaded: Loaded, runs: int) -> dict[int, list[tuple[float, floa
     finally:
         if not graph.embedded:
             for export in stored.values():
-                await store.purge(export.conversation.uuid)
+                await store.conversations.purge(export.conversation.uuid)
         await graph.close()
 
 

@@ -55,17 +55,17 @@ async def measure(name: str, target: GraphTarget, paths: Paths, turns: int) -> d
     store = Store(graph)
     moment = now()
     conversation = Conversation(uuid=str(uuid.uuid4()), created_at=moment, updated_at=moment, private=True)
-    await store.create_conversation(conversation)
+    await store.conversations.create(conversation)
     try:
         for _ in range(WARM_UP):
             await one_turn(store, conversation.uuid)
         trips = await timed(ROUND_TRIPS, lambda: graph.write(ping))
-        messages = await timed(turns, lambda: store.begin_turn(user_message(conversation.uuid)))
+        messages = await timed(turns, lambda: store.messages.begin_turn(user_message(conversation.uuid)))
         start = time.perf_counter()
         whole = await timed(turns, lambda: one_turn(store, conversation.uuid))
         rate = turns / (time.perf_counter() - start)
     finally:
-        await store.purge(conversation.uuid)
+        await store.conversations.purge(conversation.uuid)
         await graph.close()
     rows = {"bare round trip": trips, "user's message": messages, "whole turn": whole}
     print(f"{name:<18}{'p50 ms':>10}{'p95 ms':>10}")
@@ -109,7 +109,7 @@ def user_message(conversation_id: str) -> Message:
 
 async def one_turn(store: Store, conversation_id: str) -> None:
     """A turn with one tool call, stored as it happens."""
-    asked = await store.begin_turn(user_message(conversation_id))
+    asked = await store.messages.begin_turn(user_message(conversation_id))
     answer = Message(
         uuid=str(uuid.uuid4()),
         conversation_id=conversation_id,
@@ -119,11 +119,11 @@ async def one_turn(store: Store, conversation_id: str) -> None:
         writer=writer_id(),
         timestamp=now(),
     )
-    await store.add_message(answer)
+    await store.messages.add(answer)
     call = ToolCall(
         uuid=str(uuid.uuid4()), message_id=answer.uuid, tool_name="read_file", arguments="{}", timestamp=now()
     )
-    await store.start_tool_call(call, conversation_id)
+    await store.tool_calls.start(call, conversation_id)
     result = ToolResult(
         uuid=str(uuid.uuid4()),
         tool_call_id=call.uuid,
@@ -133,8 +133,8 @@ async def one_turn(store: Store, conversation_id: str) -> None:
     )
     files = [FileAccess(path="src/parser.py", access="read")]
     done = msgspec.structs.replace(call, success=True, duration_ms=2, result=result, files=files)
-    await store.finish_tool_call(done, "/benchmark")
-    await store.finish_message(msgspec.structs.replace(answer, content="It skips it. " * 40, state="complete"))
+    await store.tool_calls.finish(done, "/benchmark")
+    await store.messages.finish(msgspec.structs.replace(answer, content="It skips it. " * 40, state="complete"))
 
 
 def quantile(times: list[float], percent: int) -> float:

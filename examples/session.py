@@ -107,7 +107,7 @@ async def main(repository: Path, out: Path) -> None:
                     await conversation.send_message(text)
                 await conversation.memory.settle()
                 store = await agent.store()
-                export = await store.export(conversation.record.uuid)
+                export = await store.transfer.export(conversation.record.uuid)
         finally:
             await asyncio.to_thread(stop_server, loaded.paths)
     made = ", ".join(

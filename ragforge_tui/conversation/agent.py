@@ -284,7 +284,9 @@ class ConversationAgent:
         if ref in self._open:
             return self._open[ref]
         store = await self.store()
-        record = await store.resolve(ref) if ref else await store.latest(str(self.workspace))
+        record = (
+            await store.conversations.resolve(ref) if ref else await store.conversations.latest(str(self.workspace))
+        )
         if record is None:
             raise NotFoundError(f"No conversation was held in {self.workspace} yet.", todo="Start one by writing.")
         if record.status == "deleted":
@@ -293,7 +295,7 @@ class ConversationAgent:
             )
         if record.uuid not in self._open:
             end = record.next_turn
-            newest = await store.turns(record.uuid, start=max(1, end - max(turns, 1)), end=end)
+            newest = await store.turns.between(record.uuid, start=max(1, end - max(turns, 1)), end=end)
             self._open[record.uuid] = conversation = Conversation(self, record, newest)
             if self.interactive:
                 conversation.memory.start()
@@ -311,7 +313,7 @@ class ConversationAgent:
             RagforgeError: The turn is still being answered.
         """
         store = await self.store()
-        parent = await store.resolve(ref)
+        parent = await store.conversations.resolve(ref)
         if not 0 <= turn_index < parent.next_turn:
             raise NotFoundError(f"The conversation {parent.uuid[:8]} has no turn {turn_index}.")
         here = self._open.get(parent.uuid)
@@ -331,7 +333,7 @@ class ConversationAgent:
             branch_of=parent.uuid,
             branch_turn=turn_index,
         )
-        await store.create_conversation(record)
+        await store.conversations.create(record)
         branch = await self.load_conversation(record.uuid)
         branch.mode = here.mode if here is not None else branch.mode
         return branch
@@ -342,7 +344,7 @@ class ConversationAgent:
 
     async def list_conversations(self, filter: ConversationFilter | None = None) -> list[models.Conversation]:
         """Stored conversations, newest first."""
-        return await (await self.store()).list_conversations(filter or ConversationFilter())
+        return await (await self.store()).conversations.matching(filter or ConversationFilter())
 
     async def archive_conversation(self, ref: str, *, archived: bool = True) -> models.Conversation:
         """Put a conversation away, or bring it back."""
@@ -351,7 +353,7 @@ class ConversationAgent:
     async def delete_conversation(self, ref: str, *, immediately: bool = False) -> None:
         """Hide a conversation at once; purged after seven days, or now."""
         store = await self.store()
-        record = await store.resolve(ref)
+        record = await store.conversations.resolve(ref)
         open_here = self._open.pop(record.uuid, None)
         if open_here is not None:
             open_here.unqueue()
@@ -361,21 +363,21 @@ class ConversationAgent:
         if immediately:
             await self._purge_one(store, record.uuid)
         else:
-            await store.update_conversation(record.uuid, status="deleted", deleted_at=now())
+            await store.conversations.update(record.uuid, status="deleted", deleted_at=now())
 
     async def restore_conversation(self, conversation_id: str) -> models.Conversation:
         """Undo a delete; takes the whole id, or the prefix of a deleted conversation."""
         store = await self.store()
-        deleted = await store.list_conversations(ConversationFilter(status="deleted", limit=10_000))
+        deleted = await store.conversations.matching(ConversationFilter(status="deleted", limit=10_000))
         found = [record for record in deleted if record.uuid.startswith(conversation_id)]
         if len(found) != 1 or not conversation_id:
             raise NotFoundError(f"No single deleted conversation begins with {conversation_id!r}.")
-        return self._as_stored(await store.update_conversation(found[0].uuid, status="active", deleted_at=None))
+        return self._as_stored(await store.conversations.update(found[0].uuid, status="active", deleted_at=None))
 
     async def _set_status(self, ref: str, status: models.ConversationStatus, deleted_at: None) -> models.Conversation:
         store = await self.store()
-        record = await store.resolve(ref)
-        return self._as_stored(await store.update_conversation(record.uuid, status=status, deleted_at=deleted_at))
+        record = await store.conversations.resolve(ref)
+        return self._as_stored(await store.conversations.update(record.uuid, status=status, deleted_at=deleted_at))
 
     def _as_stored(self, changed: models.Conversation) -> models.Conversation:
         if changed.uuid in self._open:
@@ -386,7 +388,7 @@ class ConversationAgent:
 
     async def _purge_one(self, store: Store, uuid: str) -> bool:
         """Remove a conversation and its exports; False when its branches still need it."""
-        purged = await store.purge(uuid)
+        purged = await store.conversations.purge(uuid)
         if purged:
             await asyncio.to_thread(self.recorder.forget, uuid)
             await self.exports.removed(uuid)
@@ -400,7 +402,7 @@ class ConversationAgent:
         try:
             for uuid in drained - set(self._open):
                 await self.memory.index(uuid)
-            purged = [await self._purge_one(store, uuid) for uuid in await store.expired()]
+            purged = [await self._purge_one(store, uuid) for uuid in await store.conversations.expired()]
             if any(purged):
                 log.info("purged %d deleted conversations", sum(purged))
             if self.interactive:

@@ -166,14 +166,14 @@ class Conversation:
 
     async def _retry_newest(self) -> int:
         store = await self._agent.store()
-        _, last = await store.turn_range(self.record.uuid)
+        _, last = await store.turns.range(self.record.uuid)
         await self._window.catch_up(last + 1)  # another process may have asked last
         turn = self._window.newest
         if turn is None:
             raise RagforgeError("There is nothing to retry yet.")
         if turn.messages[0].doing or any(message.role == "system" for message in turn.messages):
             raise RagforgeError("The last turn was your own doing; nobody answers it.", todo="Ask in a new message.")
-        await store.supersede(self.record.uuid, turn.turn_index, from_position=1)
+        await store.messages.supersede(self.record.uuid, turn.turn_index, from_position=1)
         del turn.messages[1:]
         self._seen.add(turn.messages[0].uuid)  # whoever asked first, it is answered here
         message = msgspec.structs.replace(turn.messages[0])
@@ -226,12 +226,12 @@ class Conversation:
     async def get_history(self, limit: int | None = None) -> list[Turn]:
         """The newest `limit` turns in ascending order, all of them by default."""
         store = await self._agent.store()
-        first, last = await store.turn_range(self.record.uuid)
+        first, last = await store.turns.range(self.record.uuid)
         start = first if limit is None else max(first, last - limit + 1)
         turns: list[Turn] = []
         while start <= last:
             end = min(start + PAGE_TURNS, last + 1)
-            turns += await store.turns(self.record.uuid, start=start, end=end)
+            turns += await store.turns.between(self.record.uuid, start=start, end=end)
             start = end
         return turns
 
@@ -331,7 +331,7 @@ class Conversation:
         if self._agent.recorder.journaling:
             return
         index = message.turn_index
-        stored = await (await self._agent.store()).turns(self.record.uuid, start=index, end=index + 1)
+        stored = await (await self._agent.store()).turns.between(self.record.uuid, start=index, end=index + 1)
         if stored and len(stored[0].messages) > 1:
             raise RagforgeError(
                 f"Turn {index} was begun before and is not done again: {message.content[:80]}",

@@ -233,7 +233,7 @@ class ConversationMemory:
         if self._caught_up:
             return
         store = await self._agent.store()
-        self.summaries = await store.summaries(self._record.uuid)
+        self.summaries = await store.summaries.of(self._record.uuid)
         await self._load_files(store)
         await self.recall.load()
         self._loaded.set()
@@ -246,7 +246,7 @@ class ConversationMemory:
     async def _load_files(self, store: Store) -> None:
         """Files of earlier turns from the graph, those of the turns read at opening with what was mentioned in them."""
         first = self._opening[0].turn_index if self._opening else self._record.next_turn
-        earlier = await store.accessed_files(self._record.uuid, before=first)
+        earlier = await store.files.accessed(self._record.uuid, before=first)
         await asyncio.to_thread(self.files.load, earlier)
         for turn in self._opening:
             await asyncio.to_thread(self.files.note, turn)
@@ -318,15 +318,15 @@ class ConversationMemory:
 
     async def _take_in_summaries(self, store: Store) -> None:
         self._agent.exports.turn_stored(self._record.uuid)
-        self.summaries = await store.summaries(self._record.uuid)
-        self._record.summary = (await store.get_conversation(self._record.uuid)).summary
+        self.summaries = await store.summaries.of(self._record.uuid)
+        self._record.summary = (await store.conversations.get(self._record.uuid)).summary
         await self.recall.summaries_changed(self.summaries)
         self._vectors.ask()
 
     async def summaries_elsewhere(self) -> list[Summary]:
         """Take in the summaries that another process made or replaced; those that are new here."""
         known = {(summary.uuid, summary.made_by) for summary in self.summaries}
-        found = await (await self._agent.store()).summaries(self._record.uuid)
+        found = await (await self._agent.store()).summaries.of(self._record.uuid)
         self.summaries = found
         fresh = [summary for summary in found if (summary.uuid, summary.made_by) not in known]
         if fresh:

@@ -135,14 +135,14 @@ class Recorder:
 
     async def create_conversation(self, conversation: Conversation) -> Conversation:
         """Store a new conversation."""
-        stored = await self._write(lambda store: store.create_conversation(conversation))
+        stored = await self._write(lambda store: store.conversations.create(conversation))
         if stored is None:
             self._append("create_conversation", conversation)
         return stored or conversation
 
     async def begin_turn(self, message: Message) -> Message:
         """Store the person's message; its turn index is allocated here."""
-        stored = await self._write(lambda store: store.begin_turn(message))
+        stored = await self._write(lambda store: store.messages.begin_turn(message))
         if stored is None:
             index = self._next_turn.get(message.conversation_id, 1)
             stored = msgspec.structs.replace(message, turn_index=index, position=0)
@@ -154,7 +154,7 @@ class Recorder:
     async def add_message(self, message: Message) -> Message:
         """Store a further message of its turn; its position is allocated here."""
         key = (message.conversation_id, message.turn_index)
-        stored = await self._write(lambda store: store.add_message(message))
+        stored = await self._write(lambda store: store.messages.add(message))
         if stored is None:
             stored = msgspec.structs.replace(message, position=self._next_position.get(key, 1))
             self._append("add_message", stored)
@@ -169,7 +169,9 @@ class Recorder:
         if not self._auto_save:
             content = reasoning = ""
         go_on = await self._write(
-            lambda store: store.checkpoint(message.uuid, content=content, reasoning=reasoning, lease_until=lease_until)
+            lambda store: store.messages.checkpoint(
+                message.uuid, content=content, reasoning=reasoning, lease_until=lease_until
+            )
         )
         if go_on is None:
             so_far = msgspec.structs.replace(message, content=content, reasoning=reasoning, tool_calls=[])
@@ -182,7 +184,7 @@ class Recorder:
         if store is None:
             return False
         try:
-            return await store.stop_requested(conversation_id, turn_index)
+            return await store.messages.stop_requested(conversation_id, turn_index)
         except GraphError as error:
             log.debug("not known whether a stop is asked for: %s", error)
             return False
@@ -190,36 +192,36 @@ class Recorder:
     async def finish_message(self, message: Message) -> None:
         """Store the final state of a message."""
         message = msgspec.structs.replace(message, tool_calls=[])
-        if not await self._write(lambda store: _done(store.finish_message(message))):
+        if not await self._write(lambda store: _done(store.messages.finish(message))):
             self._append("finish_message", message)
 
     async def start_tool_call(self, call: ToolCall, message: Message) -> None:
         """Store that a call begins."""
         conversation_id = message.conversation_id
-        if not await self._write(lambda store: _done(store.start_tool_call(call, conversation_id))):
+        if not await self._write(lambda store: _done(store.tool_calls.start(call, conversation_id))):
             self._append("start_tool_call", call, conversation_id=conversation_id)
 
     async def finish_tool_call(self, call: ToolCall, workspace: str) -> None:
         """Store a call's result and the files it touched."""
-        if not await self._write(lambda store: _done(store.finish_tool_call(call, workspace))):
+        if not await self._write(lambda store: _done(store.tool_calls.finish(call, workspace))):
             self._append("finish_tool_call", call, workspace=workspace)
 
     async def save_title(self, conversation: Conversation) -> None:
         """Store a conversation's title."""
         uuid, title = conversation.uuid, conversation.title
-        if await self._write(lambda store: store.update_conversation(uuid, title=title)) is None:
+        if await self._write(lambda store: store.conversations.update(uuid, title=title)) is None:
             self._append("update_conversation", None, uuid=uuid, title=title)
 
     async def save_persona(self, conversation: Conversation) -> None:
         """Store which persona speaks from here on."""
         uuid, persona = conversation.uuid, conversation.persona
-        if await self._write(lambda store: store.update_conversation(uuid, persona=persona)) is None:
+        if await self._write(lambda store: store.conversations.update(uuid, persona=persona)) is None:
             self._append("update_conversation", None, uuid=uuid, persona=persona)
 
     async def spoken_as(self, message: Message, *, digest: str, text: str) -> None:
         """Store the very text of the persona that speaks a message."""
         spoken = {"message_uuid": message.uuid, "name": message.persona, "digest": digest, "text": text}
-        if not await self._write(lambda store: _done(store.store_persona(**spoken))):
+        if not await self._write(lambda store: _done(store.messages.store_persona(**spoken))):
             self._append("store_persona", None, **spoken)
 
     async def store_context(self, message: Message, context: StoredContext) -> None:
@@ -231,7 +233,7 @@ class Recorder:
             "digest": context.digest,
             "texts": context.texts,
         }
-        if not await self._write(lambda store: _done(store.store_context(**held))):
+        if not await self._write(lambda store: _done(store.contexts.store(**held))):
             self._append("store_context", None, **held)
 
     def expect(self, conversation_id: str, next_turn: int) -> None:

@@ -63,7 +63,7 @@ class SharedMemory:
 
     async def index(self, conversation_id: str) -> None:
         """Make the turns of a conversation nobody has open searchable by their words."""
-        conversation = await (await self._store()).get_conversation(conversation_id)
+        conversation = await (await self._store()).conversations.get(conversation_id)
         settings = self._settings.agent.memory
         recall = Recall(self._store, settings, None, conversation_id=conversation_id, workspace=conversation.workspace)
         await recall.load()

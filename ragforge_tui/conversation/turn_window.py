@@ -58,9 +58,13 @@ class TurnWindow:
             return
         try:
             store = await self._store()
-            earlier = await store.turns(self._record.uuid, start=start, end=oldest) if start < oldest else []
+            earlier = await store.turns.between(self._record.uuid, start=start, end=oldest) if start < oldest else []
             later_start = max(newest + 1, start)
-            later = await store.turns(self._record.uuid, start=later_start, end=index) if later_start < index else []
+            later = (
+                await store.turns.between(self._record.uuid, start=later_start, end=index)
+                if later_start < index
+                else []
+            )
             self.turns = [*earlier, *self.turns, *later]
         except GraphError as error:
             log.warning("turns before turn %d not read: %s", index, error)
@@ -91,7 +95,7 @@ class TurnWindow:
             first = self.turns[0]
             if first.turn_index != 1:
                 try:
-                    found = await (await self._store()).turns(self._record.uuid, start=1, end=2)
+                    found = await (await self._store()).turns.between(self._record.uuid, start=1, end=2)
                 except GraphError as error:
                     log.warning("first turn not read: %s", error)
                     return None

@@ -118,5 +118,5 @@ class ChangedFiles:
         return Doing(RESTORE, msgspec.json.encode(arguments).decode())
 
     async def _changes(self) -> list[FileChange]:
-        writes = await self._store.file_writes(self._conversation_id, WRITING_TOOLS, self._workspace)
+        writes = await self._store.files.writes(self._conversation_id, WRITING_TOOLS, self._workspace)
         return [change for write in writes for change in changes_of(write.turn_index, write.result)]

@@ -18,7 +18,7 @@ async def answer(agent: ConversationAgent, request: protocol.CallRequest) -> Any
     """
     match request:
         case protocol.ListCalls(conversation_id=uuid, before=before, limit=limit):
-            return await (await agent.store()).list_calls(uuid, before=before, limit=limit)
+            return await (await agent.store()).tool_calls.page(uuid, before=before, limit=limit)
         case protocol.FetchCall():
             return await _call(agent, request)
 
@@ -26,7 +26,7 @@ async def answer(agent: ConversationAgent, request: protocol.CallRequest) -> Any
 async def _call(agent: ConversationAgent, request: protocol.FetchCall) -> ToolCall:
     store = await agent.store()
     index = request.turn_index
-    for turn in await store.turns(request.conversation_id, start=index, end=index + 1):
+    for turn in await store.turns.between(request.conversation_id, start=index, end=index + 1):
         for message in turn.messages:
             for call in message.tool_calls:
                 if call.uuid == request.call_id:

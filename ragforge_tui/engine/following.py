@@ -95,7 +95,7 @@ class _Followed:
         return self._agent.opened(self._conversation.record.uuid) is self._conversation
 
     async def _look(self, store: Store) -> None:
-        pulse = await store.pulse(self._conversation.record.uuid)
+        pulse = await store.sessions.pulse(self._conversation.record.uuid)
         if self._conversation.busy or not self._open_here():
             return  # What was read is not the whole story any more, or was done here.
         if pulse is None:
@@ -122,7 +122,7 @@ class _Followed:
     async def _read(self, store: Store, index: int) -> None:
         """Say how a turn stands. It stays wanted until that was done and nobody answers it."""
         uuid = self._conversation.record.uuid
-        turns = await store.turns(uuid, start=index, end=index + 1)
+        turns = await store.turns.between(uuid, start=index, end=index + 1)
         if self._conversation.busy:
             return  # It may be this very turn that is answered here now.
         if not turns or not self._foreign(turns[0]):

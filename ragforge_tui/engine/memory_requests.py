@@ -27,13 +27,13 @@ async def answer(agent: ConversationAgent, request: protocol.MemoryRequest) -> A
             return await _summarize(agent, conversation_id)
         case protocol.ListTopics(query=query, limit=limit, workspace=workspace):
             store = await agent.store()
-            return await store.topics(query, limit=limit, workspace=workspace)
+            return await store.topics.search(query, limit=limit, workspace=workspace)
         case protocol.MergeTopics(a=a, b=b):
             store = await agent.store()
-            first, second = await store.topic(a), await store.topic(b)
-            return await store.merge_topics(first.uuid, second.uuid)
+            first, second = await store.topics.get(a), await store.topics.get(b)
+            return await store.topics.merge(first.uuid, second.uuid)
         case protocol.UnmergeTopic(ref=ref):
-            return await (await agent.store()).unmerge_named(ref)
+            return await (await agent.store()).topics.unmerge_named(ref)
         case protocol.FindSimilar():
             return await _similar(agent, request)
 
@@ -47,8 +47,8 @@ async def _memory(agent: ConversationAgent, conversation_id: str) -> MemoryView:
     turns, chars = await memory.until_next_summary()
     return MemoryView(
         summary=conversation.record.summary,
-        summaries=await store.summaries(conversation_id),
-        topics=await store.topics(conversation_id=conversation_id),
+        summaries=await store.summaries.of(conversation_id),
+        topics=await store.topics.search(conversation_id=conversation_id),
         files=memory.files.groups(),
         next_turns=turns,
         next_chars=chars,
@@ -65,8 +65,8 @@ async def _summarize(agent: ConversationAgent, conversation_id: str) -> Conversa
 async def _similar(agent: ConversationAgent, request: protocol.FindSimilar) -> list[SimilarConversation]:
     store = await agent.store()
     recall = agent.settings.agent.memory.recall
-    conversation = await store.resolve(request.ref)
-    return await store.similar_conversations(
+    conversation = await store.conversations.resolve(request.ref)
+    return await store.vectors.similar_conversations(
         conversation.uuid,
         limit=request.limit,
         min_score=recall.min_score if request.min_score is None else request.min_score,

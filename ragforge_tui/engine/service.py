@@ -124,17 +124,17 @@ class EngineService:
             case protocol.Search():
                 return await _search(await agent.store(), request)
             case protocol.PeekConversation(conversation_id=conversation_id, chars=chars):
-                return await (await agent.store()).peek(conversation_id, chars=chars)
+                return await (await agent.store()).sessions.peek(conversation_id, chars=chars)
             case protocol.LeaveConversation():
                 self.close()
                 return Empty()
             case protocol.FollowConversations(since=since, workspace=workspace):
-                return await (await agent.store()).changed_conversations(since, workspace=workspace)
+                return await (await agent.store()).sessions.changed(since, workspace=workspace)
             case protocol.ExportConversation(ref=ref):
                 store = await agent.store()
-                return await store.export((await store.resolve(ref)).uuid)
+                return await store.transfer.export((await store.conversations.resolve(ref)).uuid)
             case protocol.ImportConversation(data=data, merge=merge):
-                return await (await agent.store()).import_(data, merge=merge)
+                return await (await agent.store()).transfer.import_(data, merge=merge)
         raise RagforgeError(f"The engine does not know the request {type(request).__name__}.", kind="protocol")
 
     def close(self) -> None:
@@ -183,10 +183,10 @@ class EngineService:
     async def _page(self, conversation_id: str, start: int, end: int) -> TurnPage:
         """Turns [start, end); a negative `start` counts from the newest."""
         store = await self._agent.store()
-        first, last = await store.turn_range(conversation_id)
+        first, last = await store.turns.range(conversation_id)
         if start < 0:
             start, end = max(first, last + 1 + start), last + 1
-        turns = await store.turns(conversation_id, start=start, end=end) if start < end else []
+        turns = await store.turns.between(conversation_id, start=start, end=end) if start < end else []
         return TurnPage(turns=turns, first=first, last=last)
 
     async def _send(self, request: protocol.SendMessage) -> SendAccepted:
@@ -210,7 +210,7 @@ class EngineService:
         page = await self._page(conversation_id, -1, 0)
         active = foreign_active_turn(page.turns)
         if active is not None:
-            await (await self._agent.store()).request_stop(conversation_id, active)
+            await (await self._agent.store()).messages.request_stop(conversation_id, active)
         return Empty()
 
     async def _update(self, request: protocol.UpdateConversation) -> models.Conversation:
@@ -218,7 +218,9 @@ class EngineService:
         changes = {
             name: value for name in ("title", "tags", "private") if (value := getattr(request, name)) is not None
         }
-        record = await store.update_conversation((await store.resolve(request.conversation_id)).uuid, **changes)
+        record = await store.conversations.update(
+            (await store.conversations.resolve(request.conversation_id)).uuid, **changes
+        )
         conversation = self._agent.opened(record.uuid)
         if conversation is not None:
             for name, value in changes.items():
@@ -231,8 +233,10 @@ async def _search(store: Store, request: protocol.Search) -> list[models.SearchH
     scope, folder = request.conversation_id, request.workspace
     turns = None
     if request.topic:
-        turns = await store.turns_with_topic(request.topic, workspace=folder, conversation_id=scope)
-    return await store.search(request.query, limit=request.limit, conversation_id=scope, workspace=folder, turns=turns)
+        turns = await store.topics.turns(request.topic, workspace=folder, conversation_id=scope)
+    return await store.search.turns(
+        request.query, limit=request.limit, conversation_id=scope, workspace=folder, turns=turns
+    )
 
 
 async def run_orphan(agent: ConversationAgent, *, turn_seconds: float = 600.0, command_seconds: float = 120.0) -> None:

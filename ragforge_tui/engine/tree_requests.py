@@ -27,7 +27,7 @@ async def answer(agent: ConversationAgent, request: protocol.TreeRequest) -> Any
         case protocol.FetchSummary(uuid=uuid):
             return await _summary(await agent.store(), uuid)
         case protocol.FetchTurnLines(conversation_id=uuid, first=first, last=last):
-            return await (await agent.store()).turn_lines(uuid, first, last)
+            return await (await agent.store()).outline.turns(uuid, first, last)
         case protocol.FetchTopicPlaces():
             return await _places(await agent.store(), request)
         case protocol.FetchSent():
@@ -46,9 +46,9 @@ async def _tree(agent: ConversationAgent, conversation: Conversation) -> MemoryT
     record = conversation.record
     return MemoryTree(
         summary=record.summary,
-        nodes=await store.summary_outline(record.uuid),
-        topics=await store.topics(conversation_id=record.uuid),
-        last_turn=(await store.turn_range(record.uuid))[1],
+        nodes=await store.outline.summaries(record.uuid),
+        topics=await store.topics.search(conversation_id=record.uuid),
+        last_turn=(await store.turns.range(record.uuid))[1],
         due=await _due(agent, conversation),
     )
 
@@ -60,7 +60,7 @@ async def _due(agent: ConversationAgent, conversation: Conversation) -> MemoryDu
 
 
 async def _summary(store: Store, uuid: str) -> Summary:
-    found = await store.summaries_by_id([uuid])
+    found = await store.summaries.by_id([uuid])
     if not found:
         raise NotFoundError("This summary is not there any more.")
     return found[0]
@@ -75,14 +75,14 @@ async def _places(store: Store, request: protocol.FetchTopicPlaces) -> list[Topi
         if scope.get("conversation_id") == "":
             continue
         try:
-            found = await store.turns_with_topic(request.ref, **scope)
+            found = await store.topics.turns(request.ref, **scope)
         except NotFoundError:
             continue
         known = True
         for uuid, ranges in found.items():
             if uuid == own and "workspace" in scope:
                 continue
-            title = (await store.get_conversation(uuid)).title
+            title = (await store.conversations.get(uuid)).title
             places += [TopicPlace(conversation_id=uuid, title=title, first=a, last=b) for a, b in ranges]
     if not known:
         raise NotFoundError(f"There is no topic {request.ref!r}.")
@@ -95,13 +95,13 @@ async def sent(store: Store, ref: str, turn_index: int, number: int = 0) -> Sent
     Raises:
         NotFoundError: There is no such turn, or nothing was kept of it.
     """
-    conversation = await store.resolve(ref)
+    conversation = await store.conversations.resolve(ref)
     last = conversation.next_turn - 1
     index = turn_index or last
-    turns = await store.turns(conversation.uuid, start=index, end=index + 1) if index > 0 else []
+    turns = await store.turns.between(conversation.uuid, start=index, end=index + 1) if index > 0 else []
     if not turns:
         raise NotFoundError(f"The conversation {conversation.uuid[:8]} has no turn {index}.")
-    found = await store.contexts_of(turns[0].messages[0].conversation_id, index)
+    found = await store.contexts.of_turn(turns[0].messages[0].conversation_id, index)
     if not found:
         raise NotFoundError(
             f"Nothing was kept of what was sent in turn {index}.",

@@ -16,6 +16,6 @@ async def answer(agent: ConversationAgent, request: protocol.TurnRequest) -> Any
     """
     match request:
         case protocol.FindText(conversation_id=conversation_id, text=text):
-            return await (await agent.store()).find_text(conversation_id, text)
+            return await (await agent.store()).search.find_text(conversation_id, text)
         case protocol.BranchConversation(conversation_id=conversation_id, turn_index=turn_index):
             return (await agent.branch_conversation(conversation_id, turn_index)).record

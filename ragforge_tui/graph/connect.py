@@ -31,6 +31,8 @@ from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
 from ragforge_tui.graph.errors import explain, lost, refused, timed_out, too_old
 from ragforge_tui.graph.plain import plain
 from ragforge_tui.graph.retries import Retries
+from ragforge_tui.graph.schema.migrate import migrate
+from ragforge_tui.graph.schema.version_node import ensure_identity, read_identity
 from ragforge_tui.graph.server_files import DATABASE, ServerAddress
 from ragforge_tui.graph.server_login import ServerLogin
 from ragforge_tui.graph.server_ports import ServerPorts
@@ -191,8 +193,6 @@ class Graph:
         Raises:
             GraphUnavailableError: It is away.
         """
-        from ragforge_tui.graph.schema import read_identity  # it is built on this module
-
         self.identity = await read_identity(self)
         return self.identity
 
@@ -211,8 +211,6 @@ class Graph:
         return DATABASE if self.embedded else self.target.database or None
 
     async def _open(self) -> None:
-        from ragforge_tui.graph.schema import ensure_identity, migrate  # it is built on this module
-
         self._on_phase("starting", None)
         await self._connect(None)
         await migrate(self, adopt=self.target.adopt, embedding_dimension=self.embedding_dimension)

@@ -1,6 +1,6 @@
 """What each request held, kept as sources and cuts.
 
-One of the subjects `Store` is composed of. Texts of turns and summaries are in the graph already and are looked up;
+Texts of turns and summaries are in the graph already and are looked up;
 the stable beginning of requests (instructions, AGENTS.md, persona) is kept once per text.
 """
 
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ragforge_tui.graph.messages import INDEXED_CHARS
 from ragforge_tui.graph.records import derived
-from ragforge_tui.models import now
+from ragforge_tui.models import ContextRecord, now
 from ragforge_tui.text import cut_middle, storable
 
 if TYPE_CHECKING:
@@ -19,12 +21,20 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.connect import Graph
 
 
+class SentOf(msgspec.Struct, frozen=True):
+    """What a request held, texts left out, and how many replies were given to requests that began so."""
+
+    record: ContextRecord
+    replies: int
+
+
 class Contexts:
-    """What `Store` does with contexts."""
+    """Stored contexts of requests."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
-    async def store_context(
+    async def store(
         self, message_uuid: str, items: str, tokens: int, digest: str, texts: dict[str, str] | None = None
     ) -> None:
         """Keep what the request that a reply answers held.
@@ -77,3 +87,34 @@ class Contexts:
             return {record["digest"]: record["text"] async for record in result}
 
         return await self._graph.read(work)
+
+    async def of_turn(self, conversation_id: str, turn_index: int) -> list[SentOf]:
+        """What the requests of a turn held, texts left out, in the order they were made; those that are alike once.
+
+        Args:
+            conversation_id: The conversation that holds the turn itself, not a branch of it.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
+            result = await tx.run(
+                "MATCH (m:Message {conversation_id: $id, turn_index: $turn})-[:WAS_SENT]->(x:Context) "
+                "RETURN x.uuid AS uuid, x.items AS items, m.position AS position ORDER BY position",
+                id=conversation_id,
+                turn=turn_index,
+            )
+            return [dict(record) async for record in result]
+
+        rows = await self._graph.read(work)
+        replies: dict[str, int] = {}
+        items: dict[str, str] = {}
+        for row in rows:
+            replies[row["uuid"]] = replies.get(row["uuid"], 0) + 1
+            items.setdefault(row["uuid"], row["items"])
+        found = []
+        for uuid, text in items.items():
+            try:
+                record = msgspec.json.decode(text, type=ContextRecord)
+            except msgspec.MsgspecError:
+                continue  # Kept by a version that wrote it in another form.
+            found.append(SentOf(record, replies[uuid]))
+        return found

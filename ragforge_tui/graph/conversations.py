@@ -1,6 +1,6 @@
 """Conversations in the graph: made, found, listed, changed, and in the end purged.
 
-One of the subjects `Store` is composed of. Deleting hides at once; `purge` removes in small resumable batches.
+Deleting hides at once; `purge` removes in small resumable batches.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _OWNED = (
     ("Context", 500),
     ("Sitting", 100),
     ("Summary", 500),
-    ("Insight", 500),
     ("Message", 100),
 )
 
 
 class Conversations:
-    """What `Store` does with conversations."""
+    """Conversations: created, found, listed, changed and purged."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
-    async def create_conversation(self, c: Conversation) -> Conversation:
+    async def create(self, c: Conversation) -> Conversation:
         """Store a conversation; one that exists by this uuid is returned as it is.
 
         A branch (`branch_of`, `branch_turn`) shares its parent's turns up to and including `branch_turn`; its own
@@ -77,7 +77,7 @@ class Conversations:
         created: Conversation = await self._graph.write(work)
         return created
 
-    async def get_conversation(self, uuid: str) -> Conversation:
+    async def get(self, uuid: str) -> Conversation:
         """The conversation of that id, whatever its status.
 
         Raises:
@@ -125,10 +125,10 @@ class Conversations:
 
     async def latest(self, workspace: str) -> Conversation | None:
         """The active conversation of the workspace that changed last."""
-        found = await self.list_conversations(ConversationFilter(workspace=workspace, limit=1))
+        found = await self.matching(ConversationFilter(workspace=workspace, limit=1))
         return found[0] if found else None
 
-    async def list_conversations(self, f: ConversationFilter) -> list[Conversation]:
+    async def matching(self, f: ConversationFilter) -> list[Conversation]:
         """Conversations that pass the filter, newest first."""
         order = "created_at" if f.order == "created" else "updated_at"
         statement = (
@@ -154,7 +154,7 @@ class Conversations:
         found: list[Conversation] = await self._graph.read(work)
         return found
 
-    async def update_conversation(self, uuid: str, **changes: Any) -> Conversation:
+    async def update(self, uuid: str, **changes: Any) -> Conversation:
         """Set properties a person or the engine may change, and `updated_at` unless it is among them.
 
         Raises:
@@ -190,11 +190,11 @@ class Conversations:
             Whether it is gone.
         """
         if await self._has_branches(uuid):
-            await self.update_conversation(uuid, status="archived", deleted_at=None)
+            await self.update(uuid, status="archived", deleted_at=None)
             return False
-        current = await self.get_conversation(uuid)
+        current = await self.get(uuid)
         if current.status != "deleted":
-            await self.update_conversation(uuid, status="deleted", deleted_at=now())
+            await self.update(uuid, status="deleted", deleted_at=now())
         for label, size in _OWNED:
             await self._delete_all(
                 f"MATCH (n:{label} {{conversation_id: $uuid}}) WITH n LIMIT {size} DETACH DELETE n "

@@ -1,6 +1,6 @@
 """What recall finds in other conversations: candidates by words and by meaning, scoped inside the query.
 
-One of the subjects `Store` is composed of. Full-text and vector indexes give candidates; what they are ranked by is
+Full-text and vector indexes give candidates; what they are ranked by is
 computed from their texts and exact vectors by whoever asks. Private and deleted conversations are never found.
 """
 
@@ -16,13 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ragforge_tui.graph.records import native
-from ragforge_tui.graph.schema import MESSAGE_LEX
-from ragforge_tui.graph.search import Match, Scope, Searching, matches
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, SUMMARY_TEXT
+from ragforge_tui.graph.search import Match, Scope, Search, matches
 from ragforge_tui.graph.summaries import Summaries
 from ragforge_tui.models import Summary
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
 
 EXACT_VECTORS = 3_000
 """Nodes in scope up to which all may be compared."""
@@ -32,7 +34,6 @@ the words: the index reads a list of all turns of a conversation that is named t
 _DEEPEST = 4_000
 """Most neighbours asked of a vector index until enough of them are in scope."""
 _EVERYWHERE = Scope(None, [])
-_SUMMARY_TEXT = ("conversation_summary", "actions_summary", "conversation_id")
 
 Ranges = Mapping[str, Sequence[tuple[int, int]]]
 
@@ -85,10 +86,15 @@ class Others(msgspec.Struct, frozen=True):
         return min(int(2 * limit / self.share), _DEEPEST)
 
 
-class Elsewhere(Searching, Summaries):
-    """What `Store` does for recall of other conversations."""
+class OtherConversations:
+    """Turns and summaries of conversations other than the open one."""
 
-    async def others_of(self, own: Sequence[str], workspace: str | None) -> Others:
+    def __init__(self, graph: Graph, search: Search, summaries: Summaries) -> None:
+        self._graph = graph
+        self._search = search
+        self._stored_summaries = summaries
+
+    async def scope(self, own: Sequence[str], workspace: str | None) -> Others:
         """The conversations that may be recalled from.
 
         Args:
@@ -121,7 +127,7 @@ class Elsewhere(Searching, Summaries):
             return Others(Scope(None, uuids), None, _share(1 - share))
         return Others(Scope(uuids, []), sum(row["turns"] - row["shared"] for row in rows), _share(share))
 
-    async def turns_elsewhere(
+    async def turns(
         self,
         others: Others,
         words: Sequence[str],
@@ -155,7 +161,7 @@ class Elsewhere(Searching, Summaries):
                 scores[row.uuid] = max(scores.get(row.uuid, 0.0), row.score)
         return await self._read_turns([row.uuid for rows in found for row in rows], scores, model)
 
-    async def summaries_elsewhere(
+    async def summaries(
         self,
         others: Others,
         words: Sequence[str],
@@ -170,7 +176,7 @@ class Elsewhere(Searching, Summaries):
         if vector is not None:
             rows = await self._nearest("Summary", vector, model, others, limit)
         elif words:
-            rows = await self._worded(words, _SUMMARY_TEXT, others, limit, label="Summary")
+            rows = await self._worded(words, SUMMARY_TEXT, others, limit, label="Summary")
         else:
             rows = []
         return await self._read_summaries(rows, model)
@@ -190,9 +196,9 @@ class Elsewhere(Searching, Summaries):
         Few turns that are wanted could be out of reach behind all others that match: they are searched in their scope.
         """
         if wanted is not None or others.share < MOST_COMMON_SHARE:
-            return await self._matches(words, others.scope, props, limit, wanted, label=label)
+            return await self._search.matches(words, others.scope, props, limit, wanted, label=label)
         depth, allows = others.depth(limit), others.scope.allows
-        return await self._matches(
+        return await self._search.matches(
             words, _EVERYWHERE, props, limit, lambda row: allows(row.id), label=label, depth=depth
         )
 
@@ -307,7 +313,7 @@ class Elsewhere(Searching, Summaries):
             return []
         facts = await self._summary_facts(wanted, model)
         found = []
-        for summary in await self.summaries_by_id(list(facts)):
+        for summary in await self._stored_summaries.by_id(list(facts)):
             title, ended, vector = facts[summary.uuid]
             found.append(SummaryElsewhere(summary=summary, title=title, ended=ended, vector=vector))
         return found

@@ -1,6 +1,6 @@
 """Vectors in the graph: which nodes lack one, storing them, and the model they all come from.
 
-One of the subjects `Store` is composed of. The embedding model belongs to the graph: vectors are stored only while it
+The embedding model belongs to the graph: vectors are stored only while it
 is the recorded one, checked in the very transaction, so that a process with other settings never mixes its own in.
 """
 
@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ragforge_tui.graph.records import CONVERSATION_FIELDS, conversation_from, projection
-from ragforge_tui.graph.schema import VECTOR, record_embedding, recorded_embedding
+from ragforge_tui.graph.schema.indexes import UNUSED_VECTOR, VECTOR
+from ragforge_tui.graph.schema.version_node import record_embedding, recorded_embedding
 from ragforge_tui.models import SimilarConversation
 
 if TYPE_CHECKING:
@@ -74,26 +75,25 @@ class Unembedded(msgspec.Struct, frozen=True):
     text: str
 
 
-class Embeddings:
-    """What `Store` does with vectors."""
+class Vectors:
+    """Embedding vectors of nodes, and the model they come from."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
-    async def embedding_model(self) -> tuple[str, int]:
+    async def model(self) -> tuple[str, int]:
         """The model the graph's vectors come from, empty until one was used, and the dimension of its indexes."""
         return await recorded_embedding(self._graph)
 
-    async def claim_embedding_model(self, model: str, dimension: int) -> tuple[str, int]:
+    async def claim_model(self, model: str, dimension: int) -> tuple[str, int]:
         """Record the model when none is and its dimension is that of the indexes; whatever is recorded then."""
-        recorded, size = await self.embedding_model()
+        recorded, size = await self.model()
         if not recorded and size in (0, dimension):
             await record_embedding(self._graph, model, dimension)
             return model, dimension
         return recorded, size
 
-    async def without_vector(
-        self, label: str, model: str, *, limit: int, conversation_id: str = ""
-    ) -> list[Unembedded]:
+    async def missing(self, label: str, model: str, *, limit: int, conversation_id: str = "") -> list[Unembedded]:
         """Nodes of a label whose vector is missing or of another model."""
         kind = KINDS[label]
         statement = (
@@ -108,7 +108,7 @@ class Embeddings:
         found: list[Unembedded] = await self._graph.read(work)
         return found
 
-    async def count_without_vector(self, model: str) -> int:
+    async def count_missing(self, model: str) -> int:
         """How many nodes lack a vector of the model."""
         total = 0
         for kind in KINDS.values():
@@ -123,9 +123,7 @@ class Embeddings:
             total += await self._graph.read(work)
         return total
 
-    async def store_vectors(
-        self, label: str, model: str, rows: Sequence[tuple[Unembedded, npt.NDArray[np.float32]]]
-    ) -> bool:
+    async def store(self, label: str, model: str, rows: Sequence[tuple[Unembedded, npt.NDArray[np.float32]]]) -> bool:
         """Store vectors of unit length; False, storing nothing, when the graph's model is another one.
 
         A row of zeros marks a node as having nothing to embed.
@@ -154,15 +152,18 @@ class Embeddings:
                 return False
         return True
 
-    async def change_embedding_model(self, model: str, dimension: int) -> None:
+    async def change_model(self, model: str, dimension: int) -> None:
         """Make another model the graph's: vectors of other dimensions go, and the indexes are made anew for its own.
 
         Vectors of the old model lie still until they are replaced; nothing compares them.
         """
-        recorded, size = await self.embedding_model()
+        recorded, size = await self.model()
         if size != dimension:
             # From here on nobody stores vectors of the old model.
             await record_embedding(self._graph, "", size)
+            # The feature that brings an unused index must find none with vectors of the old dimension.
+            for label, prop in UNUSED_VECTOR:
+                await self._graph.dialect.drop_index(self._graph.dialect.vector_index(label, prop))
             for label, prop in VECTOR:
                 await self._graph.dialect.drop_index(self._graph.dialect.vector_index(label, prop))
                 await self._forget(label, prop)
@@ -186,7 +187,7 @@ class Embeddings:
         while await self._graph.write(work):
             pass
 
-    async def vectors(self, label: str, uuids: Sequence[str], model: str) -> dict[str, npt.NDArray[np.float32]]:
+    async def read(self, label: str, uuids: Sequence[str], model: str) -> dict[str, npt.NDArray[np.float32]]:
         """The vectors of nodes by their uuid; those without one of this model are left out."""
         kind = KINDS[label]
 
@@ -207,8 +208,8 @@ class Embeddings:
         self, conversation_id: str, *, limit: int = 5, min_score: float = 0.0, workspace: str | None = None
     ) -> list[SimilarConversation]:
         """Conversations whose summary is like this one's, most similar first; private and deleted ones never."""
-        model, _ = await self.embedding_model()
-        own = (await self.vectors("Conversation", [conversation_id], model)).get(conversation_id)
+        model, _ = await self.model()
+        own = (await self.read("Conversation", [conversation_id], model)).get(conversation_id)
         if own is None:
             return []
         return await self.conversations_like(

@@ -1,6 +1,6 @@
 """Finding a text letter by letter in one conversation, as an editor finds it in a file.
 
-One of the subjects `Store` is composed of. Full-text search (`search.py`) knows words; this knows any piece of text,
+Full-text search (`search.py`) knows words; this knows any piece of text,
 and looks at nothing but the conversation that is open, through the index on its id.
 """
 
@@ -9,14 +9,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ragforge_tui.graph.turns import Segment, segments_of
-
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
-
-_LAST_TURN = 2**31 - 1
+    from ragforge_tui.graph.segments import Segment
 
 _IN_MESSAGES = (
     "MATCH (m:Message {conversation_id: $id}) WHERE m.turn_index >= $first AND m.turn_index <= $last "
@@ -48,35 +44,10 @@ _TURNS = (
 )
 
 
-class TextFinding:
-    """What `Store` does to find a text in a conversation."""
-
-    _graph: Graph
-
-    async def find_text(self, conversation_id: str, text: str) -> list[int]:
-        """Indexes of the turns that hold a text, ascending; a branch is looked through with the turns it shares.
-
-        Upper and lower case are the same. A text that spans two pieces of a message above 1 MiB is not found.
-
-        Raises:
-            NotFoundError: There is no such conversation.
-        """
-        wanted = text.lower()
-        if not wanted:
-            return []
-        # Arguments and results are kept as JSON: there a quote or a line end is written with a backslash.
-        coded = json.dumps(wanted, ensure_ascii=False)[1:-1]
-
-        async def work(tx: AsyncManagedTransaction) -> set[int]:
-            found: set[int] = set()
-            for segment in await segments_of(tx, conversation_id, 1, _LAST_TURN):
-                found |= await _in_segment(tx, segment, wanted, coded)
-            return found
-
-        return sorted(await self._graph.read(work))
-
-
-async def _in_segment(tx: AsyncManagedTransaction, segment: Segment, text: str, coded: str) -> set[int]:
+async def turns_holding(tx: AsyncManagedTransaction, segment: Segment, text: str) -> set[int]:
+    """Return the indexes of the turns of a segment that hold a text, which is lower case."""
+    # Arguments and results are kept as JSON: there a quote or a line end is written with a backslash.
+    coded = json.dumps(text, ensure_ascii=False)[1:-1]
     asked: dict[str, Any] = {"id": segment.conversation_id, "text": text, "coded": coded}
     between = {"first": segment.first, "last": segment.last}
     turns = await _column(tx, _IN_MESSAGES, "turn", id=segment.conversation_id, text=text, **between)

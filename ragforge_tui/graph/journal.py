@@ -253,7 +253,7 @@ async def _belongs(store: Store, file: io.BufferedRandom) -> bool:
 async def is_stored(store: Store, uuid: str) -> bool:
     """Whether the graph has a conversation, whatever its status."""
     try:
-        await store.get_conversation(uuid)
+        await store.conversations.get(uuid)
     except NotFoundError:
         return False
     return True

@@ -61,7 +61,7 @@ async def _make_missing(store: Store, named: Named, workspace: str) -> int:
     missing = [uuid for uuid in sorted(named.others) if not await is_stored(store, uuid)]
     for uuid in missing:
         moment = now()
-        await store.create_conversation(
+        await store.conversations.create(
             Conversation(uuid=uuid, title="From a journal", created_at=moment, updated_at=moment, workspace=workspace)
         )
     return len(missing)

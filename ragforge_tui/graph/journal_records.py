@@ -6,7 +6,7 @@ index from the engine's guess; the store allocates the real one, and what follow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any
 
@@ -26,10 +26,10 @@ _RECORDS: dict[str, type[Any]] = {
     "start_tool_call": ToolCall,
     "finish_tool_call": ToolCall,
 }
-"""Operations of the store on one record; further arguments are passed on."""
+"""Operations on one record; further arguments are passed on. The names are part of the format of a journal."""
 
 _PLAIN = frozenset({"update_conversation", "supersede", "index_turn", "store_context", "store_persona"})
-"""Operations of the store that take only named arguments."""
+"""Operations that take only named arguments."""
 
 _TIMES = frozenset({"deleted_at", "updated_at"})
 
@@ -83,19 +83,36 @@ async def apply_line(store: Store, line: Line, turns: dict[tuple[str, int], int]
     if line.op in _PLAIN:
         for name in _TIMES & arguments.keys():
             arguments[name] = msgspec.convert(arguments[name], datetime | None)
-        await getattr(store, line.op)(**arguments)
+        await _method(store, line.op)(**arguments)
         return
     if line.op not in _RECORDS:
         raise ValueError(f"the journal does not know {line.op!r}")
     record = msgspec.json.decode(line.record, type=_RECORDS[line.op])
     if line.op == "begin_turn":
         guessed = record.turn_index
-        stored = await store.begin_turn(record)
+        stored = await store.messages.begin_turn(record)
         turns[record.conversation_id, guessed] = stored.turn_index
         return
     if isinstance(record, Message):
         record.turn_index = turns.get((record.conversation_id, record.turn_index), record.turn_index)
-    await getattr(store, line.op)(record, **arguments)
+    await _method(store, line.op)(record, **arguments)
+
+
+def _method(store: Store, op: str) -> Callable[..., Awaitable[object]]:
+    """Return the method of a repository that does an operation of a journal."""
+    methods: dict[str, Callable[..., Awaitable[object]]] = {
+        "create_conversation": store.conversations.create,
+        "update_conversation": store.conversations.update,
+        "add_message": store.messages.add,
+        "finish_message": store.messages.finish,
+        "supersede": store.messages.supersede,
+        "store_persona": store.messages.store_persona,
+        "start_tool_call": store.tool_calls.start,
+        "finish_tool_call": store.tool_calls.finish,
+        "store_context": store.contexts.store,
+        "index_turn": store.search.index_turn,
+    }
+    return methods[op]
 
 
 def is_about(line: Line, conversation_id: str, messages: set[str]) -> bool:

@@ -1,6 +1,6 @@
 """Turns and messages in the graph: stored as they come into being, read back whole.
 
-One of the subjects `Store` is composed of. A turn's index and a message's position are allocated by one statement
+A turn's index and a message's position are allocated by one statement
 that changes the conversation's counters and makes the node. Neo4j locks the conversation for it; the embedded
 server does not, there the unique (conversation_id, turn_index, position) turns the loser back and the graph runs
 its transaction again. Either way a message that is there already keeps its place.
@@ -66,9 +66,10 @@ _ADD = (
 
 
 class Messages:
-    """What `Store` does with turns and messages."""
+    """Messages and the counters of their conversations."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
     async def begin_turn(self, m: Message) -> Message:
         """Store the person's message as a new turn and say which; the same uuid again gets the same turn.
@@ -78,7 +79,7 @@ class Messages:
         """
         return await self._place(m, _BEGIN, {"turn_text": storable(m.content[:INDEXED_CHARS])})
 
-    async def add_message(self, m: Message) -> Message:
+    async def add(self, m: Message) -> Message:
         """Store a further message of turn `m.turn_index` and say its position; idempotent by uuid.
 
         Raises:
@@ -162,7 +163,7 @@ class Messages:
 
         await store_large(self._graph, uuid, await self._graph.read(work), properties, LARGE)
 
-    async def finish_message(self, m: Message) -> None:
+    async def finish(self, m: Message) -> None:
         """Store a message's final state; one the graph never saw is stored whole.
 
         A message superseded meanwhile stays so.
@@ -193,7 +194,7 @@ class Messages:
             return True
 
         if not await self._graph.write(work):
-            await self.add_message(m)
+            await self.add(m)
 
     async def supersede(self, conversation_id: str, turn_index: int, from_position: int = 1) -> None:
         """Mark a turn's answer as replaced by one to come, and forget a stop asked for it."""

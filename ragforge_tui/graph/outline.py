@@ -1,20 +1,18 @@
-"""The memory in outline: the tree of summaries without its texts, how turns begin, the requests of a turn.
+"""The memory in outline: the tree of summaries without its texts, and how turns begin.
 
-One of the subjects `Store` is composed of. What a screen shows of a conversation of thousands of summaries is asked
+What a screen shows of a conversation of thousands of summaries is asked
 for here, so that it costs what can be seen and not what is kept.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph.records import native
+from ragforge_tui.graph.segments import Segment, segments_of
 from ragforge_tui.graph.summaries import headlines_of
-from ragforge_tui.graph.turns import Segment, segments_of
-from ragforge_tui.models import ContextRecord, Summary
+from ragforge_tui.models import Summary
 from ragforge_tui.requests.tree import TreeNode, TurnLine
 
 if TYPE_CHECKING:
@@ -26,19 +24,13 @@ HEADLINE_CHARS = 160
 _PAGE = 500
 
 
-class SentOf(msgspec.Struct, frozen=True):
-    """What a request held, texts left out, and how many replies were given to requests that began so."""
-
-    record: ContextRecord
-    replies: int
-
-
 class Outline:
-    """What `Store` tells of a memory in outline."""
+    """The tree of summaries and the beginnings of turns."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
-    async def summary_outline(self, conversation_id: str) -> list[TreeNode]:
+    async def summaries(self, conversation_id: str) -> list[TreeNode]:
         """The summaries a conversation has, a branch those of its shared turns too; by level, then in order.
 
         Raises:
@@ -64,7 +56,7 @@ class Outline:
             for summary in found
         ]
 
-    async def turn_lines(self, conversation_id: str, first: int, last: int) -> list[TurnLine]:
+    async def turns(self, conversation_id: str, first: int, last: int) -> list[TurnLine]:
         """How the turns of a range, both ends included, begin, in order.
 
         Raises:
@@ -101,35 +93,4 @@ class Outline:
             ]
 
         found: list[TurnLine] = await self._graph.read(work)
-        return found
-
-    async def contexts_of(self, conversation_id: str, turn_index: int) -> list[SentOf]:
-        """What the requests of a turn held, texts left out, in the order they were made; those that are alike once.
-
-        Args:
-            conversation_id: The conversation that holds the turn itself, not a branch of it.
-        """
-
-        async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
-            result = await tx.run(
-                "MATCH (m:Message {conversation_id: $id, turn_index: $turn})-[:WAS_SENT]->(x:Context) "
-                "RETURN x.uuid AS uuid, x.items AS items, m.position AS position ORDER BY position",
-                id=conversation_id,
-                turn=turn_index,
-            )
-            return [dict(record) async for record in result]
-
-        rows = await self._graph.read(work)
-        replies: dict[str, int] = {}
-        items: dict[str, str] = {}
-        for row in rows:
-            replies[row["uuid"]] = replies.get(row["uuid"], 0) + 1
-            items.setdefault(row["uuid"], row["items"])
-        found = []
-        for uuid, text in items.items():
-            try:
-                record = msgspec.json.decode(text, type=ContextRecord)
-            except msgspec.MsgspecError:
-                continue  # Kept by a version that wrote it in another form.
-            found.append(SentOf(record, replies[uuid]))
         return found

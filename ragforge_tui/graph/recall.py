@@ -1,6 +1,6 @@
 """What recall keeps on a turn's first message: its text, the key of its window, its sitting; read in pages.
 
-One of the subjects `Store` is composed of. Vectors are read as bytes: the driver takes a list of floats apart one by
+Vectors are read as bytes: the driver takes a list of floats apart one by
 one, which for a page of turns would hold up the event loop.
 """
 
@@ -15,8 +15,8 @@ import msgspec
 from ragforge_tui.graph.messages import INDEXED_CHARS
 from ragforge_tui.graph.parts import batches, row_size
 from ragforge_tui.graph.records import derived, native
-from ragforge_tui.graph.schema import MESSAGE_LEX
-from ragforge_tui.graph.turns import segments_of
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX
+from ragforge_tui.graph.segments import segments_of
 from ragforge_tui.text import storable
 
 if TYPE_CHECKING:
@@ -61,12 +61,13 @@ class KeyRow(msgspec.Struct, kw_only=True, frozen=True):
     version: int
 
 
-class Recalling:
-    """What `Store` does for recall of a conversation's own turns."""
+class Recall:
+    """The recall keys of a conversation's own turns."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
-    async def recall_rows(self, conversation_id: str, *, start: int, end: int, model: str = "") -> list[RecallRow]:
+    async def rows(self, conversation_id: str, *, start: int, end: int, model: str = "") -> list[RecallRow]:
         """The turns with index in [start, end), in order, with the vectors of `model`; a branch reads its parent's.
 
         Raises:
@@ -80,10 +81,10 @@ class Recalling:
         rows: list[RecallRow] = []
         for owner, first, last in await self._graph.read(parts):
             for begin in range(first, last + 1, PAGE):
-                rows += await self._recall_page(owner, begin, min(begin + PAGE - 1, last), model)
+                rows += await self._page(owner, begin, min(begin + PAGE - 1, last), model)
         return rows
 
-    async def _recall_page(self, owner: str, first: int, last: int, model: str) -> list[RecallRow]:
+    async def _page(self, owner: str, first: int, last: int, model: str) -> list[RecallRow]:
         async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
             result = await tx.run(
                 "UNWIND range($first, $last) AS turn "

@@ -1,6 +1,6 @@
 """Texts of some turns, spread evenly over all conversations that may be recalled from.
 
-One of the subjects `Store` is composed of, used to estimate how common a word is: neither backend tells that without
+Used to estimate how common a word is: neither backend tells that without
 reading every place where the word stands, which is what its asker wants to be spared.
 """
 
@@ -30,12 +30,13 @@ class Span(msgspec.Struct, frozen=True):
     last: int
 
 
-class Sampling:
-    """What `Store` does to learn what turns are like without reading them all."""
+class WordSamples:
+    """Evenly spread samples of the texts of turns."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
-    async def recallable(self) -> list[Span]:
+    async def spans(self) -> list[Span]:
         """Own turns of the conversations that may be recalled from; a branch's shared ones count once."""
 
         async def work(tx: AsyncManagedTransaction) -> list[Span]:
@@ -49,7 +50,7 @@ class Sampling:
         found: list[Span] = await self._graph.read(work)
         return [span for span in found if span.first <= span.last]
 
-    async def sampled_keys(self, spans: Sequence[Span], size: int) -> list[str]:
+    async def keys(self, spans: Sequence[Span], size: int) -> list[str]:
         """Window keys of about so many of these turns, evenly spread; turns that have none yet are left out."""
         places = spread(spans, size)
         keys: list[str] = []

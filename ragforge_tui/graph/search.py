@@ -1,6 +1,6 @@
 """Full-text search over turns, scoped inside the query.
 
-One of the subjects `Store` is composed of. What a person types is taken apart into words, each of which reaches
+What a person types is taken apart into words, each of which reaches
 Lucene as a quoted term, so nothing in it can act as query syntax. Conversations that may not be found are left out
 in the query while they are few; the statement checks them again and more is asked for until enough survive.
 
@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ragforge_tui.graph.conversations import find_conversation
+from ragforge_tui.graph.find import turns_holding
 from ragforge_tui.graph.messages import INDEXED_CHARS
 from ragforge_tui.graph.records import native
-from ragforge_tui.graph.schema import MESSAGE_LEX, MESSAGE_TEXT
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, MESSAGE_TEXT
+from ragforge_tui.graph.segments import Segment, segments_of
 from ragforge_tui.graph.snippets import excerpt, matcher
-from ragforge_tui.graph.turns import Segment, segments_of
 from ragforge_tui.models import SearchHit
 from ragforge_tui.text import storable
 
@@ -36,6 +37,7 @@ _TERM = re.compile(r"[^\W_]+(?:[._'’-][^\W_]+)*|\w+")
 _FEW = 100
 """Most conversations named in a query; beyond, its hits are only checked."""
 _DEEPEST = 5_000
+_LAST_TURN = 2**31 - 1
 BEST_OF_INDEX = "CALL db.index.fulltext.queryNodes($index, $text, {limit: $depth}) YIELD node, score"
 """The index is told how many are wanted: the embedded graph would load every node that matches, to sort them."""
 
@@ -79,12 +81,13 @@ _SEARCHED: tuple[tuple[str, str], ...] = (MESSAGE_TEXT, *MESSAGE_LEX.values())
 """Full-text indexes a search asks; the first is that of turns' own texts."""
 
 
-class Searching:
-    """What `Store` does about full text."""
+class Search:
+    """Full-text search, and search for a text in one conversation."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
-    async def search(
+    async def turns(
         self,
         query: str,
         *,
@@ -115,6 +118,26 @@ class Searching:
         own = {"conversation_id": conversation_id, "title": title}
         hits = [msgspec.structs.replace(hit, **own) for part in parts for hit in part]
         return sorted(hits, key=lambda hit: (-hit.score, hit.turn_index))[:limit]
+
+    async def find_text(self, conversation_id: str, text: str) -> list[int]:
+        """Indexes of the turns that hold a text, ascending; a branch is looked through with the turns it shares.
+
+        Upper and lower case are the same. A text that spans two pieces of a message above 1 MiB is not found.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+        wanted = text.lower()
+        if not wanted:
+            return []
+
+        async def work(tx: AsyncManagedTransaction) -> set[int]:
+            found: set[int] = set()
+            for segment in await segments_of(tx, conversation_id, 1, _LAST_TURN):
+                found |= await turns_holding(tx, segment, wanted)
+            return found
+
+        return sorted(await self._graph.read(work))
 
     async def _shared(self, conversation_id: str) -> tuple[str, list[Segment]]:
         """A branch's title and which conversations hold its turns; nothing when it is none, or unknown."""
@@ -147,7 +170,7 @@ class Searching:
         def wanted(row: Match) -> bool:
             return turns is None or any(first <= row.turn_index <= last for first, last in turns.get(row.id, ()))
 
-        found = await asyncio.gather(*(self._matches(words, scope, props, limit, wanted) for props in _SEARCHED))
+        found = await asyncio.gather(*(self.matches(words, scope, props, limit, wanted) for props in _SEARCHED))
         best: dict[str, Match] = {}
         for rows in found:
             for row in rows:
@@ -202,7 +225,7 @@ class Searching:
 
         return await self._graph.read(work)
 
-    async def _matches(
+    async def matches(
         self,
         words: Sequence[str],
         scope: Scope,

@@ -1,6 +1,6 @@
 """What a list of conversations shows beside their records: how each begins and ends, and which ones changed.
 
-One of the subjects `Store` is composed of. Messages are cut inside the query: a list never waits for a long text.
+Messages are cut inside the query: a list never waits for a long text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph.conversations import find_conversation
 from ragforge_tui.graph.records import CONVERSATION_FIELDS, conversation_from, graph_value, projection
-from ragforge_tui.graph.turns import Segment, segments_of
+from ragforge_tui.graph.segments import Segment, segments_of
 from ragforge_tui.models import ConversationChanges, ConversationPeek, ConversationPulse
 
 if TYPE_CHECKING:
@@ -24,10 +24,11 @@ _END = 2**31
 MOST_CHANGES = 1_000
 
 
-class SessionList:
-    """What `Store` tells a list of conversations."""
+class Sessions:
+    """The parts of conversations that a list of them shows."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
     async def peek(self, conversation_id: str, *, chars: int = 600) -> ConversationPeek:
         """The first message and the last text of a conversation; a branch begins as its parent does.
@@ -70,7 +71,7 @@ class SessionList:
         found: ConversationPulse | None = await self._graph.read(work)
         return found
 
-    async def changed_conversations(self, since: datetime, *, workspace: str | None = None) -> ConversationChanges:
+    async def changed(self, since: datetime, *, workspace: str | None = None) -> ConversationChanges:
         """Those changed at `since` or later, newest first and at most `MOST_CHANGES`, and how many there are in all."""
         where = "c.workspace = $workspace" if workspace is not None else "true"
         parameters = {"since": graph_value(since), "workspace": workspace, "limit": MOST_CHANGES}

@@ -1,6 +1,6 @@
 """Summaries in the graph: a tree over a conversation's turns, each summary stored whole in one transaction.
 
-One of the subjects `Store` is composed of. A conversation carries its watermarks (the last turn covered, by level) and
+A conversation carries its watermarks (the last turn covered, by level) and
 the number of its summaries. A new one must begin where its level's watermark ends and takes the next number, which is
 unique: Neo4j locks the conversation meanwhile, and where nothing locks, of two writers who read the same state one is
 turned back, runs again and sees that the turns are covered. So ranges of a level partition the turns, always.
@@ -21,6 +21,7 @@ import msgspec
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph.conversations import find_conversation
 from ragforge_tui.graph.records import CONVERSATION_FIELDS, conversation_from, given, graph_value, native, projection
+from ragforge_tui.graph.segments import Segment, segments_of
 from ragforge_tui.graph.summary_tree import (
     TurnSize,
     chosen_end,
@@ -30,7 +31,6 @@ from ragforge_tui.graph.summary_tree import (
     merged_chain,
 )
 from ragforge_tui.graph.topic_links import ProposedTopic, TopicLink, attach_topics, link_topics
-from ragforge_tui.graph.turns import Segment, segments_of
 from ragforge_tui.graph.writer import writer_alive
 from ragforge_tui.models import EXTRACTIVE, Conversation, Summary, now
 from ragforge_tui.text import storable
@@ -59,11 +59,12 @@ class Lineage(msgspec.Struct, frozen=True):
 
 
 class Summaries:
-    """What `Store` does with summaries."""
+    """Summaries of turns, and of conversations as a whole."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
-    async def summaries(self, conversation_id: str, *, texts: bool = True) -> list[Summary]:
+    async def of(self, conversation_id: str, *, texts: bool = True) -> list[Summary]:
         """All summaries a conversation has, a branch those of its shared turns too; by level, then in order.
 
         Args:
@@ -82,7 +83,7 @@ class Summaries:
             raise NotFoundError(f"There is no conversation {conversation_id!r}.")
         return found
 
-    async def summaries_by_id(self, uuids: Sequence[str]) -> list[Summary]:
+    async def by_id(self, uuids: Sequence[str]) -> list[Summary]:
         """The summaries of these ids that there are, in the order of the turns; who summarises them is not said."""
 
         async def work(tx: AsyncManagedTransaction) -> list[Summary]:
@@ -127,7 +128,7 @@ class Summaries:
 
         return await self._graph.read(work)
 
-    async def store_summary(
+    async def store(
         self, summary: Summary, topics: Sequence[ProposedTopic] = (), links: Sequence[TopicLink] = ()
     ) -> Summary | None:
         """Store a new summary with its edges, its topics and the watermark, all or nothing.

@@ -1,6 +1,6 @@
 """Topics in the graph: searched, opened, merged and related.
 
-One of the subjects `Store` is composed of. A topic's id is derived from its normalised name, so the same name is the
+A topic's id is derived from its normalised name, so the same name is the
 same node whoever proposes it; the topics of a private conversation are nodes of their own. Which name a summary
 proposed stays with it, so a reader who may see only some conversations sees only the names those proposed.
 """
@@ -36,11 +36,12 @@ class TopicScope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Topics:
-    """What `Store` does with topics."""
+    """Topics, and which of them are the same or related."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
-    async def topics(
+    async def search(
         self, query: str = "", *, limit: int = 50, workspace: str | None = None, conversation_id: str = ""
     ) -> list[Topic]:
         """Topics whose name or alias holds all words of `query`, those of most conversations and summaries first.
@@ -55,7 +56,7 @@ class Topics:
         hits.sort(key=lambda t: (-t.conversations, -t.summaries, topic_key(t.name), t.uuid))
         return hits[:limit]
 
-    async def topic(self, ref: str, *, workspace: str | None = None, conversation_id: str = "") -> Topic:
+    async def get(self, ref: str, *, workspace: str | None = None, conversation_id: str = "") -> Topic:
         """The topic of that id, name or alias, merged ones leading to what they became.
 
         Raises:
@@ -70,7 +71,7 @@ class Topics:
                 return max(hits, key=lambda t: (t.conversations, t.summaries, t.uuid))
         raise NotFoundError(f"There is no topic {ref!r}.", todo="`ragforge-chat topics` lists the topics there are.")
 
-    async def turns_with_topic(
+    async def turns(
         self, ref: str, *, workspace: str | None = None, conversation_id: str = ""
     ) -> dict[str, list[tuple[int, int]]]:
         """Ranges of turns (both ends included) whose summaries have the topic, by conversation; L1 where there is one.
@@ -78,7 +79,7 @@ class Topics:
         Raises:
             NotFoundError: No conversation in scope has it.
         """
-        topic = await self.topic(ref, workspace=workspace, conversation_id=conversation_id)
+        topic = await self.get(ref, workspace=workspace, conversation_id=conversation_id)
         scope = TopicScope(workspace=workspace, conversation_id=conversation_id)
 
         async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
@@ -101,7 +102,7 @@ class Topics:
                 ranges.setdefault(row["id"], []).append((row["first"], row["last"]))
         return ranges
 
-    async def merge_topics(self, a: str, b: str, *, confidence: float = 1.0) -> Topic:
+    async def merge(self, a: str, b: str, *, confidence: float = 1.0) -> Topic:
         """Make two topics, by id, one: the younger is merged into the older. Nothing when they are one already.
 
         Returns:
@@ -119,7 +120,7 @@ class Topics:
             raise NotFoundError(f"There is no topic {a!r} or no topic {b!r}.")
         return await self._bare(root)
 
-    async def unmerge_topic(self, uuid: str) -> Topic:
+    async def unmerge(self, uuid: str) -> Topic:
         """Undo the merge of a topic into another one; it takes back what was its own.
 
         Raises:
@@ -141,7 +142,7 @@ class Topics:
         Raises:
             NotFoundError: No such topic was merged.
         """
-        found = await self.topic(ref)
+        found = await self.get(ref)
         merged = [near for near in found.related if near.relation == "merged"]
         meant = [near for near in merged if ref == near.uuid or topic_key(near.name) == topic_key(ref)] or merged
         if len(meant) != 1:
@@ -152,9 +153,9 @@ class Topics:
                 else (f"Nothing was merged into {found.name!r}.")
             )
             raise NotFoundError(what, todo="Name the merged one." if merged else "")
-        return await self.unmerge_topic(meant[0].uuid)
+        return await self.unmerge(meant[0].uuid)
 
-    async def relate_topics(self, a: str, b: str, *, confidence: float, reason: str = "") -> None:
+    async def relate(self, a: str, b: str, *, confidence: float, reason: str = "") -> None:
         """Say that two topics, by id, are near each other."""
 
         async def work(tx: AsyncManagedTransaction) -> None:

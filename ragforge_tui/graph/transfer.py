@@ -1,6 +1,6 @@
 """Whole conversations out of the graph and into it, lossless: ids are kept, and importing twice is once.
 
-One of the subjects `Store` is composed of. The turns a branch shares with its parent are exported with it; where
+The turns a branch shares with its parent are exported with it; where
 the parent is missing on import, a stub of it is made to hold them, which the parent's own import later fills.
 """
 
@@ -25,10 +25,10 @@ from ragforge_tui.graph.records import (
     message_properties,
     result_properties,
 )
-from ragforge_tui.graph.schema import MESSAGE_LEX
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX
 from ragforge_tui.graph.tool_calls import CALL_LARGE, RESULT_LARGE, cut_result
 from ragforge_tui.graph.transfer_check import check_export
-from ragforge_tui.graph.transfer_memory import MemoryExporting
+from ragforge_tui.graph.transfer_memory import MemoryExporter
 from ragforge_tui.graph.transfer_memory_in import import_memory
 from ragforge_tui.graph.transfer_plan import plan_import
 from ragforge_tui.graph.turns import Turns
@@ -70,10 +70,14 @@ CALL_NODES = OwnedNodes("ToolCall", "Message", "message_id", "MADE_TOOL_CALL", C
 RESULT_NODES = OwnedNodes("ToolResult", "ToolCall", "tool_call_id", "PRODUCED_RESULT", RESULT_LARGE)
 
 
-class Transfer(Conversations, Turns, MemoryExporting):
-    """What `Store` does to export and import."""
+class Transfer:
+    """Export and import of whole conversations."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph, conversations: Conversations, turns: Turns, memory: MemoryExporter) -> None:
+        self._graph = graph
+        self._conversations = conversations
+        self._turns = turns
+        self._memory = memory
 
     async def export(self, uuid: str) -> ConversationExport:
         """The conversation with all its turns, superseded attempts included, and what the memory made of them.
@@ -81,13 +85,13 @@ class Transfer(Conversations, Turns, MemoryExporting):
         Raises:
             NotFoundError: There is no such conversation.
         """
-        conversation = await self.get_conversation(uuid)
+        conversation = await self._conversations.get(uuid)
         return ConversationExport(
             conversation=conversation,
-            turns=await self.turns(uuid, start=1, end=conversation.next_turn),
-            contexts=await self.stored_contexts(uuid, start=1, end=conversation.next_turn),
-            spoken=await self.spoken(uuid, start=1, end=conversation.next_turn),
-            memory=await self.export_memory(uuid),
+            turns=await self._turns.between(uuid, start=1, end=conversation.next_turn),
+            contexts=await self._memory.contexts(uuid, start=1, end=conversation.next_turn),
+            spoken=await self._memory.spoken(uuid, start=1, end=conversation.next_turn),
+            memory=await self._memory.memory(uuid),
         )
 
     async def import_(self, e: ConversationExport, *, merge: bool = False) -> Imported:
@@ -112,13 +116,13 @@ class Transfer(Conversations, Turns, MemoryExporting):
                 await self._import_conversation(_counted(stub, e.turns), stub=True)
         await self._import_conversation(_counted(e.conversation, e.turns), mark=mark if plan.created else None)
         if plan.complete and not merge:
-            return Imported(conversation=await self.get_conversation(own), created=False, adds=plan.adds)
+            return Imported(conversation=await self._conversations.get(own), created=False, adds=plan.adds)
         for page in _pages(e.turns):
             await self._import_messages(page)
             await self._import_calls([m for turn in page for m in turn.messages], e.conversation.workspace)
         await import_memory(self._graph, plan.allowed(e))
         await self._unmark(own, mark)
-        return Imported(conversation=await self.get_conversation(own), created=plan.created, adds=plan.adds)
+        return Imported(conversation=await self._conversations.get(own), created=plan.created, adds=plan.adds)
 
     async def _unmark(self, uuid: str, mark: str) -> None:
         async def work(tx: AsyncManagedTransaction) -> None:

@@ -1,6 +1,6 @@
 """What the memory made of a conversation, out of the graph: summaries, topics, contexts, personas.
 
-One of the subjects `Store` is composed of; `transfer_memory_in.py` is the way back. Vectors and search keys stay: they
+`transfer_memory_in.py` is the way back. Vectors and search keys stay: they
 are made anew from the texts. A branch has what belongs to the turns it shares, too.
 """
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ragforge_tui.export_records import MemoryExport, PersonaText, Spoken, StoredContext, SystemText, TopicEdge
 from ragforge_tui.graph.records import given, native
+from ragforge_tui.graph.segments import segments_of
 from ragforge_tui.graph.summaries import Summaries
-from ragforge_tui.graph.turns import segments_of
 from ragforge_tui.models import Summary, Topic
 
 if TYPE_CHECKING:
@@ -25,18 +25,20 @@ _MAX_MERGES = 50
 _PAGE = 500
 
 
-class MemoryExporting(Summaries):
-    """What `Store` reads of memory to export it."""
+class MemoryExporter:
+    """Reads what the memory made of a conversation, to export it."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph, summaries: Summaries) -> None:
+        self._graph = graph
+        self._summaries = summaries
 
-    async def export_memory(self, uuid: str) -> MemoryExport:
+    async def memory(self, uuid: str) -> MemoryExport:
         """Summaries, topics, personas and the beginnings of requests, in an order that depends on nothing else.
 
         Raises:
             NotFoundError: There is no such conversation.
         """
-        summaries = await self.summaries(uuid)
+        summaries = await self._summaries.of(uuid)
 
         async def work(tx: AsyncManagedTransaction) -> MemoryExport:
             topics, edges = await _topics(tx, summaries)
@@ -51,7 +53,7 @@ class MemoryExporting(Summaries):
         found: MemoryExport = await self._graph.read(work)
         return found
 
-    async def memory_stamp(self, uuid: str) -> str:
+    async def stamp(self, uuid: str) -> str:
         """A text that changes with each summary made or replaced, and with another beginning of its requests."""
 
         async def work(tx: AsyncManagedTransaction) -> str:
@@ -67,7 +69,7 @@ class MemoryExporting(Summaries):
         found: str = await self._graph.read(work)
         return found
 
-    async def stored_contexts(self, uuid: str, *, start: int, end: int) -> list[StoredContext]:
+    async def contexts(self, uuid: str, *, start: int, end: int) -> list[StoredContext]:
         """What the requests of turns [start, end) held, in order.
 
         Raises:

@@ -1,6 +1,6 @@
 """Turns read back whole: messages with their texts joined, calls, results and files, all in order.
 
-One of the subjects `Store` is composed of. A page asks for its turn indexes one by one through the index on
+A page asks for its turn indexes one by one through the index on
 (conversation_id, turn_index), so that thirty turns of ten thousand cost thirty. A branch reads the turns it shares
 from its parent, and that one from its own parent.
 """
@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from ragforge_tui.errors import NotFoundError
-from ragforge_tui.graph.conversations import find_conversation
 from ragforge_tui.graph.messages import LARGE, MESSAGE
 from ragforge_tui.graph.parts import join_large
 from ragforge_tui.graph.records import CALL_FIELDS, RESULT_FIELDS, call_from, message_from, projection, result_from
+from ragforge_tui.graph.segments import Segment, existing_conversation, segments_of
 from ragforge_tui.graph.tool_calls import CALL_LARGE, RESULT_LARGE
 from ragforge_tui.graph.writer import writer_alive
-from ragforge_tui.models import Conversation, FileAccess, Message, ToolCall, Turn, now
+from ragforge_tui.models import FileAccess, Message, ToolCall, Turn, now
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
@@ -32,20 +29,13 @@ _CALL = projection("t", CALL_FIELDS, *(f"{name}_parts" for name in CALL_LARGE))
 _RESULT = projection("r", RESULT_FIELDS, *(f"{name}_parts" for name in RESULT_LARGE))
 
 
-class Segment(msgspec.Struct, frozen=True):
-    """Turns `first` to `last`, inclusive, of one conversation of a chain of branches."""
-
-    conversation_id: str
-    first: int
-    last: int
-
-
 class Turns:
-    """What `Store` reads of turns."""
+    """Turns, read whole."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
-    async def turns(self, conversation_id: str, *, start: int, end: int) -> list[Turn]:
+    async def between(self, conversation_id: str, *, start: int, end: int) -> list[Turn]:
         """The turns with index in [start, end), whole and in order.
 
         Raises:
@@ -75,7 +65,7 @@ class Turns:
             )
         return list(turns.values())
 
-    async def turn_range(self, conversation_id: str) -> tuple[int, int]:
+    async def range(self, conversation_id: str) -> tuple[int, int]:
         """The lowest and highest turn index there is, (1, 0) when there is none.
 
         Raises:
@@ -83,61 +73,9 @@ class Turns:
         """
 
         async def work(tx: AsyncManagedTransaction) -> int:
-            return (await _conversation(tx, conversation_id)).next_turn - 1
+            return (await existing_conversation(tx, conversation_id)).next_turn - 1
 
         return 1, await self._graph.read(work)
-
-
-async def _conversation(tx: AsyncManagedTransaction, uuid: str) -> Conversation:
-    found = await find_conversation(tx, uuid)
-    if found is None:
-        raise NotFoundError(f"There is no conversation {uuid!r}.")
-    return found
-
-
-async def segments_of(tx: AsyncManagedTransaction, conversation_id: str, first: int, last: int) -> list[Segment]:
-    """Which conversation of the chain holds which turns of [first, last], oldest first.
-
-    Segments are safe to loop over: where the indexes reach further than there can be turns, as earlier releases let an
-    import do, only the runs of turns that exist are returned.
-    """
-    current = await _conversation(tx, conversation_id)
-    last = min(last, current.next_turn - 1)
-    found: list[Segment] = []
-    seen = {current.uuid}
-    while first <= last:
-        shared = (current.branch_turn or 0) if current.branch_of else 0
-        if last > shared:
-            segment = Segment(current.uuid, max(first, shared + 1), last)
-            # A turn has at least one message, so more turns than messages means that most do not exist.
-            dense = segment.last - segment.first < max(current.message_count, PAGE)
-            found += [segment] if dense else (await _runs(tx, segment))[::-1]
-        last = min(last, shared)
-        parent = await find_conversation(tx, current.branch_of) if current.branch_of and first <= last else None
-        if parent is None or parent.uuid in seen:
-            break
-        seen.add(parent.uuid)
-        current = parent
-    return found[::-1]
-
-
-async def _runs(tx: AsyncManagedTransaction, segment: Segment) -> list[Segment]:
-    """The turns of a segment that exist, as runs without a gap, ascending."""
-    result = await tx.run(
-        "MATCH (m:Message {conversation_id: $id}) WHERE m.turn_index >= $first AND m.turn_index <= $last "
-        "RETURN DISTINCT m.turn_index AS turn ORDER BY turn",
-        id=segment.conversation_id,
-        first=segment.first,
-        last=segment.last,
-    )
-    runs: list[Segment] = []
-    async for record in result:
-        turn = record["turn"]
-        if runs and turn == runs[-1].last + 1:
-            runs[-1] = Segment(segment.conversation_id, runs[-1].first, turn)
-        else:
-            runs.append(Segment(segment.conversation_id, turn, turn))
-    return runs
 
 
 async def _messages(tx: AsyncManagedTransaction, conversation_id: str, first: int, last: int) -> list[Message]:

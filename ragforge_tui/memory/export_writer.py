@@ -221,12 +221,12 @@ class _Job:
         if self._fresh_start or not await asyncio.to_thread(self._known):
             self.forget()
         uuid = self.conversation_id
-        conversation = await store.get_conversation(uuid)
-        stamp = await store.memory_stamp(uuid)
+        conversation = await store.conversations.get(uuid)
+        stamp = await store.memory_exporter.stamp(uuid)
         fresh = await self._read(store, conversation)
         personas = {spoken.persona for spoken in fresh.spoken}
         if stamp != self._stamp or not self._personas.issuperset(personas):
-            fresh.memory = await store.export_memory(uuid)
+            fresh.memory = await store.memory_exporter.memory(uuid)
         # Until the files are in place what the renderers know is ahead of them.
         self._fresh_start = True
         await asyncio.to_thread(self._write_files, fresh)
@@ -239,9 +239,9 @@ class _Job:
         uuid = self.conversation_id
         start, end = self._final + 1, conversation.next_turn
         if start < end:
-            fresh.turns = await store.turns(uuid, start=start, end=end)
-            fresh.contexts = await store.stored_contexts(uuid, start=start, end=end)
-            fresh.spoken = await store.spoken(uuid, start=start, end=end)
+            fresh.turns = await store.turns.between(uuid, start=start, end=end)
+            fresh.contexts = await store.memory_exporter.contexts(uuid, start=start, end=end)
+            fresh.spoken = await store.memory_exporter.spoken(uuid, start=start, end=end)
         for turn in fresh.turns:
             under_way = any(message.state == "streaming" for message in turn.messages)
             if under_way or turn.turn_index >= conversation.next_turn - OPEN_TURNS:

@@ -86,9 +86,9 @@ class HistorySource:
         if not conversation and not own:
             raise NotFoundError("No conversation is under way.", todo="Name one by the id search_history gives.")
         record = await self._visible(store, conversation or own)
-        turns = await store.turns(record.uuid, start=turn, end=turn + 1)
+        turns = await store.turns.between(record.uuid, start=turn, end=turn + 1)
         if not turns:
-            first, last = await store.turn_range(record.uuid)
+            first, last = await store.turns.range(record.uuid)
             there = f"has turns {first} to {last}" if last else "has no turns yet"
             raise NotFoundError(f"Conversation {record.uuid[:SHORT_ID]} has no turn {turn}.", todo=f"It {there}.")
         return turn_view(record, turns[0])
@@ -107,16 +107,16 @@ class HistorySource:
         mine: Ranges = {}
         for uuid in own:
             with contextlib.suppress(NotFoundError):
-                mine |= await store.turns_with_topic(topic, conversation_id=uuid)
+                mine |= await store.topics.turns(topic, conversation_id=uuid)
         others: Ranges = {}
         if self._settings.scope != "none":
             with contextlib.suppress(NotFoundError):
-                others = await store.turns_with_topic(topic, workspace=self._scope)
+                others = await store.topics.turns(topic, workspace=self._scope)
         if mine or others:
             return mine, others
-        known = [found for uuid in own for found in await store.topics(limit=NAMED_TOPICS, conversation_id=uuid)]
+        known = [found for uuid in own for found in await store.topics.search(limit=NAMED_TOPICS, conversation_id=uuid)]
         if self._settings.scope != "none":
-            known += await store.topics(limit=NAMED_TOPICS, workspace=self._scope)
+            known += await store.topics.search(limit=NAMED_TOPICS, workspace=self._scope)
         names = ", ".join(list(dict.fromkeys(plain_text(found.name) for found in known))[:NAMED_TOPICS])
         todo = f"Topics there are: {names}." if names else "There are no topics yet: search without one."
         raise NotFoundError(f"Nothing is known about a topic {topic!r}.", todo=todo)
@@ -127,7 +127,7 @@ class HistorySource:
         if self._settings.scope == "none":
             return []
         # This conversation's own hits take places in the answer; a few more are asked for in their stead.
-        found = await store.search(query, limit=limit * 2, workspace=self._scope, turns=turns)
+        found = await store.search.turns(query, limit=limit * 2, workspace=self._scope, turns=turns)
         return [hit for hit in found if hit.conversation_id not in own]
 
     async def _visible(self, store: Store, ref: str) -> Conversation:
@@ -137,7 +137,7 @@ class HistorySource:
             f"No conversation in your memory answers to {ref!r}.", todo="Use an id as search_history gives it."
         )
         try:
-            record = await store.resolve(ref)
+            record = await store.conversations.resolve(ref)
         except NotFoundError:
             # What the store says may name conversations that are not to be seen.
             raise unknown from None
@@ -156,7 +156,7 @@ async def _lineage(store: Store, conversation_id: str) -> dict[str, int]:
     last = 2**31
     while conversation_id and conversation_id not in found:
         try:
-            record = await store.get_conversation(conversation_id)
+            record = await store.conversations.get(conversation_id)
         except NotFoundError:
             break
         found[conversation_id] = last
@@ -169,7 +169,7 @@ async def _own_hits(store: Store, query: str, limit: int, own: dict[str, int], t
     """Matches in a conversation and the turns it shares with those it branched from, best first."""
     hits: list[SearchHit] = []
     for uuid, last in own.items():
-        found = await store.search(query, limit=limit, conversation_id=uuid, turns=turns)
+        found = await store.search.turns(query, limit=limit, conversation_id=uuid, turns=turns)
         hits += [hit for hit in found if hit.turn_index <= last]
     return sorted(hits, key=lambda hit: -hit.score)[:limit]
 

@@ -61,7 +61,7 @@ async def summarised(cli: Cli, *uuids: str) -> None:
     graph = await Graph.open(target, loaded.paths, embedding_dimension=DIMENSION)
     try:
         for uuid in uuids:
-            await Store(graph).update_conversation(uuid, summary="They asked where the zebra farm keeps its fences.")
+            await Store(graph).conversations.update(uuid, summary="They asked where the zebra farm keeps its fences.")
     finally:
         await graph.close()
 

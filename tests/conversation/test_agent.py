@@ -51,7 +51,7 @@ async def test_a_message_is_answered_and_kept(loaded: Loaded, server: OpenAIServ
             ("assistant", "Good day, Ada.", "complete"),
         ]
         assert turn.messages[1].persona == "Assistant"
-        hits = await (await again.store()).search("good day")
+        hits = await (await again.store()).search.turns("good day")
         assert [hit.conversation_id for hit in hits] == [conversation.record.uuid]
 
 
@@ -374,7 +374,7 @@ async def test_secrets_are_masked_before_they_are_kept(loaded: Loaded, server: O
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
         await conversation.send_message(f"my key is {key}")
-        assert key not in str(await (await agent.store()).export(conversation.record.uuid))
+        assert key not in str(await (await agent.store()).transfer.export(conversation.record.uuid))
 
 
 async def test_hostile_text_goes_through(loaded: Loaded, server: OpenAIServer) -> None:

@@ -32,7 +32,7 @@ async def test_a_branch_shares_the_beginning_and_leaves_its_parent_alone(loaded:
         assert not any(text == "question two" for text in sent)
         store = await agent.store()
         told = [
-            [m.content for turn in await store.turns(uuid, start=1, end=9) for m in turn.messages]
+            [m.content for turn in await store.turns.between(uuid, start=1, end=9) for m in turn.messages]
             for uuid in (parent.record.uuid, branch.record.uuid)
         ]
         assert told == [
@@ -40,7 +40,7 @@ async def test_a_branch_shares_the_beginning_and_leaves_its_parent_alone(loaded:
             ["question one", "first", "question two, otherwise", "other second"],
         ]
         again = await agent.branch_conversation(branch.record.uuid, 2)
-        assert again.record.message_count == (await store.get_conversation(branch.record.uuid)).message_count == 4
+        assert again.record.message_count == (await store.conversations.get(branch.record.uuid)).message_count == 4
         other = await agent.branch_conversation(branch.record.uuid, 1)
         assert other.record.message_count == 2
         assert (branch.record.title, branch.record.tags, branch.record.branch_turn) == ("T", ["x"], 1)

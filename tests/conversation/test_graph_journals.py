@@ -140,4 +140,4 @@ async def test_a_graph_replaced_under_a_running_chat_gets_nothing_of_it(
     (info,) = JournalFolders(Path(loaded.paths.state, "journal")).waiting()
     assert info.identity == first
     async with ConversationAgent(loaded) as agent:
-        assert await (await agent.store()).list_conversations(ConversationFilter()) == []
+        assert await (await agent.store()).conversations.matching(ConversationFilter()) == []

@@ -67,7 +67,7 @@ async def test_turns_go_to_the_journal_and_from_there_into_the_graph(away: Away,
         # The words of the answer are looked through soon after, in the background.
         store = await back.store()
         async with asyncio.timeout(30):
-            while not (hits := await store.search("again")):
+            while not (hits := await store.search.turns("again")):
                 await asyncio.sleep(0.05)
         assert [hit.turn_index for hit in hits] == [2]
     async with ConversationAgent(away.back) as again:
@@ -109,12 +109,12 @@ async def test_what_comes_while_the_journal_is_drained_is_drained_too(graph: Gra
     journal = SlowJournal(tmp_path / "journal", another)
     recorder = Recorder(journal)
     store = Store(graph)
-    await store.create_conversation(Conversation(uuid="c" * 8, created_at=now(), updated_at=now()))
+    await store.conversations.create(Conversation(uuid="c" * 8, created_at=now(), updated_at=now()))
     await recorder.begin_turn(question("one", "first"))
     await recorder.drain(store)
     assert journal.drained >= 2
     assert journal.pending() == 0
-    turns = await store.turns("c" * 8, start=1, end=3)
+    turns = await store.turns.between("c" * 8, start=1, end=3)
     assert [turn.messages[0].content for turn in turns] == ["first", "second"]
 
 

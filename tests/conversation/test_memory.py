@@ -12,7 +12,7 @@ from ragforge_tui.config import Loaded, PersistenceSettings, RecallSettings, Sum
 from ragforge_tui.conversation import Conversation, ConversationAgent, memory
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.events import Notice, SummaryCreated, SummaryStarted
-from ragforge_tui.graph.schema import record_embedding
+from ragforge_tui.graph.schema.version_node import record_embedding
 from ragforge_tui.memory.context.block import CLOSING, OPENING
 from ragforge_tui.models import EXTRACTIVE, Message
 from ragforge_tui.protocol import FetchContext, FetchMemory, OpenConversation
@@ -104,7 +104,7 @@ async def test_other_conversations_of_the_folder_are_recalled_with_their_name(
         await later.send_message("Where is the deploy key kept?")
         assert SECRET in block(server)
         assert "another conversation: Where things are" in block(server)
-        await (await agent.store()).update_conversation(earlier.record.uuid, private=True)
+        await (await agent.store()).conversations.update(earlier.record.uuid, private=True)
         another = await agent.create_conversation()
         await another.send_message("Where is the deploy key of the vault kept?")
         assert SECRET not in block(server)
@@ -215,7 +215,7 @@ async def test_extracts_are_written_again_by_a_model_that_is_free(loaded: Loaded
         await talk(conversation, server, 8)
         await conversation.memory.settle()
         store, uuid = await agent.store(), conversation.record.uuid
-        assert {s.made_by for s in await store.summaries(uuid)} == {EXTRACTIVE}
+        assert {s.made_by for s in await store.summaries.of(uuid)} == {EXTRACTIVE}
     async with ConversationAgent(with_memory(loaded, summarization=FEW)) as again:
         resumed = await again.load_conversation(uuid)
         server.script([SUMMARY] * 40)
@@ -226,7 +226,7 @@ async def test_extracts_are_written_again_by_a_model_that_is_free(loaded: Loaded
                 await asyncio.sleep(0.1)
                 if not resumed.memory._upgrades.running:
                     resumed.memory._due.ask()
-        stored = await (await again.store()).summaries(uuid)
+        stored = await (await again.store()).summaries.of(uuid)
         assert {s.made_by for s in stored} == {"openai/scripted"}
 
 
@@ -241,13 +241,13 @@ async def test_a_model_that_failed_is_left_alone_for_a_while(loaded: Loaded, ser
         await talk(conversation, server, 5)
         await conversation.memory.settle()
         store, uuid = await agent.store(), conversation.record.uuid
-        assert (await store.summaries(uuid), plain()) == ([], 0)
+        assert (await store.summaries.of(uuid), plain()) == ([], 0)
         # Given up for now: extracts stand in, and the model is still not asked.
         patience.failed()
         patience.failed()
         await talk(conversation, server, 1, start=6)
         await conversation.memory.settle()
-        assert ({s.made_by for s in await store.summaries(uuid)}, plain()) == ({EXTRACTIVE}, 0)
+        assert ({s.made_by for s in await store.summaries.of(uuid)}, plain()) == ({EXTRACTIVE}, 0)
 
 
 async def test_a_title_made_without_the_model_is_made_again_by_it(loaded: Loaded, server: OpenAIServer) -> None:
@@ -299,7 +299,7 @@ async def test_summaries_that_were_due_are_made_when_the_conversation_is_opened_
     async with ConversationAgent(off) as agent:
         conversation = await agent.create_conversation()
         await talk(conversation, server, 8)
-        assert await (await agent.store()).summaries(conversation.record.uuid) == []
+        assert await (await agent.store()).summaries.of(conversation.record.uuid) == []
     engine = InProcessEngine(with_memory(loaded, summarization=FEW), interactive=True)
     try:
         await engine.request(OpenConversation(ref=conversation.record.uuid))
@@ -323,7 +323,7 @@ async def test_the_title_is_the_models_unless_the_person_gave_one(loaded: Loaded
         await named.send_message("hello there, harbour")
         await named.memory.settle()
         assert named.record.title == "Mine"
-        stored = await (await agent.store()).get_conversation(conversation.record.uuid)
+        stored = await (await agent.store()).conversations.get(conversation.record.uuid)
         assert stored.title == "Greeting the harbour"
 
 
@@ -339,8 +339,8 @@ async def test_switched_off_only_the_newest_messages_are_sent_and_search_still_f
         await talk(conversation, server, 16)
         await conversation.memory.settle()
         store = await agent.store()
-        assert await store.summaries(conversation.record.uuid) == []
-        assert [hit.turn_index for hit in await store.search("Bluebird")] == [1]
+        assert await store.summaries.of(conversation.record.uuid) == []
+        assert [hit.turn_index for hit in await store.search.turns("Bluebird")] == [1]
     body = server.chats()[-1]
     assert SECRET not in str(body["messages"])
     assert not {"search_history", "open_turn"} & {tool["function"]["name"] for tool in body["tools"]}
@@ -356,7 +356,7 @@ async def test_without_auto_save_text_is_stored_when_it_is_whole(loaded: Loaded,
         await conversation.submit("count")
 
         async def stored() -> Message | None:
-            turns = await store.turns(conversation.record.uuid, start=1, end=2)
+            turns = await store.turns.between(conversation.record.uuid, start=1, end=2)
             return next((m for turn in turns for m in turn.messages if m.role == "assistant"), None)
 
         async with asyncio.timeout(30):
@@ -380,7 +380,7 @@ async def test_summaries_are_written_by_the_model_that_is_set_for_them(loaded: L
         for n in range(4):
             await conversation.send_message(filler(n))
         await conversation.memory.settle()
-        made = await (await agent.store()).summaries(conversation.record.uuid)
+        made = await (await agent.store()).summaries.of(conversation.record.uuid)
         assert made[0].made_by == "openai/for-summaries"
     asked = [request.body for request in server.requests if request.path.endswith("/chat/completions")]
     by_model = {body["model"]: bool(body.get("tools")) for body in asked}
@@ -400,7 +400,7 @@ async def test_a_summary_gives_way_to_a_turn_and_is_written_after_it(loaded: Loa
         assert (await conversation.send_message(filler(5))).content == "Pier 4."
         async with asyncio.timeout(15):
             await conversation.memory.settle()
-        made = await (await agent.store()).summaries(conversation.record.uuid)
+        made = await (await agent.store()).summaries.of(conversation.record.uuid)
         assert made[0].made_by == "openai/scripted"
 
 

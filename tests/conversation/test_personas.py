@@ -240,7 +240,7 @@ async def test_a_switch_is_stored_and_told(loaded: Loaded, server: OpenAIServer,
             changed = [event for event in drained(events) if isinstance(event, ConversationChanged)]
         assert changed[-1].conversation.persona == "Ragnarök"
         store = await agent.store()
-        assert (await store.get_conversation(conversation.record.uuid)).persona == "Ragnarök"
+        assert (await store.conversations.get(conversation.record.uuid)).persona == "Ragnarök"
         for wrong in ("2fast", "0", "99", "²"):
             with pytest.raises(NotFoundError):
                 agent.personas.pick(wrong)

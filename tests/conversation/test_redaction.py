@@ -31,7 +31,7 @@ async def test_no_secret_reaches_the_model_the_graph_or_an_export(loaded: Loaded
     async with ConversationAgent(loaded, approve_all=True) as agent:
         conversation = await agent.create_conversation()
         await conversation.send_message(f"mine is {GITHUB_KEY}")
-        export = await (await agent.store()).export(conversation.record.uuid)
+        export = await (await agent.store()).transfer.export(conversation.record.uuid)
     for kept in (str(export), to_json(export).decode(), to_markdown(export), str(server.chats())):
         assert MASK in kept
         assert GITHUB_KEY not in kept

@@ -20,7 +20,7 @@ TURNS = OPENING_TURNS + 8
 async def stored(graph: Graph) -> str:
     """A conversation longer than a screen."""
     store = Store(graph)
-    c = await store.create_conversation(conversation(title="long"))
+    c = await store.conversations.create(conversation(title="long"))
     for index in range(1, TURNS + 1):
         await one_turn(store, c.uuid, f"question {index}")
     return c.uuid

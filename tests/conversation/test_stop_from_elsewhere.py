@@ -28,7 +28,7 @@ async def stopped_at(graph: Graph, loaded: Loaded, moment: type) -> tuple[str, T
         async for event in conversation.stream("go"):
             if isinstance(event, moment) and not asked:
                 asked = True
-                await Store(graph).request_stop(conversation.record.uuid, 1)
+                await Store(graph).messages.request_stop(conversation.record.uuid, 1)
         assert isinstance(event, TurnCancelled)
         return conversation.record.uuid, event
 
@@ -37,7 +37,7 @@ async def test_a_long_command_is_ended(graph: Graph, loaded: Loaded, server: Ope
     command = {"command": "echo $$ > pid; sleep 600"}
     server.script([{"tool_calls": [{"name": "run_command", "arguments": command}]}, {"text": "never"}])
     uuid, _ = await stopped_at(graph, loaded, ToolCallStarted)
-    (turn,) = await Store(graph).turns(uuid, start=1, end=2)
+    (turn,) = await Store(graph).turns.between(uuid, start=1, end=2)
     reply = turn.messages[-1]
     assert reply.state == "interrupted"
     assert reply.tool_calls[0].result is not None
@@ -48,7 +48,7 @@ async def test_a_long_command_is_ended(graph: Graph, loaded: Loaded, server: Ope
 async def test_waiting_for_another_attempt_is_ended(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"status": 429, "headers": {"retry-after": "30"}}, {"text": "never"}])
     uuid, _ = await stopped_at(graph, with_model(loaded, retries=3), ModelRetry)
-    (turn,) = await Store(graph).turns(uuid, start=1, end=2)
+    (turn,) = await Store(graph).turns.between(uuid, start=1, end=2)
     assert turn.messages[-1].state == "interrupted"
 
 

@@ -65,7 +65,7 @@ async def test_topics_of_others_unless_they_are_private(loaded: Loaded, server: 
             conversation = await engine.agent.create_conversation()
             if private:
                 store = await engine.agent.store()
-                await store.update_conversation(conversation.record.uuid, private=True)
+                await store.conversations.update(conversation.record.uuid, private=True)
             await talk(conversation, server, 5)
             await conversation.memory.settle()
             ids.append(conversation.record.uuid)

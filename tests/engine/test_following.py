@@ -17,6 +17,7 @@ from ragforge_tui.engine.following import Following
 from ragforge_tui.errors import GraphError
 from ragforge_tui.events import ConversationChanged, Event, Notice, SummaryCreated, TurnElsewhere, TurnEnd, TurnStarted
 from ragforge_tui.graph import Graph, Store
+from ragforge_tui.graph.turns import Turns
 from ragforge_tui.models import Summary, Turn, now
 from ragforge_tui.protocol import (
     ArchiveConversation,
@@ -106,7 +107,7 @@ async def test_turns_of_the_other_stream_in_and_title_and_summaries_follow(
             turn_count=2,
             created_at=now(),
         )
-        await Store(graph).store_summary(made, [])
+        await Store(graph).summaries.store(made, [])
         await two.until(lambda: [e for e in two.said if isinstance(e, SummaryCreated) and e.summary.uuid == "s1"])
         assert not one.elsewhere()
 
@@ -229,15 +230,15 @@ async def test_a_turn_whose_reading_failed_is_told_at_the_next_look(
         await two.engine.request(OpenConversation(ref=uuid_))
         await one.send(uuid_, "second")
         await one.until(lambda: one.ended() == 2)
-        failing, read = [1], Store.turns
+        failing, read = [1], Turns.between
 
-        async def turns(self: Store, *args: Any, **places: Any) -> list[Turn]:
+        async def turns(self: Turns, *args: Any, **places: Any) -> list[Turn]:
             if failing:
                 failing.pop()
                 raise GraphError("The graph is away for a moment.")
             return await read(self, *args, **places)
 
-        monkeypatch.setattr(Store, "turns", turns)
+        monkeypatch.setattr(Turns, "between", turns)
         await two.until(two.elsewhere)
         assert not failing
         assert [(event.turn_index, event.active) for event in two.elsewhere()] == [(2, False)]
@@ -253,7 +254,7 @@ async def test_what_was_changed_here_before_the_first_look_stays(
         following = Following(agent)
         following.begin(conversation, [], 0)
         conversation.record.title = "chosen here"
-        await Store(graph).update_conversation(conversation.record.uuid, tags=["elsewhere"])
+        await Store(graph).conversations.update(conversation.record.uuid, tags=["elsewhere"])
         async with asyncio.timeout(PATIENCE):
             while conversation.record.tags != ["elsewhere"]:
                 await asyncio.sleep(0.02)

@@ -12,7 +12,7 @@ import pytest
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.export_records import ConversationExport
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.graph.call_list import SHOWN_CHARS
+from ragforge_tui.graph.tool_calls import SHOWN_CHARS
 from ragforge_tui.models import ToolCall, ToolResult, Turn, now
 from ragforge_tui.requests.calls import CallPage
 from tests.support.records import call_of, conversation, message
@@ -52,7 +52,7 @@ async def stored(store: Store, turns: int, calls: int, **fields: Any) -> str:
             answer.tool_calls.append(done(call))
         told.append(turn)
     made.next_turn = turns + 1
-    await store.import_(ConversationExport(conversation=made, turns=told))
+    await store.transfer.import_(ConversationExport(conversation=made, turns=told))
     return made.uuid
 
 
@@ -62,7 +62,7 @@ def names(page: CallPage) -> list[str]:
 
 async def test_calls_come_in_order_without_their_results(store: Store) -> None:
     uuid = await stored(store, 3, 2)
-    page = await store.list_calls(uuid)
+    page = await store.tool_calls.page(uuid)
     assert page.first_turn == 1
     assert names(page) == [f"tool_{turn}_{ordinal}" for turn in (1, 2, 3) for ordinal in (0, 1)]
     entry = page.calls[-1]
@@ -74,24 +74,24 @@ async def test_calls_come_in_order_without_their_results(store: Store) -> None:
 
 async def test_pages_hold_whole_turns_and_meet(store: Store) -> None:
     uuid = await stored(store, 7, 3)
-    pages = [await store.list_calls(uuid, limit=4)]
+    pages = [await store.tool_calls.page(uuid, limit=4)]
     while pages[-1].first_turn > 1:
-        pages.append(await store.list_calls(uuid, before=pages[-1].first_turn, limit=4))
+        pages.append(await store.tool_calls.page(uuid, before=pages[-1].first_turn, limit=4))
     assert [page.first_turn for page in pages] == [6, 4, 2, 1]
     joined = [name for page in reversed(pages) for name in names(page)]
-    assert joined == names(await store.list_calls(uuid, limit=100))
+    assert joined == names(await store.tool_calls.page(uuid, limit=100))
 
 
 async def test_a_call_that_failed_says_why_and_long_arguments_are_cut(store: Store) -> None:
-    c = await store.create_conversation(conversation())
-    await store.begin_turn(message(c.uuid, content="go"))
-    answer = await store.add_message(message(c.uuid, role="assistant", turn_index=1))
+    c = await store.conversations.create(conversation())
+    await store.messages.begin_turn(message(c.uuid, content="go"))
+    answer = await store.messages.add(message(c.uuid, role="assistant", turn_index=1))
     call = call_of(answer.uuid, arguments=json.dumps({"path": "a.py", "content": "y" * 3_000_000}))
-    await store.start_tool_call(call, c.uuid)
-    running = (await store.list_calls(c.uuid)).calls[0].call
+    await store.tool_calls.start(call, c.uuid)
+    running = (await store.tool_calls.page(c.uuid)).calls[0].call
     assert running.result is None
-    await store.finish_tool_call(done(call, success=False, error="not unique " * 100), "/w")
-    listed = (await store.list_calls(c.uuid)).calls[0].call
+    await store.tool_calls.finish(done(call, success=False, error="not unique " * 100), "/w")
+    listed = (await store.tool_calls.page(c.uuid)).calls[0].call
     assert listed.result is not None
     assert listed.result.error is not None and listed.result.error.startswith("not unique")
     assert len(listed.result.error) <= 400
@@ -101,10 +101,10 @@ async def test_a_call_that_failed_says_why_and_long_arguments_are_cut(store: Sto
 async def test_a_branch_lists_the_calls_of_the_turns_it_shares(store: Store) -> None:
     parent = await stored(store, 4, 1)
     branch = msgspec.structs.replace(conversation(), branch_of=parent, branch_turn=2, next_turn=3)
-    await store.create_conversation(branch)
-    assert names(await store.list_calls(branch.uuid)) == ["tool_1_0", "tool_2_0"]
+    await store.conversations.create(branch)
+    assert names(await store.tool_calls.page(branch.uuid)) == ["tool_1_0", "tool_2_0"]
 
 
 async def test_an_unknown_conversation_has_no_list(store: Store) -> None:
     with pytest.raises(NotFoundError):
-        await store.list_calls("nope")
+        await store.tool_calls.page("nope")

@@ -84,7 +84,7 @@ def renamed(export: ConversationExport, old: str, new: str) -> ConversationExpor
 async def test_an_id_that_is_no_uuid_is_refused(store: Store, graph: Graph, bad: str) -> None:
     good = exported(1)
     with pytest.raises(GraphError, match="no UUID") as refused:
-        await store.import_(renamed(good, good.conversation.uuid, bad))
+        await store.transfer.import_(renamed(good, good.conversation.uuid, bad))
     assert refused.value.info.kept == "Nothing of it was stored."
     assert await rows_of(graph, _NODES) == 0
 
@@ -103,10 +103,10 @@ async def test_so_is_that_of_every_other_kind_of_node(store: Store, graph: Graph
         "summary": good.memory.summaries[0].uuid,
     }
     with pytest.raises(GraphError, match="no UUID"):
-        await store.import_(renamed(good, ids[kind], "../../x"))
+        await store.transfer.import_(renamed(good, ids[kind], "../../x"))
     assert await rows_of(graph, _NODES) == 0
     undashed = uuid.UUID(ids[kind]).hex
-    assert (await store.import_(renamed(good, ids[kind], undashed))).created
+    assert (await store.transfer.import_(renamed(good, ids[kind], undashed))).created
 
 
 def _turn_moved(to: int) -> Callable[[ConversationExport], None]:
@@ -196,56 +196,56 @@ async def test_records_that_do_not_belong_together_are_refused(
     export = exported(2)
     change(export)
     with pytest.raises(GraphError, match="cannot be imported"):
-        await store.import_(export)
+        await store.transfer.import_(export)
     assert await rows_of(graph, _NODES) == 0
 
 
 async def test_nothing_is_added_to_a_conversation_unless_asked(store: Store, graph: Graph) -> None:
     uuid_ = await remembered(store)
-    export = await store.export(uuid_)
+    export = await store.transfer.export(uuid_)
     nodes = await rows_of(graph, _NODES)
     last = len(export.turns)
     forged = message(uuid_, content="INJECTED", turn_index=last + 1)
     export.turns.append(Turn(turn_index=last + 1, messages=[forged]))
     with pytest.raises(GraphError, match=rf"would add to it: turn {last + 1}, 1 message\b") as refused:
-        await store.import_(export)
+        await store.transfer.import_(export)
     assert "--merge" in refused.value.info.todo
     assert await rows_of(graph, _NODES) == nodes
-    done = await store.import_(export, merge=True)
+    done = await store.transfer.import_(export, merge=True)
     assert (done.created, done.adds.turns, done.adds.messages) == (False, [last + 1], 1)
-    assert (await store.turns(uuid_, start=last + 1, end=99))[0].messages[0].content == "INJECTED"
+    assert (await store.turns.between(uuid_, start=last + 1, end=99))[0].messages[0].content == "INJECTED"
 
 
 async def test_a_message_or_call_more_in_a_known_turn_counts_too(store: Store) -> None:
     export = exported(1)
-    await store.import_(export)
+    await store.transfer.import_(export)
     answer = export.turns[0].messages[1]
     answer.tool_calls.append(call_of(answer.uuid, ordinal=1))
     with pytest.raises(GraphError, match="1 tool call"):
-        await store.import_(export)
+        await store.transfer.import_(export)
     answer.tool_calls.pop()
     export.turns[0].messages.append(message(answer.conversation_id, role="assistant", turn_index=1, position=2))
     with pytest.raises(GraphError, match="1 message"):
-        await store.import_(export)
+        await store.transfer.import_(export)
 
 
 async def test_an_unchanged_file_is_nothing_new(store: Store) -> None:
-    export = await store.export(await remembered(store))
-    again = await store.import_(export)
+    export = await store.transfer.export(await remembered(store))
+    again = await store.transfer.import_(export)
     assert (again.created, bool(again.adds), again.adds.text()) == (False, False, "nothing new")
-    await store.purge(export.conversation.uuid)
-    first = await store.import_(export)
+    await store.conversations.purge(export.conversation.uuid)
+    first = await store.transfer.import_(export)
     assert first.created
     assert first.adds.turns == [turn.turn_index for turn in export.turns]
     assert first.adds.summaries == len(export.memory.summaries)
-    assert not (await store.import_(export)).adds
+    assert not (await store.transfer.import_(export)).adds
 
 
 @pytest.mark.parametrize("merge", [False, True])
 async def test_no_turn_goes_into_a_conversation_the_file_is_not_about(store: Store, graph: Graph, merge: bool) -> None:
-    victim = await store.create_conversation(conversation(title="mine"))
+    victim = await store.conversations.create(conversation(title="mine"))
     await one_turn(store, victim.uuid, "q")
-    shared = (await store.export(victim.uuid)).turns
+    shared = (await store.transfer.export(victim.uuid)).turns
     attack = exported(2, branch_of=victim.uuid, branch_turn=2)
     attack.turns[0] = shared[0]
     for m in attack.turns[1].messages:
@@ -253,14 +253,14 @@ async def test_no_turn_goes_into_a_conversation_the_file_is_not_about(store: Sto
     attack.memory.summaries, attack.contexts = [], []
     before = await rows_of(graph, _NODES)
     with pytest.raises(GraphError, match=f"would add turn 2 to conversation {victim.uuid}"):
-        await store.import_(attack, merge=merge)
+        await store.transfer.import_(attack, merge=merge)
     assert await rows_of(graph, _NODES) == before
-    assert (await store.get_conversation(victim.uuid)).next_turn == 2
+    assert (await store.conversations.get(victim.uuid)).next_turn == 2
 
 
 async def test_a_record_that_is_somebody_elses_is_refused(store: Store, graph: Graph) -> None:
     mine = exported(1)
-    await store.import_(mine)
+    await store.transfer.import_(mine)
     before = await rows_of(graph, _NODES)
     for taken in (mine.turns[0].messages[0].uuid, mine.turns[0].messages[1].tool_calls[0].uuid):
         other = exported(1)
@@ -269,7 +269,7 @@ async def test_a_record_that_is_somebody_elses_is_refused(store: Store, graph: G
             answer.tool_calls[0].uuid if taken != mine.turns[0].messages[0].uuid else other.turns[0].messages[0].uuid
         )
         with pytest.raises(GraphError, match="another place"):
-            await store.import_(renamed(other, theirs, taken), merge=True)
+            await store.transfer.import_(renamed(other, theirs, taken), merge=True)
     assert await rows_of(graph, _NODES) == before
 
 
@@ -288,18 +288,18 @@ async def test_only_the_file_that_was_cut_short_goes_on_without_being_asked(
 
     monkeypatch.setattr(Graph, "write", write)
     with pytest.raises(GraphUnavailableError):
-        await store.import_(export)
+        await store.transfer.import_(export)
     monkeypatch.undo()
     other = msgspec.json.decode(msgspec.json.encode(export), type=ConversationExport)
     other.turns[1].messages[1].content = "not what was being imported"
     with pytest.raises(GraphError, match="would add"):
-        await store.import_(other)
-    assert (await store.import_(export)).created
-    assert not (await store.import_(export)).created
+        await store.transfer.import_(other)
+    assert (await store.transfer.import_(export)).created
+    assert not (await store.transfer.import_(export)).created
 
 
 async def test_a_huge_turn_index_of_an_earlier_release_is_read_at_once(store: Store, graph: Graph) -> None:
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     await one_turn(store, c.uuid, "first")
 
     async def work(tx) -> None:  # type: ignore[no-untyped-def]
@@ -313,6 +313,6 @@ async def test_a_huge_turn_index_of_an_earlier_release_is_read_at_once(store: St
         )
 
     await graph.write(work)
-    export = await store.export(c.uuid)
+    export = await store.transfer.export(c.uuid)
     assert [turn.turn_index for turn in export.turns] == [1, 10**9]
-    assert [line.turn_index for line in await store.turn_lines(c.uuid, 1, 10**9)] == [1, 10**9]
+    assert [line.turn_index for line in await store.outline.turns(c.uuid, 1, 10**9)] == [1, 10**9]

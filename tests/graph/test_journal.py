@@ -38,11 +38,26 @@ class AwayStore:
         self.graph = store.graph
 
     def __getattr__(self, name: str) -> Any:
+        return AwayRepository(self, getattr(self._store, name))
+
+    def count(self) -> None:
+        """Take one operation from those that are left."""
+        if self._left == 0:
+            raise GraphUnavailableError("away")
+        self._left -= 1
+
+
+class AwayRepository:
+    """A repository of a store whose graph goes away."""
+
+    def __init__(self, store: AwayStore, repository: Any) -> None:
+        self._store = store
+        self._repository = repository
+
+    def __getattr__(self, name: str) -> Any:
         async def call(*args: Any, **kwargs: Any) -> Any:
-            if self._left == 0:
-                raise GraphUnavailableError("away")
-            self._left -= 1
-            return await getattr(self._store, name)(*args, **kwargs)
+            self._store.count()
+            return await getattr(self._repository, name)(*args, **kwargs)
 
         return call
 
@@ -73,27 +88,27 @@ async def test_a_turn_is_written_in_once(store: Store, tmp_path: Path) -> None:
     assert await journal.drain(store) == 9
     assert await journal.drain(store) == journal.pending() == 0
     assert files_in(tmp_path / "journal") == []
-    [turn] = await store.turns(c.uuid, start=1, end=9)
+    [turn] = await store.turns.between(c.uuid, start=1, end=9)
     assert [(m.content, m.state) for m in turn.messages] == [("q �", "complete"), ("a", "complete")]
     assert turn.messages[1].tool_calls[0].files == [FileAccess(path="a.py", access="read")]
-    assert [hit.turn_index for hit in await store.search("needle")] == [1]
-    assert (await store.get_conversation(c.uuid)).title == "T"
+    assert [hit.turn_index for hit in await store.search.turns("needle")] == [1]
+    assert (await store.conversations.get(c.uuid)).title == "T"
 
 
 async def test_guessed_turn_indexes_move_to_where_there_is_room(store: Store, tmp_path: Path) -> None:
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     journal = Journal(tmp_path, ADDRESS)
     a_turn_in(journal, c.uuid, 1)
     a_turn_in(journal, c.uuid, 2)
     await one_turn(store, c.uuid, "somebody else was first")
     await journal.drain(store)
-    turns = await store.turns(c.uuid, start=1, end=9)
+    turns = await store.turns.between(c.uuid, start=1, end=9)
     assert [(t.turn_index, [m.position for m in t.messages]) for t in turns] == [(1, [0, 1]), (2, [0, 1]), (3, [0, 1])]
-    assert [h.turn_index for h in await store.search("needle")] == [2, 3]
+    assert [h.turn_index for h in await store.search.turns("needle")] == [2, 3]
 
 
 async def test_cut_short_anywhere_it_still_stores_once(store: Store, tmp_path: Path) -> None:
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     journal = Journal(tmp_path, ADDRESS)
     a_turn_in(journal, c.uuid, 5)
     for after in range(6):
@@ -101,12 +116,12 @@ async def test_cut_short_anywhere_it_still_stores_once(store: Store, tmp_path: P
             await journal.drain(AwayStore(store, after))  # type: ignore[arg-type]
         assert journal.pending() == 6
     assert await journal.drain(store) == 6
-    counted = await store.get_conversation(c.uuid)
+    counted = await store.conversations.get(c.uuid)
     assert (counted.message_count, counted.next_turn) == (2, 2)
 
 
 async def test_a_torn_last_line_is_left_out_and_a_refused_record_kept_aside(store: Store, tmp_path: Path) -> None:
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     journal = Journal(tmp_path, ADDRESS)
     journal.append("begin_turn", message(c.uuid, content="whole"))
     journal.append("begin_turn", message("no such conversation", content="lost home"))
@@ -116,21 +131,21 @@ async def test_a_torn_last_line_is_left_out_and_a_refused_record_kept_aside(stor
     with path.open("ab") as file:
         file.write(b'{"op":"begin_turn","rec')
     assert await journal.drain(store) == 2
-    turns = await store.turns(c.uuid, start=1, end=9)
+    turns = await store.turns.between(c.uuid, start=1, end=9)
     assert [t.messages[0].content for t in turns] == ["whole", "whole too"]
     [rejected] = files_in(tmp_path)
     assert b"lost home" in rejected.read_bytes()
 
 
 async def test_two_drain_side_by_side(store: Store, tmp_path: Path) -> None:
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     for n in range(4):
         one = Journal(tmp_path, ADDRESS)
         a_turn_in(one, c.uuid, n + 1)
         one.close()
     written = await asyncio.gather(Journal(tmp_path, ADDRESS).drain(store), Journal(tmp_path, ADDRESS).drain(store))
     assert sum(written) == 24
-    counted = await store.get_conversation(c.uuid)
+    counted = await store.conversations.get(c.uuid)
     assert (counted.message_count, counted.next_turn) == (8, 5)
 
 
@@ -149,7 +164,7 @@ time.sleep(600)
 async def test_the_file_of_a_living_process_is_its_own_and_of_a_dead_one_is_taken_over(
     store: Store, tmp_path: Path
 ) -> None:
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     command = [sys.executable, "-c", _OTHER, str(tmp_path), c.uuid]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as other:  # noqa: ASYNC220 - a test may wait
         assert other.stdout and other.stdout.readline() == b"ready\n"
@@ -159,7 +174,7 @@ async def test_the_file_of_a_living_process_is_its_own_and_of_a_dead_one_is_take
         other.kill()
         other.wait()
     assert await journal.drain(store) == 1
-    assert (await store.turns(c.uuid, start=1, end=2))[0].messages[0].content == "from another process"
+    assert (await store.turns.between(c.uuid, start=1, end=2))[0].messages[0].content == "from another process"
 
 
 def test_what_cannot_be_kept_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

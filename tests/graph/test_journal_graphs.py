@@ -75,7 +75,7 @@ async def test_what_was_said_to_a_graph_never_reached_waits_for_its_address(stor
     store.graph.identity = uuid.uuid4().hex
     assert await Journal(tmp_path, A).drain(store) == 2
     assert JournalFolders(tmp_path).waiting() == []
-    assert len(await store.turns(said, start=1, end=9)) == 1
+    assert len(await store.turns.between(said, start=1, end=9)) == 1
     assert await Journal(tmp_path, A).drain(store) == 0
 
 
@@ -85,7 +85,7 @@ async def test_it_follows_the_graph_to_another_address(store: Store, tmp_path: P
     (info,) = JournalFolders(tmp_path).waiting()
     assert info.identity == store.graph.identity
     assert await Journal(tmp_path, B).drain(store) == 2
-    assert len(await store.turns(said, start=1, end=9)) == 1
+    assert len(await store.turns.between(said, start=1, end=9)) == 1
 
 
 async def test_another_graph_at_the_same_address_does_not_get_it(store: Store, graph: Graph, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ async def test_a_process_keeps_to_the_graph_it_began_with(store: Store, graph: G
 async def test_a_file_of_an_earlier_release_goes_where_its_conversations_are(
     store: Store, graph: Graph, tmp_path: Path
 ) -> None:
-    known = await store.create_conversation(conversation())
+    known = await store.conversations.create(conversation())
     journal = Journal(tmp_path, A)
     journal.append("begin_turn", message(known.uuid, content="said to the embedded graph"))
     journal.close()
@@ -162,7 +162,7 @@ async def test_a_file_of_an_earlier_release_goes_where_its_conversations_are(
     assert info in Journal(tmp_path, B).left_behind()
     moved = await move_journal(tmp_path, UNKNOWN, store, workspace="/w")
     assert (moved.written, moved.refused, moved.conversations) == (2, 0, 0)
-    assert len(await store.turns(said, start=1, end=9)) == 1
+    assert len(await store.turns.between(said, start=1, end=9)) == 1
     assert JournalFolders(tmp_path).waiting() == []
 
 
@@ -186,9 +186,9 @@ async def test_moving_makes_the_conversations_that_only_the_other_graph_has(stor
     (info,) = JournalFolders(tmp_path).waiting()
     moved = await move_journal(tmp_path, info.key, store, workspace="/w")
     assert (moved.written, moved.refused, moved.busy, moved.conversations) == (1, 0, 1, 1)
-    (turn,) = await store.turns(elsewhere.uuid, start=1, end=99)
+    (turn,) = await store.turns.between(elsewhere.uuid, start=1, end=99)
     assert (turn.turn_index, turn.messages[0].content) == (1, "said to A")
-    assert (await store.get_conversation(elsewhere.uuid)).workspace == "/w"
+    assert (await store.conversations.get(elsewhere.uuid)).workspace == "/w"
     busy.close()
     assert (await move_journal(tmp_path, info.key, store, workspace="/w")).written == 1
 
@@ -209,7 +209,7 @@ async def test_what_was_refused_is_listed_and_can_be_tried_again(store: Store, t
 
 
 async def test_a_purge_here_leaves_the_words_for_another_graph(store: Store, graph: Graph, tmp_path: Path) -> None:
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     await one_turn(store, c.uuid, "an imported copy")
     there = Journal(tmp_path, A)
     there.append("begin_turn", message(c.uuid, content="for the original"))

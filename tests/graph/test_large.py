@@ -32,32 +32,32 @@ def test_batches_are_small_in_bytes_and_number() -> None:
 
 async def test_a_20_mb_message(graph: Graph) -> None:
     store = Store(graph)
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     text = "".join(f"{n:07d} é漢🚀\n" for n in range(20 * MIB // 18))
     assert len(text.encode()) > 19 * MIB
     m = message(c.uuid, content=text)
     for _ in range(2):
-        assert (await store.begin_turn(m)).turn_index == 1
-    [turn] = await store.turns(c.uuid, start=1, end=2)
+        assert (await store.messages.begin_turn(m)).turn_index == 1
+    [turn] = await store.turns.between(c.uuid, start=1, end=2)
     assert turn.messages[0].content == text
-    assert (await store.get_conversation(c.uuid)).total_chars == len(text)
+    assert (await store.conversations.get(c.uuid)).total_chars == len(text)
     assert await rows_of(graph, "MATCH (:Message)-[:HAS_PART]->(p:Part) RETURN p.uuid") == len(split(text))
-    assert (await store.export(c.uuid)).turns == [turn]
-    await store.purge(c.uuid)
+    assert (await store.transfer.export(c.uuid)).turns == [turn]
+    await store.conversations.purge(c.uuid)
     assert await rows_of(graph, "MATCH (p:Part) RETURN p.uuid") == 0
 
 
 async def test_a_growing_text_sends_only_its_tail_and_leaves_nothing_behind(graph: Graph) -> None:
     store = Store(graph)
-    c = await store.create_conversation(conversation())
-    await store.begin_turn(message(c.uuid, content="q"))
-    answer = await store.add_message(message(c.uuid, role="assistant", turn_index=1, state="streaming"))
+    c = await store.conversations.create(conversation())
+    await store.messages.begin_turn(message(c.uuid, content="q"))
+    answer = await store.messages.add(message(c.uuid, role="assistant", turn_index=1, state="streaming"))
     for size in (1, MIB + 10, MIB + 20, 3 * MIB):
-        await store.checkpoint(answer.uuid, content="x" * size, reasoning="y" * size, lease_until=now())
+        await store.messages.checkpoint(answer.uuid, content="x" * size, reasoning="y" * size, lease_until=now())
     text = "x" * (3 * MIB + 5)
     thought = "y" * (2 * MIB)
-    await store.finish_message(msgspec.structs.replace(answer, content=text, reasoning=thought, state="complete"))
-    [turn] = await store.turns(c.uuid, start=1, end=2)
+    await store.messages.finish(msgspec.structs.replace(answer, content=text, reasoning=thought, state="complete"))
+    [turn] = await store.turns.between(c.uuid, start=1, end=2)
     assert (turn.messages[1].content, turn.messages[1].reasoning) == (text, thought)
     assert await rows_of(graph, "MATCH (p:Part {field: 'content'}) RETURN p.uuid") == 4
     assert await rows_of(graph, "MATCH (p:Part {field: 'reasoning'}) RETURN p.uuid") == 2
@@ -65,16 +65,16 @@ async def test_a_growing_text_sends_only_its_tail_and_leaves_nothing_behind(grap
 
 async def test_a_huge_tool_result_is_cut_with_a_note_and_its_size(graph: Graph) -> None:
     store = Store(graph)
-    c = await store.create_conversation(conversation())
-    asked = await store.begin_turn(message(c.uuid, content="q"))
+    c = await store.conversations.create(conversation())
+    asked = await store.messages.begin_turn(message(c.uuid, content="q"))
     body = msgspec.json.encode({"text": "é\n" * 4_000_000, "exit_status": 0}).decode()
     call = call_of(asked.uuid, arguments="z" * (MIB + 1))
-    answer = await store.add_message(message(c.uuid, role="assistant", turn_index=1))
+    answer = await store.messages.add(message(c.uuid, role="assistant", turn_index=1))
     call = msgspec.structs.replace(call, message_id=answer.uuid, success=True)
     call.result = ToolResult(uuid="r1", tool_call_id=call.uuid, success=True, result=body, timestamp=now())
-    await store.start_tool_call(call, c.uuid)
-    await store.finish_tool_call(call, "/w")
-    [turn] = await store.turns(c.uuid, start=1, end=2)
+    await store.tool_calls.start(call, c.uuid)
+    await store.tool_calls.finish(call, "/w")
+    [turn] = await store.turns.between(c.uuid, start=1, end=2)
     stored = turn.messages[1].tool_calls[0]
     assert stored.arguments == call.arguments
     assert stored.result is not None

@@ -6,7 +6,7 @@ import pytest
 from neo4j import AsyncManagedTransaction
 
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.graph.schema import MESSAGE_TEXT
+from ragforge_tui.graph.schema.indexes import MESSAGE_TEXT
 from ragforge_tui.graph.search import BEST_OF_INDEX, MAX_TERMS, terms
 from ragforge_tui.graph.snippets import SNIPPET_CHARS, excerpt, matcher
 from ragforge_tui.models import now
@@ -19,24 +19,24 @@ def store(graph: Graph) -> Store:
 
 
 async def test_finds_says_where_and_highlights(store: Store) -> None:
-    c = await store.create_conversation(conversation(title="Dogs"))
-    other = await store.create_conversation(conversation(title="Cats"))
+    c = await store.conversations.create(conversation(title="Dogs"))
+    other = await store.conversations.create(conversation(title="Cats"))
     await one_turn(store, other.uuid, "nothing here")
     await one_turn(store, c.uuid, "first")
     asked = await one_turn(store, c.uuid, "the dogs\nwere running in src/app.py")
-    [hit] = await store.search("dog run")
+    [hit] = await store.search.turns("dog run")
     assert (hit.conversation_id, hit.title, hit.turn_index) == (c.uuid, "Dogs", 2)
     assert (hit.message_uuid, hit.role, hit.timestamp) == (asked.uuid, "user", asked.timestamp)
     assert [hit.snippet[a:b] for a, b in hit.highlights] == ["dogs", "running"]
-    assert [h.turn_index for h in await store.search("src/app.py")] == [2]
+    assert [h.turn_index for h in await store.search.turns("src/app.py")] == [2]
 
 
 async def test_indexed_turn_is_found_by_its_answer(store: Store) -> None:
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     await one_turn(store, c.uuid, "question", answer="a long talk about xylophones")
-    assert await store.search("xylophone") == []
-    await store.index_turn(c.uuid, 1, turn_text="question\nxylophones", lex_key="window", language="en")
-    [hit] = await store.search("xylophone")
+    assert await store.search.turns("xylophone") == []
+    await store.search.index_turn(c.uuid, 1, turn_text="question\nxylophones", lex_key="window", language="en")
+    [hit] = await store.search.turns("xylophone")
     assert hit.role == "assistant"
     assert [hit.snippet[a:b] for a, b in hit.highlights] == ["xylophones"]
 
@@ -46,41 +46,41 @@ async def test_indexed_turn_is_found_by_its_answer(store: Store) -> None:
     ['"', "dog AND (", "dog\\", "+dog -dog", "tit*le:dog~2^", "[a TO", "dog/", "&& || !", "{", "conversation_id:dog"],
 )
 async def test_nothing_typed_is_syntax(store: Store, query: str) -> None:
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     await one_turn(store, c.uuid, "a dog")
-    hits = await store.search(query)
+    hits = await store.search.turns(query)
     assert len(hits) == (1 if "dog" in query else 0)
 
 
 async def test_a_branch_has_what_it_shares(store: Store) -> None:
-    parent = await store.create_conversation(conversation(title="Parent", private=True))
+    parent = await store.conversations.create(conversation(title="Parent", private=True))
     for text in ("the needle", "hay", "needle of the parent alone"):
         await one_turn(store, parent.uuid, text)
     fresh = conversation(title="Branch", private=True, branch_of=parent.uuid, branch_turn=2)
-    branch = await store.create_conversation(fresh)
+    branch = await store.conversations.create(fresh)
     await one_turn(store, branch.uuid, "a needle of its own")
-    hits = await store.search("needle", conversation_id=branch.uuid)
+    hits = await store.search.turns("needle", conversation_id=branch.uuid)
     assert {(hit.conversation_id, hit.title, hit.turn_index) for hit in hits} == {
         (branch.uuid, "Branch", 1),
         (branch.uuid, "Branch", 3),
     }
-    assert len(await store.search("needle", conversation_id=branch.uuid, limit=1)) == 1
-    assert {hit.turn_index for hit in await store.search("needle", conversation_id=parent.uuid)} == {1, 3}
-    await store.update_conversation(branch.uuid, status="deleted", deleted_at=now())
-    assert not await store.search("needle", conversation_id=branch.uuid)
+    assert len(await store.search.turns("needle", conversation_id=branch.uuid, limit=1)) == 1
+    assert {hit.turn_index for hit in await store.search.turns("needle", conversation_id=parent.uuid)} == {1, 3}
+    await store.conversations.update(branch.uuid, status="deleted", deleted_at=now())
+    assert not await store.search.turns("needle", conversation_id=branch.uuid)
 
 
 async def test_scope(store: Store) -> None:
-    here = await store.create_conversation(conversation(workspace="/here"))
-    there = await store.create_conversation(conversation(workspace="/there"))
-    secret = await store.create_conversation(conversation(workspace="/here", private=True))
-    gone = await store.create_conversation(conversation(workspace="/here"))
+    here = await store.conversations.create(conversation(workspace="/here"))
+    there = await store.conversations.create(conversation(workspace="/there"))
+    secret = await store.conversations.create(conversation(workspace="/here", private=True))
+    gone = await store.conversations.create(conversation(workspace="/here"))
     for c in (here, there, secret, gone):
         await one_turn(store, c.uuid, "the needle")
-    await store.update_conversation(gone.uuid, status="deleted", deleted_at=now())
+    await store.conversations.update(gone.uuid, status="deleted", deleted_at=now())
 
     async def found(**scope: str) -> set[str]:
-        return {hit.conversation_id for hit in await store.search("needle", **scope)}  # type: ignore[arg-type]
+        return {hit.conversation_id for hit in await store.search.turns("needle", **scope)}  # type: ignore[arg-type]
 
     assert await found() == {here.uuid, there.uuid}
     assert await found(workspace="/here") == {here.uuid}
@@ -88,32 +88,32 @@ async def test_scope(store: Store) -> None:
     assert await found(conversation_id=secret.uuid) == {secret.uuid}
     assert await found(conversation_id=gone.uuid) == set()
     assert await found(conversation_id=there.uuid) == {there.uuid}
-    await store.update_conversation(gone.uuid, status="archived", deleted_at=None)
+    await store.conversations.update(gone.uuid, status="archived", deleted_at=None)
     assert await found(workspace="/here") == {here.uuid, gone.uuid}
 
 
 async def test_one_match_among_many_private_ones(store: Store) -> None:
-    hidden = await store.create_conversation(conversation(private=True))
+    hidden = await store.conversations.create(conversation(private=True))
     for _ in range(30):
-        await store.begin_turn(message(hidden.uuid, content="needle needle needle"))
-    shown = await store.create_conversation(conversation())
+        await store.messages.begin_turn(message(hidden.uuid, content="needle needle needle"))
+    shown = await store.conversations.create(conversation())
     await one_turn(store, shown.uuid, "hay hay hay needle hay hay hay")
-    assert [hit.conversation_id for hit in await store.search("needle", limit=3)] == [shown.uuid]
+    assert [hit.conversation_id for hit in await store.search.turns("needle", limit=3)] == [shown.uuid]
 
 
 async def test_limits(store: Store) -> None:
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     for n in range(6):
         await one_turn(store, c.uuid, f"needle {n}")
-    assert len(await store.search("needle", limit=4)) == 4
-    assert await store.search("needle", limit=0) == []
-    assert await store.search("  ") == []
-    assert len(await store.search("needle " + " ".join(f"w{n}" for n in range(5000)), limit=2)) == 2
+    assert len(await store.search.turns("needle", limit=4)) == 4
+    assert await store.search.turns("needle", limit=0) == []
+    assert await store.search.turns("  ") == []
+    assert len(await store.search.turns("needle " + " ".join(f"w{n}" for n in range(5000)), limit=2)) == 2
 
 
 async def test_the_index_gives_no_more_than_it_is_asked_for(store: Store, graph: Graph) -> None:
     """What follows the call cuts as well, but only after every node was loaded that the call gave."""
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     for n in range(6):
         await one_turn(store, c.uuid, f"needle {n}")
     index = graph.dialect.fulltext_index("Message", MESSAGE_TEXT)

@@ -20,41 +20,41 @@ def store(graph: Graph) -> Store:
 
 async def said(store: Store, uuid: str, question: str, *answers: str) -> None:
     """One turn."""
-    asked = await store.begin_turn(message(uuid, content=question))
+    asked = await store.messages.begin_turn(message(uuid, content=question))
     for answer in answers:
-        await store.add_message(message(uuid, role="assistant", turn_index=asked.turn_index, content=answer))
+        await store.messages.add(message(uuid, role="assistant", turn_index=asked.turn_index, content=answer))
 
 
 async def test_how_a_conversation_begins_and_ends(store: Store) -> None:
-    c = await store.create_conversation(conversation(title="T"))
-    assert (await store.peek(c.uuid)).first == ""
+    c = await store.conversations.create(conversation(title="T"))
+    assert (await store.sessions.peek(c.uuid)).first == ""
     await said(store, c.uuid, "Why twice?", "Let me look.", "")
     await said(store, c.uuid, "And now? " + "x" * 500, "", "It is the lock. " + "y" * 500, "")
-    peek = await store.peek(c.uuid, chars=20)
+    peek = await store.sessions.peek(c.uuid, chars=20)
     assert (peek.first, peek.last, peek.last_role) == ("Why twice?", "It is the lock. yyyy", "assistant")
     assert peek.conversation.message_count == 7
-    branch = await store.create_conversation(conversation(branch_of=c.uuid, branch_turn=1))
-    assert (await store.peek(branch.uuid)).last == "Let me look."
+    branch = await store.conversations.create(conversation(branch_of=c.uuid, branch_turn=1))
+    assert (await store.sessions.peek(branch.uuid)).last == "Let me look."
     await said(store, branch.uuid, "Another way?")
-    peek = await store.peek(branch.uuid)
+    peek = await store.sessions.peek(branch.uuid)
     assert (peek.first, peek.last, peek.last_role) == ("Why twice?", "Another way?", "user")
     with pytest.raises(NotFoundError):
-        await store.peek("nope")
+        await store.sessions.peek("nope")
 
 
 async def test_what_changed_since(store: Store) -> None:
     old = now() - timedelta(days=1)
     folder = f"/w/{conversation().uuid}"
     made = [
-        await store.create_conversation(conversation(workspace=folder, updated_at=old + timedelta(hours=n)))
+        await store.conversations.create(conversation(workspace=folder, updated_at=old + timedelta(hours=n)))
         for n in range(3)
     ]
-    found = await store.changed_conversations(old, workspace=folder)
+    found = await store.sessions.changed(old, workspace=folder)
     assert [c.uuid for c in found.changed] == [c.uuid for c in reversed(made)] and found.count == 3
-    found = await store.changed_conversations(old + timedelta(hours=2), workspace=folder)
+    found = await store.sessions.changed(old + timedelta(hours=2), workspace=folder)
     assert [c.uuid for c in found.changed] == [made[2].uuid] and found.count == 3
-    await store.update_conversation(made[0].uuid, status="deleted", deleted_at=now())
-    found = await store.changed_conversations(old + timedelta(hours=3), workspace=folder)
+    await store.conversations.update(made[0].uuid, status="deleted", deleted_at=now())
+    found = await store.sessions.changed(old + timedelta(hours=3), workspace=folder)
     assert [(c.uuid, c.status) for c in found.changed] == [(made[0].uuid, "deleted")] and found.count == 3
     assert msgspec.structs.asdict(found.changed[0])["deleted_at"] is not None
-    assert (await store.changed_conversations(old)).count >= 3
+    assert (await store.sessions.changed(old)).count >= 3

@@ -11,7 +11,7 @@ import pytest
 
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Graph, Store, writer_id
-from ragforge_tui.graph.schema import record_embedding
+from ragforge_tui.graph.schema.version_node import record_embedding
 from ragforge_tui.graph.summary_tree import finding_from, finding_text, summary_uuid
 from ragforge_tui.graph.topic_links import ProposedTopic
 from ragforge_tui.models import EXTRACTIVE, FileAccess, Finding, Summary, ToolResult, now
@@ -47,9 +47,9 @@ TOPICS = [ProposedTopic(name="Retries", confidence=0.9), ProposedTopic(name="Wai
 async def test_a_summary_is_stored_with_its_edges_topics_and_watermark(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(6), workspace="/w")
-    stored = await store.store_summary(summary(uuid, 1, 3), TOPICS)
+    stored = await store.summaries.store(summary(uuid, 1, 3), TOPICS)
     assert stored is not None
-    [read] = await store.summaries(uuid)
+    [read] = await store.summaries.of(uuid)
     assert read == stored
     assert (read.key_findings, read.topics) == (summary(uuid, 1, 3).key_findings, ["Retries", "Waiting"])
     [row] = await graph.query_readonly(
@@ -68,10 +68,10 @@ async def test_a_summary_is_stored_with_its_edges_topics_and_watermark(graph: Gr
 async def test_the_same_again_changes_nothing(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(6))
-    first = await store.store_summary(summary(uuid, 1, 3), TOPICS)
+    first = await store.summaries.store(summary(uuid, 1, 3), TOPICS)
     again = summary(uuid, 1, 3)
     again.conversation_summary = "Somebody else wrote this."
-    assert await store.store_summary(again, [ProposedTopic(name="Other")]) == first
+    assert await store.summaries.store(again, [ProposedTopic(name="Other")]) == first
     assert await rows_of(graph, "MATCH (s:Summary) RETURN s.uuid") == 1
     assert await rows_of(graph, "MATCH (:Summary)-[h:HAS_TOPIC]->() RETURN h") == 2
 
@@ -80,20 +80,20 @@ async def test_the_same_again_changes_nothing(graph: Graph) -> None:
 async def test_what_does_not_go_on_where_the_level_ends_is_refused(graph: Graph, range_: tuple[int, int]) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(8))
-    await store.store_summary(summary(uuid, 1, 3))
-    assert await store.store_summary(summary(uuid, *range_)) is None
-    assert await store.store_summary(summary(uuid, 1, 4, level=2)) is None
-    assert [(s.start_turn_index, s.end_turn_index) for s in await store.summaries(uuid)] == [(1, 3)]
+    await store.summaries.store(summary(uuid, 1, 3))
+    assert await store.summaries.store(summary(uuid, *range_)) is None
+    assert await store.summaries.store(summary(uuid, 1, 4, level=2)) is None
+    assert [(s.start_turn_index, s.end_turn_index) for s in await store.summaries.of(uuid)] == [(1, 3)]
     assert await rows_of(graph, "MATCH (:Summary)-[r:SUMMARIZES]->(m:Message) RETURN r") == 6
 
 
 async def test_levels_have_watermarks_of_their_own(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(8))
-    below = [await store.store_summary(summary(uuid, *r)) for r in ((1, 2), (3, 5), (6, 7))]
+    below = [await store.summaries.store(summary(uuid, *r)) for r in ((1, 2), (3, 5), (6, 7))]
     children = [s for s in below if s]
-    assert await store.store_summary(summary(uuid, 1, 5, level=2, over=children[:2])) is not None
-    tree = await store.summaries(uuid)
+    assert await store.summaries.store(summary(uuid, 1, 5, level=2, over=children[:2])) is not None
+    tree = await store.summaries.of(uuid)
     assert [bool(s.parent) for s in tree] == [True, True, False, False]
     assert await rows_of(graph, "MATCH (:Summary {level: 2})-[r:SUMMARIZES]->(s:Summary {level: 1}) RETURN r") == 2
     [row] = await graph.query_readonly("MATCH (c:Conversation) RETURN c.watermarks AS watermarks")
@@ -107,14 +107,14 @@ async def test_writers_at_once_leave_one_chain(graph: Graph) -> None:
     async def writer(size: int) -> int:
         stored = 0
         while True:
-            tree = await store.summaries(uuid)
+            tree = await store.summaries.of(uuid)
             start = max((s.end_turn_index for s in tree), default=0) + 1
             if start > 24:
                 return stored
-            stored += await store.store_summary(summary(uuid, start, start + size - 1), TOPICS) is not None
+            stored += await store.summaries.store(summary(uuid, start, start + size - 1), TOPICS) is not None
 
     counts = await asyncio.gather(*(writer(size) for size in (1, 2, 3, 2)))
-    tree = await store.summaries(uuid)
+    tree = await store.summaries.of(uuid)
     covered = [turn for s in tree for turn in range(s.start_turn_index, s.end_turn_index + 1)]
     assert covered == list(range(1, covered[-1] + 1))
     assert await rows_of(graph, "MATCH (s:Summary) RETURN s.uuid") == len(tree) <= sum(counts)
@@ -126,25 +126,25 @@ async def test_writers_at_once_leave_one_chain(graph: Graph) -> None:
 async def test_a_branch_has_the_summaries_of_the_turns_it_shares(graph: Graph) -> None:
     store = Store(graph)
     parent = await imported(store, exchanges(12))
-    children = [s for r in ((1, 3), (4, 6)) if (s := await store.store_summary(summary(parent, *r)))]
-    branch = (await store.create_conversation(conversation(branch_of=parent, branch_turn=8))).uuid
+    children = [s for r in ((1, 3), (4, 6)) if (s := await store.summaries.store(summary(parent, *r)))]
+    branch = (await store.conversations.create(conversation(branch_of=parent, branch_turn=8))).uuid
     for n in range(5):
         await one_turn(store, branch, f"own {n}")
-    assert [s.end_turn_index for s in await store.summaries(branch)] == [3, 6]
+    assert [s.end_turn_index for s in await store.summaries.of(branch)] == [3, 6]
     # What the parent summarises later counts too, as long as the branch has none there and it is within its prefix.
-    await store.store_summary(summary(parent, 7, 8))
-    await store.store_summary(summary(parent, 9, 11))
-    assert [s.end_turn_index for s in await store.summaries(branch)] == [3, 6, 8]
-    assert await store.store_summary(summary(branch, 7, 10)) is None
-    own = await store.store_summary(summary(branch, 9, 10))
+    await store.summaries.store(summary(parent, 7, 8))
+    await store.summaries.store(summary(parent, 9, 11))
+    assert [s.end_turn_index for s in await store.summaries.of(branch)] == [3, 6, 8]
+    assert await store.summaries.store(summary(branch, 7, 10)) is None
+    own = await store.summaries.store(summary(branch, 9, 10))
     assert own is not None
     assert await rows_of(graph, f"MATCH (s:Summary {{uuid: '{own.uuid}'}})-[:SUMMARIZES]->(m) RETURN m.uuid") == 4
     # Over summaries of the parent, while the parent itself goes another way.
-    inherited = (await store.summaries(branch))[:3]
-    above = await store.store_summary(summary(branch, 1, 8, level=2, over=inherited))
+    inherited = (await store.summaries.of(branch))[:3]
+    above = await store.summaries.store(summary(branch, 1, 8, level=2, over=inherited))
     assert above is not None
-    await store.store_summary(summary(parent, 1, 6, level=2, over=children))
-    tree = await store.summaries(branch)
+    await store.summaries.store(summary(parent, 1, 6, level=2, over=children))
+    tree = await store.summaries.of(branch)
     assert [(s.level, s.end_turn_index, bool(s.parent)) for s in tree] == [
         (1, 3, True),
         (1, 6, True),
@@ -152,7 +152,7 @@ async def test_a_branch_has_the_summaries_of_the_turns_it_shares(graph: Graph) -
         (1, 10, False),
         (2, 8, False),
     ]
-    assert [(s.level, s.end_turn_index) for s in await store.summaries(parent)] == [
+    assert [(s.level, s.end_turn_index) for s in await store.summaries.of(parent)] == [
         (1, 3),
         (1, 6),
         (1, 8),
@@ -164,15 +164,15 @@ async def test_a_branch_has_the_summaries_of_the_turns_it_shares(graph: Graph) -
 async def test_a_branch_with_own_summaries_keeps_them_when_the_parent_catches_up(graph: Graph) -> None:
     store = Store(graph)
     parent = await imported(store, exchanges(12))
-    await store.store_summary(summary(parent, 1, 3))
-    branch = (await store.create_conversation(conversation(branch_of=parent, branch_turn=10))).uuid
+    await store.summaries.store(summary(parent, 1, 3))
+    branch = (await store.conversations.create(conversation(branch_of=parent, branch_turn=10))).uuid
     await one_turn(store, branch, "own")
-    mine = await store.store_summary(summary(branch, 4, 8))
+    mine = await store.summaries.store(summary(branch, 4, 8))
     assert mine is not None
-    below = [s for r in ((4, 6), (7, 9)) if (s := await store.store_summary(summary(parent, *r)))]
-    first = (await store.summaries(parent))[0]
-    await store.store_summary(summary(parent, 1, 6, level=2, over=[first, below[0]]))
-    assert [(s.level, s.end_turn_index) for s in await store.summaries(branch)] == [(1, 3), (1, 8)]
+    below = [s for r in ((4, 6), (7, 9)) if (s := await store.summaries.store(summary(parent, *r)))]
+    first = (await store.summaries.of(parent))[0]
+    await store.summaries.store(summary(parent, 1, 6, level=2, over=[first, below[0]]))
+    assert [(s.level, s.end_turn_index) for s in await store.summaries.of(branch)] == [(1, 3), (1, 8)]
     [shared] = await graph.query_readonly(
         f"MATCH (s:Summary {{uuid: '{mine.uuid}'}})-[:SUMMARIZES]->(m:Message) RETURN count(m) AS messages"
     )
@@ -181,68 +181,68 @@ async def test_a_branch_with_own_summaries_keeps_them_when_the_parent_catches_up
 
 async def test_sizes_count_what_was_said_and_not_what_tools_gave(graph: Graph) -> None:
     store = Store(graph)
-    uuid = (await store.create_conversation(conversation())).uuid
-    asked = await store.begin_turn(message(uuid, content="12345"))
-    wrong = await store.add_message(message(uuid, role="assistant", turn_index=1, content="superseded"))
-    await store.supersede(uuid, 1)
-    said = await store.add_message(message(uuid, role="assistant", turn_index=1, content="123"))
+    uuid = (await store.conversations.create(conversation())).uuid
+    asked = await store.messages.begin_turn(message(uuid, content="12345"))
+    wrong = await store.messages.add(message(uuid, role="assistant", turn_index=1, content="superseded"))
+    await store.messages.supersede(uuid, 1)
+    said = await store.messages.add(message(uuid, role="assistant", turn_index=1, content="123"))
     call = call_of(said.uuid, files=[FileAccess(path="a.py", access="read")])
-    await store.start_tool_call(call, uuid)
-    [size] = await store.turn_sizes(uuid, start=1)
+    await store.tool_calls.start(call, uuid)
+    [size] = await store.summaries.turn_sizes(uuid, start=1)
     assert (size.chars, size.finished) == (8, False)
-    await store.add_message(message(uuid, role="assistant", turn_index=1, content="1"))
-    await store.begin_turn(message(uuid, content="not answered"))
-    first, second = await store.turn_sizes(uuid, start=1)
+    await store.messages.add(message(uuid, role="assistant", turn_index=1, content="1"))
+    await store.messages.begin_turn(message(uuid, content="not answered"))
+    first, second = await store.summaries.turn_sizes(uuid, start=1)
     assert (first.chars, first.finished) == (9, True)
     assert (second.chars, second.finished) == (12, False)
     streaming = message(
         uuid, role="assistant", turn_index=2, content="12", state="streaming", writer=writer_id(), lease_until=now()
     )
-    await store.add_message(streaming)
-    assert not (await store.turn_sizes(uuid, start=2))[0].finished
+    await store.messages.add(streaming)
+    assert not (await store.summaries.turn_sizes(uuid, start=2))[0].finished
     gone = message(
         uuid, role="assistant", turn_index=2, state="streaming", writer="elsewhere|x|1|1", lease_until=asked.timestamp
     )
     gone.lease_until = asked.timestamp.replace(year=2020)
-    await store.finish_message(streaming)
-    await store.supersede(uuid, 2)
-    await store.add_message(gone)
-    assert (await store.turn_sizes(uuid, start=2))[0].finished
+    await store.messages.finish(streaming)
+    await store.messages.supersede(uuid, 2)
+    await store.messages.add(gone)
+    assert (await store.summaries.turn_sizes(uuid, start=2))[0].finished
     assert wrong.turn_index == 1
     with pytest.raises(NotFoundError):
-        await store.turn_sizes("nobody", start=1)
+        await store.summaries.turn_sizes("nobody", start=1)
 
 
 async def test_a_command_of_the_persons_ends_its_turn_when_it_has_ended(graph: Graph) -> None:
     store = Store(graph)
-    uuid = (await store.create_conversation(conversation())).uuid
-    await store.begin_turn(message(uuid, content="!make"))
-    doing = await store.add_message(message(uuid, role="system", turn_index=1))
-    assert not (await store.turn_sizes(uuid, start=1))[0].finished
+    uuid = (await store.conversations.create(conversation())).uuid
+    await store.messages.begin_turn(message(uuid, content="!make"))
+    doing = await store.messages.add(message(uuid, role="system", turn_index=1))
+    assert not (await store.summaries.turn_sizes(uuid, start=1))[0].finished
     call = call_of(doing.uuid, tool_name="run_command")
-    await store.start_tool_call(call, uuid)
-    assert not (await store.turn_sizes(uuid, start=1))[0].finished
+    await store.tool_calls.start(call, uuid)
+    assert not (await store.summaries.turn_sizes(uuid, start=1))[0].finished
     call.result = ToolResult(uuid="r", tool_call_id=call.uuid, success=True, result="{}", timestamp=doing.timestamp)
     call.success = True
-    await store.finish_tool_call(call, "/w")
-    assert (await store.turn_sizes(uuid, start=1))[0].finished
-    await store.begin_turn(message(uuid, content="!sleep 30"))
-    await store.add_message(message(uuid, role="system", turn_index=2, state="interrupted"))
-    assert (await store.turn_sizes(uuid, start=2))[0].finished
+    await store.tool_calls.finish(call, "/w")
+    assert (await store.summaries.turn_sizes(uuid, start=1))[0].finished
+    await store.messages.begin_turn(message(uuid, content="!sleep 30"))
+    await store.messages.add(message(uuid, role="system", turn_index=2, state="interrupted"))
+    assert (await store.summaries.turn_sizes(uuid, start=2))[0].finished
 
 
 async def test_a_conversation_summary_is_no_use_of_the_conversation(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(1))
-    before = await store.get_conversation(uuid)
-    after = await store.set_conversation_summary(uuid, "About retries.", made_by="test")
+    before = await store.conversations.get(uuid)
+    after = await store.summaries.set_conversation_summary(uuid, "About retries.", made_by="test")
     assert (after.summary, after.updated_at) == ("About retries.", before.updated_at)
     with pytest.raises(NotFoundError):
-        await store.set_conversation_summary("nobody", "x", made_by="test")
+        await store.summaries.set_conversation_summary("nobody", "x", made_by="test")
     with pytest.raises(NotFoundError):
-        await store.summaries("nobody")
+        await store.summaries.of("nobody")
     with pytest.raises(NotFoundError):
-        await store.store_summary(summary("nobody", 1, 2))
+        await store.summaries.store(summary("nobody", 1, 2))
 
 
 async def test_what_a_model_wrote_replaces_an_extract_and_nothing_else(graph: Graph) -> None:
@@ -253,21 +253,21 @@ async def test_what_a_model_wrote_replaces_an_extract_and_nothing_else(graph: Gr
         for start in (1, 4)
     ]
     for extract in extracts:
-        assert await store.store_summary(extract, [ProposedTopic(name="short"), ProposedTopic(name="Waiting")])
-    above = await store.store_summary(summary(uuid, 1, 6, level=2, over=extracts), TOPICS)
+        assert await store.summaries.store(extract, [ProposedTopic(name="short"), ProposedTopic(name="Waiting")])
+    above = await store.summaries.store(summary(uuid, 1, 6, level=2, over=extracts), TOPICS)
     assert above is not None
-    await store.claim_embedding_model("fake", DIMENSION)
-    model, _ = await store.embedding_model()
-    unembedded = await store.without_vector("Summary", model, limit=9, conversation_id=uuid)
+    await store.vectors.claim_model("fake", DIMENSION)
+    model, _ = await store.vectors.model()
+    unembedded = await store.vectors.missing("Summary", model, limit=9, conversation_id=uuid)
     vector = np.eye(DIMENSION, dtype=np.float32)[0]
-    assert await store.store_vectors("Summary", model, [(node, vector) for node in unembedded])
-    stamp, pulse = await store.memory_stamp(uuid), await store.pulse(uuid)
+    assert await store.vectors.store("Summary", model, [(node, vector) for node in unembedded])
+    stamp, pulse = await store.memory_exporter.stamp(uuid), await store.sessions.pulse(uuid)
     written = msgspec.structs.replace(
         summary(uuid, 1, 3), conversation_summary="They chose to wait.", files_mentioned=["b.py", "c.py"]
     )
-    stored = await store.store_summary(written, TOPICS)
+    stored = await store.summaries.store(written, TOPICS)
     assert stored == msgspec.structs.replace(written, created_at=stored.created_at if stored else now())
-    tree = await store.summaries(uuid)
+    tree = await store.summaries.of(uuid)
     assert [(s.uuid, s.made_by, s.parent) for s in tree] == [
         (extracts[0].uuid, "test", above.uuid),
         (extracts[1].uuid, EXTRACTIVE, above.uuid),
@@ -284,16 +284,16 @@ async def test_what_a_model_wrote_replaces_an_extract_and_nothing_else(graph: Gr
     assert (
         await rows_of(graph, f"MATCH (s:Summary {{uuid: '{written.uuid}'}})-[r:SUMMARIZES]->(:Message) RETURN r") == 6
     )
-    left = await store.without_vector("Summary", model, limit=9, conversation_id=uuid)
+    left = await store.vectors.missing("Summary", model, limit=9, conversation_id=uuid)
     assert [node.uuid for node in left] == [written.uuid]
     await record_embedding(graph, "", DIMENSION)
     # Who follows the conversation, and its live export, see that something changed.
-    assert await store.memory_stamp(uuid) != stamp
-    assert await store.pulse(uuid) != pulse
+    assert await store.memory_exporter.stamp(uuid) != stamp
+    assert await store.sessions.pulse(uuid) != pulse
     # Neither an extract nor another model's text comes over what a model wrote.
     for made_by in (EXTRACTIVE, "another"):
         late = msgspec.structs.replace(written, conversation_summary="Late.", made_by=made_by)
-        kept = await store.store_summary(late, TOPICS)
+        kept = await store.summaries.store(late, TOPICS)
         assert kept is not None
         assert kept.conversation_summary == "They chose to wait."
 
@@ -301,13 +301,13 @@ async def test_what_a_model_wrote_replaces_an_extract_and_nothing_else(graph: Gr
 async def test_two_that_replace_an_extract_leave_one_text_with_its_own_topics(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(6))
-    await store.store_summary(msgspec.structs.replace(summary(uuid, 1, 3), made_by=EXTRACTIVE), TOPICS)
+    await store.summaries.store(msgspec.structs.replace(summary(uuid, 1, 3), made_by=EXTRACTIVE), TOPICS)
     both = [
         msgspec.structs.replace(summary(uuid, 1, 3), made_by=name, conversation_summary=name, topics=[name])
         for name in ("one", "two")
     ]
-    made = await asyncio.gather(*(store.store_summary(s, [ProposedTopic(name=s.made_by)]) for s in both))
-    [left] = await store.summaries(uuid)
+    made = await asyncio.gather(*(store.summaries.store(s, [ProposedTopic(name=s.made_by)]) for s in both))
+    [left] = await store.summaries.of(uuid)
     assert left.made_by in ("one", "two")
     assert {s.made_by for s in made if s} == {left.made_by}
     assert (left.conversation_summary, left.topics) == (left.made_by, [left.made_by])
@@ -319,15 +319,15 @@ async def test_an_extract_is_not_stored_over_a_models_text_on_a_conversation(gra
     uuid = await imported(store, exchanges(6))
 
     async def told(text: str, made_by: str) -> str:
-        return (await store.set_conversation_summary(uuid, text, made_by=made_by)).summary
+        return (await store.summaries.set_conversation_summary(uuid, text, made_by=made_by)).summary
 
-    assert not await store.has_extracted_summary(uuid)
+    assert not await store.summaries.has_extracted_summary(uuid)
     assert await told("An extract.", EXTRACTIVE) == "An extract."
-    assert await store.has_extracted_summary(uuid)
+    assert await store.summaries.has_extracted_summary(uuid)
     assert await told("A newer extract.", EXTRACTIVE) == "A newer extract."
     assert await told("A model's.", "model") == "A model's."
     assert await told("An extract.", EXTRACTIVE) == "A model's."
-    assert not await store.has_extracted_summary(uuid)
+    assert not await store.summaries.has_extracted_summary(uuid)
     assert await told("A newer one.", "model") == "A newer one."
 
     async def forget(tx) -> None:  # type: ignore[no-untyped-def]  # tests need not import the driver
@@ -337,22 +337,22 @@ async def test_an_extract_is_not_stored_over_a_models_text_on_a_conversation(gra
     await graph.write(forget)
     assert await told("An extract.", EXTRACTIVE) == "An extract."
     await graph.write(forget)
-    await store.store_summary(summary(uuid, 1, 3), TOPICS)
+    await store.summaries.store(summary(uuid, 1, 3), TOPICS)
     assert await told("Another extract.", EXTRACTIVE) == "An extract."
 
 
 async def test_purge_leaves_no_summary_and_no_topic_nobody_has(graph: Graph) -> None:
     store = Store(graph)
     one, other = [await imported(store, exchanges(6), workspace="/w") for _ in range(2)]
-    await store.store_summary(summary(one, 1, 3), [*TOPICS, ProposedTopic(name="Only here")])
-    await store.store_summary(summary(other, 1, 3), TOPICS[:1])
-    topics = {topic.name: topic.uuid for topic in await store.topics()}
-    await store.merge_topics(topics["Waiting"], topics["Only here"])
-    await store.relate_topics(topics["Retries"], topics["Waiting"], confidence=0.5)
-    await store.purge(one)
+    await store.summaries.store(summary(one, 1, 3), [*TOPICS, ProposedTopic(name="Only here")])
+    await store.summaries.store(summary(other, 1, 3), TOPICS[:1])
+    topics = {topic.name: topic.uuid for topic in await store.topics.search()}
+    await store.topics.merge(topics["Waiting"], topics["Only here"])
+    await store.topics.relate(topics["Retries"], topics["Waiting"], confidence=0.5)
+    await store.conversations.purge(one)
     assert await rows_of(graph, "MATCH (s:Summary) RETURN s.uuid") == 1
     assert [row["name"] for row in await graph.query_readonly("MATCH (t:Topic) RETURN t.name AS name")] == ["Retries"]
-    await store.purge(other)
+    await store.conversations.purge(other)
     for label in ("Summary", "Topic", "File", "Message", "Conversation"):
         assert await rows_of(graph, f"MATCH (n:{label}) RETURN n.uuid") == 0
 

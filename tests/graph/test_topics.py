@@ -30,11 +30,11 @@ async def about(
         turn_count=end - start + 1,
         created_at=now(),
     )
-    assert await store.store_summary(made, [ProposedTopic(name=name) for name in names], links or [])
+    assert await store.summaries.store(made, [ProposedTopic(name=name) for name in names], links or [])
 
 
 async def ids(store: Store) -> dict[str, str]:
-    return {topic.name: topic.uuid for topic in await store.topics()}
+    return {topic.name: topic.uuid for topic in await store.topics.search()}
 
 
 @pytest.mark.parametrize(
@@ -63,16 +63,16 @@ async def test_a_topic_is_found_again_by_its_name(graph: Graph) -> None:
     await about(store, one, 1, 3, "Retry policy", "Café", "???")
     await about(store, one, 4, 6, "retry policy", "RETRY  POLICY")
     await about(store, other, 1, 3, "Retry Policy")
-    first, second = await store.topics()
+    first, second = await store.topics.search()
     assert (first.name, first.summaries, first.conversations) == ("Retry policy", 3, 2)
     assert (second.name, second.summaries, second.conversations) == ("Café", 1, 1)
-    assert [topic.name for topic in await store.topics("caf")] == ["Café"]
-    assert [topic.name for topic in await store.topics("policy retry")] == ["Retry policy"]
-    assert await store.topics("nothing") == []
-    assert (await store.topic("RETRY policy")).uuid == (await store.topic(first.uuid)).uuid == first.uuid
-    assert await store.turns_with_topic("retry policy") == {one: [(1, 3), (4, 6)], other: [(1, 3)]}
+    assert [topic.name for topic in await store.topics.search("caf")] == ["Café"]
+    assert [topic.name for topic in await store.topics.search("policy retry")] == ["Retry policy"]
+    assert await store.topics.search("nothing") == []
+    assert (await store.topics.get("RETRY policy")).uuid == (await store.topics.get(first.uuid)).uuid == first.uuid
+    assert await store.topics.turns("retry policy") == {one: [(1, 3), (4, 6)], other: [(1, 3)]}
     with pytest.raises(NotFoundError):
-        await store.topic("nothing")
+        await store.topics.get("nothing")
 
 
 async def test_a_merge_moves_all_and_is_undone(graph: Graph) -> None:
@@ -81,32 +81,32 @@ async def test_a_merge_moves_all_and_is_undone(graph: Graph) -> None:
     await about(store, uuid, 1, 3, "Auth", "Login")
     await about(store, uuid, 4, 6, "Sign in")
     names = await ids(store)
-    root = await store.merge_topics(names["Login"], names["Sign in"])
+    root = await store.topics.merge(names["Login"], names["Sign in"])
     assert root.name == "Login"
-    again = await store.merge_topics(names["Sign in"], names["Auth"], confidence=0.9)
+    again = await store.topics.merge(names["Sign in"], names["Auth"], confidence=0.9)
     assert (again.name, set(again.aliases)) == ("Auth", {"Login", "Sign in"})
-    assert (await store.merge_topics(names["Auth"], names["Login"])).uuid == names["Auth"]
-    [merged] = await store.topics()
+    assert (await store.topics.merge(names["Auth"], names["Login"])).uuid == names["Auth"]
+    [merged] = await store.topics.search()
     assert (merged.name, set(merged.aliases), merged.summaries) == ("Auth", {"Login", "Sign in"}, 3)
-    assert (await store.topic("sign IN")).uuid == names["Auth"]
+    assert (await store.topics.get("sign IN")).uuid == names["Auth"]
     assert await rows_of(graph, "MATCH (:Topic)-[m:MERGED_INTO]->(:Topic) RETURN m") == 2
     assert await rows_of(graph, "MATCH (:Summary)-[:HAS_TOPIC]->(t:Topic {name: 'Auth'}) RETURN t") == 3
     # A name merged before leads to what it became.
     other = await imported(store, exchanges(5), workspace="/w")
     await about(store, other, 1, 3, "login")
-    assert [topic.name for topic in await store.topics()] == ["Auth"]
-    await store.unmerge_topic(names["Login"])
-    assert {t.name: (t.aliases, t.summaries) for t in await store.topics()} == {
+    assert [topic.name for topic in await store.topics.search()] == ["Auth"]
+    await store.topics.unmerge(names["Login"])
+    assert {t.name: (t.aliases, t.summaries) for t in await store.topics.search()} == {
         "Auth": ([], 1),
         "Login": (["Sign in"], 3),
     }
-    await store.unmerge_topic(names["Sign in"])
-    assert {t.name: t.summaries for t in await store.topics()} == {"Auth": 1, "Login": 2, "Sign in": 1}
+    await store.topics.unmerge(names["Sign in"])
+    assert {t.name: t.summaries for t in await store.topics.search()} == {"Auth": 1, "Login": 2, "Sign in": 1}
     assert await rows_of(graph, "MATCH (t:Topic) WHERE size(t.aliases) > 0 RETURN t") == 0
     with pytest.raises(NotFoundError):
-        await store.unmerge_topic(names["Auth"])
+        await store.topics.unmerge(names["Auth"])
     with pytest.raises(NotFoundError):
-        await store.merge_topics(names["Auth"], "nothing")
+        await store.topics.merge(names["Auth"], "nothing")
 
 
 async def test_links_merge_when_sure_and_relate_when_not(graph: Graph) -> None:
@@ -119,16 +119,16 @@ async def test_links_merge_when_sure_and_relate_when_not(graph: Graph) -> None:
         TopicLink(a="Auth", b="Unknown", confidence=1.0),
     ]
     await about(store, uuid, 1, 3, "Auth", "Authentication", "Sessions", links=links)
-    first = await store.topic("Auth")
-    assert first.uuid == (await store.topic("authentication")).uuid
+    first = await store.topics.get("Auth")
+    assert first.uuid == (await store.topics.get("authentication")).uuid
     near = [(r.name, r.relation, r.confidence, r.reason) for r in first.related if r.relation == "related"]
     assert near == [("Sessions", "related", 0.79, "both about log-in")]
     names = await ids(store)
-    await store.relate_topics(first.uuid, first.uuid, confidence=0.9)
-    await store.relate_topics(names["Sessions"], first.uuid, confidence=0.5, reason="weaker")
+    await store.topics.relate(first.uuid, first.uuid, confidence=0.9)
+    await store.topics.relate(names["Sessions"], first.uuid, confidence=0.5, reason="weaker")
     assert await rows_of(graph, "MATCH ()-[r:RELATED_TO]->() RETURN r") == 1
-    await store.merge_topics(first.uuid, names["Sessions"])
-    [merged] = await store.topics()
+    await store.topics.merge(first.uuid, names["Sessions"])
+    [merged] = await store.topics.search()
     assert not [r for r in merged.related if r.relation == "related"]
     assert await rows_of(graph, "MATCH (t)-[:RELATED_TO|MERGED_INTO]->(t) RETURN t") == 0
 
@@ -139,8 +139,8 @@ async def test_merges_at_once_in_both_directions_make_no_circle(graph: Graph) ->
     await about(store, uuid, 1, 3, "A", "B", "C", "D")
     names = await ids(store)
     pairs = [("A", "B"), ("B", "A"), ("B", "C"), ("C", "A"), ("D", "C"), ("A", "D")]
-    await asyncio.gather(*(store.merge_topics(names[a], names[b]) for a, b in pairs))
-    [merged] = await store.topics()
+    await asyncio.gather(*(store.topics.merge(names[a], names[b]) for a, b in pairs))
+    [merged] = await store.topics.search()
     assert {merged.name, *merged.aliases} == {"A", "B", "C", "D"}
     assert await rows_of(graph, "MATCH (t:Topic)-[:MERGED_INTO*1..6]->(t) RETURN t") == 0
     assert merged.summaries == 4
@@ -155,19 +155,21 @@ async def test_other_workspaces_and_private_conversations_do_not_show(graph: Gra
     await about(store, here, 1, 3, "Shared", "Here")
     await about(store, there, 1, 3, "Shared", "There")
     await about(store, secret, 1, 3, "Shared", "Takeover", links=[TopicLink(a="Shared", b="Takeover", confidence=1)])
-    assert {t.name for t in await store.topics(workspace="/here")} == {"Shared", "Here"}
-    assert {t.name for t in await store.topics()} == {"Shared", "Here", "There"}
-    assert not (await store.topic("Shared")).aliases
-    assert [(t.name, t.aliases) for t in await store.topics(conversation_id=secret)] == [("Shared", ["Takeover"])]
+    assert {t.name for t in await store.topics.search(workspace="/here")} == {"Shared", "Here"}
+    assert {t.name for t in await store.topics.search()} == {"Shared", "Here", "There"}
+    assert not (await store.topics.get("Shared")).aliases
+    assert [(t.name, t.aliases) for t in await store.topics.search(conversation_id=secret)] == [
+        ("Shared", ["Takeover"])
+    ]
     # A merge made over there does not put its name here, nor does a reason given there.
-    names = {t.name: t.uuid for t in await store.topics()}
-    await store.merge_topics(names["There"], names["Shared"])
-    assert {t.name: t.aliases for t in await store.topics(workspace="/here")} == {"Shared": [], "Here": []}
-    assert {t.name: t.aliases for t in await store.topics(workspace="/there")} == {"Shared": ["There"]}
-    assert await store.turns_with_topic("shared", workspace="/here") == {here: [(1, 3)]}
+    names = {t.name: t.uuid for t in await store.topics.search()}
+    await store.topics.merge(names["There"], names["Shared"])
+    assert {t.name: t.aliases for t in await store.topics.search(workspace="/here")} == {"Shared": [], "Here": []}
+    assert {t.name: t.aliases for t in await store.topics.search(workspace="/there")} == {"Shared": ["There"]}
+    assert await store.topics.turns("shared", workspace="/here") == {here: [(1, 3)]}
     with pytest.raises(NotFoundError):
-        await store.topic("There", workspace="/here")
+        await store.topics.get("There", workspace="/here")
     # What becomes private or is deleted is gone from the lists.
-    await store.update_conversation(there, private=True)
-    await store.update_conversation(here, status="deleted")
-    assert await store.topics() == []
+    await store.conversations.update(there, private=True)
+    await store.conversations.update(here, status="deleted")
+    assert await store.topics.search() == []

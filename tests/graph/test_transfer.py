@@ -41,22 +41,22 @@ def with_result(call: ToolCall, text: str, *paths: str) -> ToolCall:
 
 async def filled(store: Store, **fields: object) -> str:
     """A conversation with a bit of everything."""
-    c = await store.create_conversation(conversation(title="T", tags=["é"], workspace="/w", **fields))
+    c = await store.conversations.create(conversation(title="T", tags=["é"], workspace="/w", **fields))
     for n in range(3):
-        asked = await store.begin_turn(message(c.uuid, content=f"question {n}"))
+        asked = await store.messages.begin_turn(message(c.uuid, content=f"question {n}"))
         answer = message(
             c.uuid, role="assistant", turn_index=asked.turn_index, reasoning="r", usage=Usage(input_tokens=n)
         )
-        answer = await store.add_message(answer)
+        answer = await store.messages.add(answer)
         for ordinal in range(2):
             call = call_of(answer.uuid, ordinal=ordinal, reasoning="why")
-            await store.start_tool_call(call, c.uuid)
-            await store.finish_tool_call(with_result(call, f"result {n}", "shared.py", f"{c.uuid}-{n}.py"), "/w")
-        await store.finish_message(msgspec.structs.replace(answer, content=f"answer {n}", state="complete"))
-        await store.store_persona(answer.uuid, "Ada", "digest", "text")
-        await store.store_context(answer.uuid, "[]", 1, f"d{n}")
-    await store.supersede(c.uuid, 3)
-    await store.add_message(message(c.uuid, role="assistant", turn_index=3, content="y" * 1_200_000))
+            await store.tool_calls.start(call, c.uuid)
+            await store.tool_calls.finish(with_result(call, f"result {n}", "shared.py", f"{c.uuid}-{n}.py"), "/w")
+        await store.messages.finish(msgspec.structs.replace(answer, content=f"answer {n}", state="complete"))
+        await store.messages.store_persona(answer.uuid, "Ada", "digest", "text")
+        await store.contexts.store(answer.uuid, "[]", 1, f"d{n}")
+    await store.messages.supersede(c.uuid, 3)
+    await store.messages.add(message(c.uuid, role="assistant", turn_index=3, content="y" * 1_200_000))
     return c.uuid
 
 
@@ -67,19 +67,19 @@ def through_json(e: ConversationExport) -> ConversationExport:
 
 async def test_export_import_export_is_equal_and_twice_is_once(store: Store, graph: Graph) -> None:
     uuid = await filled(store)
-    first = await store.export(uuid)
+    first = await store.transfer.export(uuid)
     assert [t.turn_index for t in first.turns] == [1, 2, 3]
-    await store.purge(uuid)
+    await store.conversations.purge(uuid)
     for _ in range(2):
-        await store.import_(through_json(first))
-        assert await store.export(uuid) == first
+        await store.transfer.import_(through_json(first))
+        assert await store.transfer.export(uuid) == first
     nodes = await rows_of(graph, _NODES)
     relationships = await rows_of(graph, "MATCH ()-[r]->() RETURN 1 AS one")
-    await store.import_(first)
+    await store.transfer.import_(first)
     assert await rows_of(graph, _NODES) == nodes
     assert await rows_of(graph, "MATCH ()-[r]->() RETURN 1 AS one") == relationships
-    assert [hit.turn_index for hit in await store.search("answer 1", limit=1)] == [2]
-    more = await store.begin_turn(message(uuid, content="and on"))
+    assert [hit.turn_index for hit in await store.search.turns("answer 1", limit=1)] == [2]
+    more = await store.messages.begin_turn(message(uuid, content="and on"))
     assert more.turn_index == 4
 
 
@@ -101,8 +101,8 @@ def told(turns: int) -> ConversationExport:
 
 async def test_more_than_a_statement_holds_is_imported_whole(store: Store, graph: Graph) -> None:
     export = told(600)
-    await store.import_(export)
-    assert await store.export(export.conversation.uuid) == export
+    await store.transfer.import_(export)
+    assert await store.transfer.export(export.conversation.uuid) == export
     assert await rows_of(graph, "MATCH (:ToolCall)-[r:ACCESSED]->(:File {path: 'shared.py'}) RETURN r.ordinal") == 600
     assert await rows_of(graph, "MATCH (m:Message) WHERE m.lex_key CONTAINS 'answer' RETURN m.uuid") == 600
 
@@ -124,19 +124,19 @@ async def test_an_import_cut_short_goes_on(store: Store, monkeypatch: pytest.Mon
 
         monkeypatch.setattr(store._graph, "write", write)
         try:
-            await store.import_(export)
+            await store.transfer.import_(export)
             break
         except GraphUnavailableError:
             continue
     assert allowed > 1
-    assert await store.export(export.conversation.uuid) == export
+    assert await store.transfer.export(export.conversation.uuid) == export
 
 
 async def test_two_importing_the_same_leave_it_once(store: Store, graph: Graph) -> None:
     for _ in range(5):
         export = told(40)
-        await asyncio.gather(*(store.import_(export) for _ in range(3)))
-        assert await store.export(export.conversation.uuid) == export
+        await asyncio.gather(*(store.transfer.import_(export) for _ in range(3)))
+        assert await store.transfer.export(export.conversation.uuid) == export
     assert await rows_of(graph, "MATCH ()-[r:ACCESSED]->() RETURN 1 AS one") == 5 * 80
 
 
@@ -148,108 +148,108 @@ async def test_counters_that_do_not_fit_the_turns_are_counted(store: Store, next
         honest.conversation, next_turn=next_turn, message_count=3, total_chars=999_999
     )
     claimed.turns[4].messages[0].char_count = 0
-    assert (await store.import_(claimed)).conversation.next_turn == 13
-    assert await store.export(honest.conversation.uuid) == honest
-    assert (await store.begin_turn(message(honest.conversation.uuid))).turn_index == 13
+    assert (await store.transfer.import_(claimed)).conversation.next_turn == 13
+    assert await store.transfer.export(honest.conversation.uuid) == honest
+    assert (await store.messages.begin_turn(message(honest.conversation.uuid))).turn_index == 13
 
 
 async def test_counters_grow_with_what_is_added_and_never_shrink(store: Store) -> None:
     whole = told(9)
     uuid = whole.conversation.uuid
     beginning = ConversationExport(conversation=whole.conversation, turns=whole.turns[:4])
-    assert (await store.import_(beginning)).conversation.next_turn == 5
-    assert (await store.import_(whole, merge=True)).conversation.next_turn == 10
-    assert (await store.import_(beginning)).conversation == whole.conversation
-    await store.update_conversation(uuid, status="deleted", deleted_at=now())
-    assert (await store.import_(beginning)).conversation == whole.conversation
-    assert [turn.turn_index for turn in await store.turns(uuid, start=1, end=99)] == list(range(1, 10))
+    assert (await store.transfer.import_(beginning)).conversation.next_turn == 5
+    assert (await store.transfer.import_(whole, merge=True)).conversation.next_turn == 10
+    assert (await store.transfer.import_(beginning)).conversation == whole.conversation
+    await store.conversations.update(uuid, status="deleted", deleted_at=now())
+    assert (await store.transfer.import_(beginning)).conversation == whole.conversation
+    assert [turn.turn_index for turn in await store.turns.between(uuid, start=1, end=99)] == list(range(1, 10))
 
 
 async def test_counters_of_a_branch_go_on_where_it_left_its_parent(store: Store) -> None:
-    root = await store.create_conversation(conversation())
+    root = await store.conversations.create(conversation())
     for n in range(1, 6):
         await one_turn(store, root.uuid, f"root {n}")
-    child = await store.create_conversation(conversation(branch_of=root.uuid, branch_turn=4))
-    export = through_json(await store.export(child.uuid))
-    await store.purge(child.uuid)
-    await store.purge(root.uuid)
+    child = await store.conversations.create(conversation(branch_of=root.uuid, branch_turn=4))
+    export = through_json(await store.transfer.export(child.uuid))
+    await store.conversations.purge(child.uuid)
+    await store.conversations.purge(root.uuid)
     wrong = msgspec.structs.replace(export.conversation, next_turn=2, message_count=1, total_chars=0)
-    got = await store.import_(ConversationExport(conversation=wrong, turns=export.turns))
+    got = await store.transfer.import_(ConversationExport(conversation=wrong, turns=export.turns))
     assert got.conversation == export.conversation
-    assert (await store.begin_turn(message(child.uuid))).turn_index == 5
-    stub = await store.get_conversation(root.uuid)
+    assert (await store.messages.begin_turn(message(child.uuid))).turn_index == 5
+    stub = await store.conversations.get(root.uuid)
     assert (stub.next_turn, stub.message_count) == (5, 8)
 
 
 async def test_import_brings_back_what_was_deleted(store: Store) -> None:
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     await one_turn(store, c.uuid, "q")
-    kept = await store.export(c.uuid)
-    await store.update_conversation(c.uuid, status="deleted", deleted_at=now())
-    assert (await store.import_(kept)).conversation.status == "active"
-    assert (await store.get_conversation(c.uuid)).deleted_at is None
+    kept = await store.transfer.export(c.uuid)
+    await store.conversations.update(c.uuid, status="deleted", deleted_at=now())
+    assert (await store.transfer.import_(kept)).conversation.status == "active"
+    assert (await store.conversations.get(c.uuid)).deleted_at is None
 
 
 async def test_import_refuses_another_conversation_in_the_same_places(store: Store) -> None:
-    c = await store.create_conversation(conversation())
+    c = await store.conversations.create(conversation())
     await one_turn(store, c.uuid, "q")
-    kept = await store.export(c.uuid)
+    kept = await store.transfer.export(c.uuid)
     kept.turns[0].messages[0].uuid = str(uuid.uuid4())
     with pytest.raises(GraphError, match="already"):
-        await store.import_(kept)
-    assert (await store.turns(c.uuid, start=1, end=2))[0].messages[0].content == "q"
+        await store.transfer.import_(kept)
+    assert (await store.turns.between(c.uuid, start=1, end=2))[0].messages[0].content == "q"
 
 
 async def test_a_branch_travels_with_the_turns_it_shares(store: Store) -> None:
-    root = await store.create_conversation(conversation(title="root"))
+    root = await store.conversations.create(conversation(title="root"))
     for n in range(1, 4):
         await one_turn(store, root.uuid, f"root {n}")
-    child = await store.create_conversation(conversation(branch_of=root.uuid, branch_turn=2))
+    child = await store.conversations.create(conversation(branch_of=root.uuid, branch_turn=2))
     await one_turn(store, child.uuid, "child 3")
-    whole_root, whole_child = await store.export(root.uuid), await store.export(child.uuid)
-    await store.purge(child.uuid)
-    await store.purge(root.uuid)
-    await store.import_(through_json(whole_child))
-    assert await store.export(child.uuid) == whole_child
-    await store.import_(through_json(whole_root))
-    assert await store.export(root.uuid) == whole_root
-    assert await store.export(child.uuid) == whole_child
+    whole_root, whole_child = await store.transfer.export(root.uuid), await store.transfer.export(child.uuid)
+    await store.conversations.purge(child.uuid)
+    await store.conversations.purge(root.uuid)
+    await store.transfer.import_(through_json(whole_child))
+    assert await store.transfer.export(child.uuid) == whole_child
+    await store.transfer.import_(through_json(whole_root))
+    assert await store.transfer.export(root.uuid) == whole_root
+    assert await store.transfer.export(child.uuid) == whole_child
 
 
 async def test_purge_leaves_no_orphans_and_keeps_what_others_use(store: Store, graph: Graph) -> None:
     one, two = await filled(store), await filled(store)
-    await store.purge(one)
+    await store.conversations.purge(one)
     with pytest.raises(NotFoundError):
-        await store.get_conversation(one)
-    left = await store.export(two)
+        await store.conversations.get(one)
+    left = await store.transfer.export(two)
     assert len(left.turns) == 3
     assert left.turns[0].messages[1].tool_calls[0].files[0].path == "shared.py"
     assert await rows_of(graph, _NODES.replace("WHERE", "WHERE NOT (n)--() AND")) == 0
     assert await rows_of(graph, "MATCH (f:File) RETURN f.path") == 4
-    await store.purge(two)
+    await store.conversations.purge(two)
     assert await rows_of(graph, _NODES) == 0
 
 
 async def test_purge_of_a_parent_with_branches_archives_it(store: Store) -> None:
-    root = await store.create_conversation(conversation())
+    root = await store.conversations.create(conversation())
     await one_turn(store, root.uuid, "root 1")
-    child = await store.create_conversation(conversation(branch_of=root.uuid, branch_turn=1))
-    await store.update_conversation(root.uuid, status="deleted", deleted_at=now())
-    await store.purge(root.uuid)
-    kept = await store.get_conversation(root.uuid)
+    child = await store.conversations.create(conversation(branch_of=root.uuid, branch_turn=1))
+    await store.conversations.update(root.uuid, status="deleted", deleted_at=now())
+    await store.conversations.purge(root.uuid)
+    kept = await store.conversations.get(root.uuid)
     assert (kept.status, kept.deleted_at) == ("archived", None)
-    assert len(await store.turns(child.uuid, start=1, end=2)) == 1
+    assert len(await store.turns.between(child.uuid, start=1, end=2)) == 1
 
 
 async def test_what_was_deleted_long_ago_is_purged(store: Store) -> None:
-    old, fresh, active = [await store.create_conversation(conversation()) for _ in range(3)]
+    old, fresh, active = [await store.conversations.create(conversation()) for _ in range(3)]
     await one_turn(store, old.uuid, "x")
-    await store.update_conversation(old.uuid, status="deleted", deleted_at=now() - timedelta(days=8))
-    await store.update_conversation(fresh.uuid, status="deleted", deleted_at=now() - timedelta(days=6))
-    assert await store.expired() == [old.uuid]
-    assert await store.purge(old.uuid)
-    assert await store.expired() == []
-    assert (await store.get_conversation(fresh.uuid)).status == "deleted"
-    assert (await store.get_conversation(active.uuid)).status == "active"
+    await store.conversations.update(old.uuid, status="deleted", deleted_at=now() - timedelta(days=8))
+    await store.conversations.update(fresh.uuid, status="deleted", deleted_at=now() - timedelta(days=6))
+    assert await store.conversations.expired() == [old.uuid]
+    assert await store.conversations.purge(old.uuid)
+    assert await store.conversations.expired() == []
+    assert (await store.conversations.get(fresh.uuid)).status == "deleted"
+    assert (await store.conversations.get(active.uuid)).status == "active"
     with pytest.raises(NotFoundError):
-        await store.get_conversation(old.uuid)
+        await store.conversations.get(old.uuid)

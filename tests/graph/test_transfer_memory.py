@@ -21,7 +21,7 @@ def store(graph: Graph) -> Store:
 
 async def test_memory_goes_round_without_loss_and_twice_is_once(store: Store, graph: Graph) -> None:
     uuid = await remembered(store)
-    first = to_json(await store.export(uuid))
+    first = to_json(await store.transfer.export(uuid))
     export = from_json(first)
     assert [(s.level, s.start_turn_index, s.end_turn_index) for s in export.memory.summaries] == [
         (1, 1, 2),
@@ -33,95 +33,98 @@ async def test_memory_goes_round_without_loss_and_twice_is_once(store: Store, gr
     assert [context.turn_index for context in export.contexts] == [1, 2, 3, 4, 5, 6]
     assert (len(export.spoken), len(export.memory.personas), len(export.memory.system_texts)) == (6, 1, 1)
     nodes, edges = await rows_of(graph, _NODES), await rows_of(graph, _EDGES)
-    await store.purge(uuid)
+    await store.conversations.purge(uuid)
     assert await rows_of(graph, _NODES) == 0
     for _ in range(2):
-        await store.import_(from_json(first))
-        assert to_json(await store.export(uuid)) == first
+        await store.transfer.import_(from_json(first))
+        assert to_json(await store.transfer.export(uuid)) == first
         assert (await rows_of(graph, _NODES), await rows_of(graph, _EDGES)) == (nodes, edges)
 
 
 async def test_an_imported_conversation_goes_on_where_its_summaries_end(store: Store) -> None:
     uuid = await remembered(store)
-    export = from_json(to_json(await store.export(uuid)))
-    await store.purge(uuid)
-    await store.import_(export)
-    assert await store.store_summary(summary(uuid, 1, 3, 5)) is None
-    assert await store.store_summary(summary(uuid, 1, 5, 6)) is not None
-    assert await store.memory_stamp(uuid) != "3 1"
+    export = from_json(to_json(await store.transfer.export(uuid)))
+    await store.conversations.purge(uuid)
+    await store.transfer.import_(export)
+    assert await store.summaries.store(summary(uuid, 1, 3, 5)) is None
+    assert await store.summaries.store(summary(uuid, 1, 5, 6)) is not None
+    assert await store.memory_exporter.stamp(uuid) != "3 1"
 
 
 async def test_a_branch_brings_the_summaries_of_the_turns_it_shares(store: Store) -> None:
     root = await remembered(store)
-    child = await store.create_conversation(conversation(branch_of=root, branch_turn=4, workspace="/w"))
+    child = await store.conversations.create(conversation(branch_of=root, branch_turn=4, workspace="/w"))
     await talk(store, child.uuid, "another way", ("b.py", "read"))
-    whole_root, whole_child = to_json(await store.export(root)), to_json(await store.export(child.uuid))
+    whole_root, whole_child = (
+        to_json(await store.transfer.export(root)),
+        to_json(await store.transfer.export(child.uuid)),
+    )
     assert len(from_json(whole_child).memory.summaries) == 3
     assert len(from_json(whole_child).memory.system_texts) == 1
-    await store.purge(child.uuid)
-    await store.purge(root)
-    await store.import_(from_json(whole_child))
-    assert to_json(await store.export(child.uuid)) == whole_child
-    await store.import_(from_json(whole_root))
-    assert to_json(await store.export(root)) == whole_root
-    assert to_json(await store.export(child.uuid)) == whole_child
+    await store.conversations.purge(child.uuid)
+    await store.conversations.purge(root)
+    await store.transfer.import_(from_json(whole_child))
+    assert to_json(await store.transfer.export(child.uuid)) == whole_child
+    await store.transfer.import_(from_json(whole_root))
+    assert to_json(await store.transfer.export(root)) == whole_root
+    assert to_json(await store.transfer.export(child.uuid)) == whole_child
 
 
 async def test_summaries_that_are_here_stay(store: Store) -> None:
     uuid = await remembered(store)
-    export = await store.export(uuid)
-    await store.purge(uuid)
-    await store.import_(type(export)(conversation=export.conversation, turns=export.turns))
-    own = await store.store_summary(summary(uuid, 1, 1, 3))
+    export = await store.transfer.export(uuid)
+    await store.conversations.purge(uuid)
+    await store.transfer.import_(type(export)(conversation=export.conversation, turns=export.turns))
+    own = await store.summaries.store(summary(uuid, 1, 1, 3))
     assert own is not None
-    await store.import_(export, merge=True)
-    kept = await store.summaries(uuid)
+    await store.transfer.import_(export, merge=True)
+    kept = await store.summaries.of(uuid)
     assert [(s.level, s.start_turn_index, s.end_turn_index) for s in kept] == [(1, 1, 3)]
 
 
 async def test_topics_merged_here_stay_merged(store: Store) -> None:
     uuid = await remembered(store)
-    export = await store.export(uuid)
+    export = await store.transfer.export(uuid)
     other = await remembered(store)
-    await store.purge(uuid)
-    topics = {topic.name: topic for topic in await store.topics()}
-    await store.merge_topics(topics["Shared"].uuid, topics["Topic 1"].uuid)
-    before = {topic.name for topic in await store.topics()}
-    await store.import_(export)
-    assert {topic.name for topic in await store.topics()} == before
+    await store.conversations.purge(uuid)
+    topics = {topic.name: topic for topic in await store.topics.search()}
+    await store.topics.merge(topics["Shared"].uuid, topics["Topic 1"].uuid)
+    before = {topic.name for topic in await store.topics.search()}
+    await store.transfer.import_(export)
+    assert {topic.name for topic in await store.topics.search()} == before
     assert {"Shared", "Topic 1"} - before
-    assert len(await store.summaries(other)) == 3
+    assert len(await store.summaries.of(other)) == 3
 
 
 async def test_purge_removes_topics_nobody_names(store: Store, graph: Graph) -> None:
-    one, two = await remembered(store), await store.create_conversation(conversation(workspace="/w"))
+    one, two = await remembered(store), await store.conversations.create(conversation(workspace="/w"))
     for n in (1, 2):
         await talk(store, two.uuid, str(n))
-    await store.store_summary(summary(two.uuid, 1, 1, 2), [ProposedTopic(name="Topic 3")])
-    await store.purge(one)
-    left = await store.topics()
+    await store.summaries.store(summary(two.uuid, 1, 1, 2), [ProposedTopic(name="Topic 3")])
+    await store.conversations.purge(one)
+    left = await store.topics.search()
     assert [(topic.name, topic.aliases) for topic in left if topic.summaries] == [(left[0].name, left[0].aliases)]
     assert "Shared" not in str(left)
-    await store.purge(two.uuid)
+    await store.conversations.purge(two.uuid)
     assert await rows_of(graph, _NODES) == 0
 
 
 async def test_accessed_files(store: Store) -> None:
-    root = await store.create_conversation(conversation(workspace="/w"))
+    root = await store.conversations.create(conversation(workspace="/w"))
     await talk(store, root.uuid, "one", ("a.py", "write"), ("b.py", "read"), ("src", "list"))
     await talk(store, root.uuid, "two", ("a.py", "read"), ("c.py", "search"))
     await talk(store, root.uuid, "three", ("c.py", "read"), ("d.py", "search"))
-    found = await store.accessed_files(root.uuid)
+    found = await store.files.accessed(root.uuid)
     assert [(f.path, f.group, f.tool, f.turn_index, f.count) for f in found] == [
         ("a.py", "modified", "write_it", 1, 2),
         ("c.py", "read", "read_it", 3, 2),
         ("b.py", "read", "read_it", 1, 1),
         ("d.py", "found", "search_it", 3, 1),
     ]
-    assert [f.path for f in await store.accessed_files(root.uuid, limit=1)] == ["a.py"]
-    assert [f.path for f in await store.accessed_files(root.uuid, before=2)] == ["a.py", "b.py"]
-    child = await store.create_conversation(conversation(branch_of=root.uuid, branch_turn=1, workspace="/w"))
+    assert [f.path for f in await store.files.accessed(root.uuid, limit=1)] == ["a.py"]
+    assert [f.path for f in await store.files.accessed(root.uuid, before=2)] == ["a.py", "b.py"]
+    child = await store.conversations.create(conversation(branch_of=root.uuid, branch_turn=1, workspace="/w"))
     await talk(store, child.uuid, "else", ("e.py", "write"))
-    assert [f.path for f in await store.accessed_files(child.uuid)] == ["e.py", "a.py", "b.py"]
-    empty = await store.create_conversation(conversation())
-    assert await store.accessed_files(empty.uuid) == []
+    assert [f.path for f in await store.files.accessed(child.uuid)] == ["e.py", "a.py", "b.py"]
+    empty = await store.conversations.create(conversation())
+    assert await store.files.accessed(empty.uuid) == []

@@ -286,12 +286,12 @@ async def test_with_the_real_store(graph: Graph, tmp_path: Path) -> None:
     scene = Scene(tmp_path, store)
     for n in range(4):
         await scene.stored(uuid)
-        export = await store.export(uuid)
+        export = await store.transfer.export(uuid)
         assert scene.json(uuid) == to_json(export)
         assert scene.markdown(uuid) == to_markdown(export)
         await talk(store, uuid, f"more {n}", (f"new{n}.py", "write"))
         if n == 2:
-            assert await store.store_summary(summary(uuid, 1, 5, 6)) is not None
+            assert await store.summaries.store(summary(uuid, 1, 5, 6)) is not None
     await scene.writer.close()
 
 

@@ -105,7 +105,7 @@ def source_over(store: Store, **settings: object) -> HistorySource:
 
 
 async def told(store: Store, text: str, **fields: object) -> Conversation:
-    c = await store.create_conversation(conversation(**{"workspace": "/w", **fields}))
+    c = await store.conversations.create(conversation(**{"workspace": "/w", **fields}))
     await one_turn(store, c.uuid, text)
     return c
 
@@ -139,7 +139,7 @@ async def test_scope_privacy_and_the_question_itself(store: Store) -> None:
         assert f"conversation {near.uuid[:8]}" not in await source_over(store).search("lanterns", topic="", limit=9)
     with pytest.raises(NotFoundError, match="No conversation is under way"):
         await source_over(store).open_turn("", 1)
-    await store.update_conversation(near.uuid, status="deleted")
+    await store.conversations.update(near.uuid, status="deleted")
     with speaking(mine.uuid, 2), pytest.raises(NotFoundError):
         await source_over(store).open_turn(near.uuid, 1)
 
@@ -147,7 +147,7 @@ async def test_scope_privacy_and_the_question_itself(store: Store) -> None:
 async def test_a_branch_finds_the_turns_it_shares_and_no_others(store: Store) -> None:
     root = await told(store, "lanterns first", private=True)
     await one_turn(store, root.uuid, "lanterns second")
-    child = await store.create_conversation(
+    child = await store.conversations.create(
         conversation(branch_of=root.uuid, branch_turn=1, workspace="/w", private=True)
     )
     await one_turn(store, child.uuid, "lanterns otherwise")
@@ -169,9 +169,9 @@ async def test_topics(store: Store) -> None:
 
 
 async def test_a_turn_is_shown_whole(store: Store) -> None:
-    c = await store.create_conversation(conversation(title="T\nitle", workspace="/w"))
+    c = await store.conversations.create(conversation(title="T\nitle", workspace="/w"))
     await talk(store, c.uuid, "look", ("a.py", "read"))
-    text = turn_view(c, (await store.turns(c.uuid, start=1, end=2))[0])
+    text = turn_view(c, (await store.turns.between(c.uuid, start=1, end=2))[0])
     assert text.startswith(f"[t1] of conversation {c.uuid} (T itle), ")
     assert "The person:\nlook" in text
     assert "The assistant, thinking:\nhm" in text

@@ -72,7 +72,7 @@ async def test_sixty_turns_become_three_levels(graph: Graph, server: OpenAIServe
     events: list[Event] = []
     summarizer = Summarizer(store, SMALL, scripted_model(server.base_url), events.append)
     made = await summarizer.run_due(uuid)
-    tree = await store.summaries(uuid)
+    tree = await store.summaries.of(uuid)
     assert shape(tree) == shape(made) == wanted
     assert {s.made_by for s in tree} == {"openai/scripted"}
     assert covered(frontier(tree)) == list(range(1, 58))
@@ -82,17 +82,17 @@ async def test_sixty_turns_become_three_levels(graph: Graph, server: OpenAIServe
     kinds = [type(event) for event in events]
     assert kinds.count(SummaryStarted) == kinds.count(SummaryCreated) == len(wanted)
     assert kinds[-2:] == [TopicsChanged, ConversationChanged]
-    assert (await store.get_conversation(uuid)).summary == "Retries were discussed. Nothing was done."
+    assert (await store.conversations.get(uuid)).summary == "Retries were discussed. Nothing was done."
     assert await rows_of(graph, "MATCH (:Summary {level: 1})-[r:SUMMARIZES]->(m:Message) RETURN r") == 2 * 57
     assert await summarizer.run_due(uuid) == []
-    assert [topic.name for topic in await store.topics()] == ["Retry policy", "Waiting"]
+    assert [topic.name for topic in await store.topics.search()] == ["Retry policy", "Waiting"]
 
 
 async def test_without_a_model_the_same_rules_hold(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(40))
     await Summarizer(store, SMALL, OfflineAssistant(), quiet).run_due(uuid)
-    tree = await store.summaries(uuid)
+    tree = await store.summaries.of(uuid)
     assert {s.made_by for s in tree} == {"extractive"}
     assert {s.level for s in tree} == {1, 2, 3}
     assert covered(frontier(tree)) == covered([s for s in tree if s.level == 1]) == list(range(1, 37))
@@ -101,7 +101,7 @@ async def test_without_a_model_the_same_rules_hold(graph: Graph) -> None:
         assert summary.key_findings
         assert all(set(f.turns) <= set(covered([summary])) for f in summary.key_findings)
         assert 2 <= len(summary.topics) <= 4
-    assert (await store.get_conversation(uuid)).summary
+    assert (await store.conversations.get(uuid)).summary
 
 
 MALFORMED = [
@@ -188,23 +188,23 @@ async def test_what_times_out_stays_due(graph: Graph) -> None:
     events: list[Event] = []
     summarizer = Summarizer(store, SMALL, model, events.append)
     assert await summarizer.run_due(uuid) == []
-    assert await store.summaries(uuid) == []
+    assert await store.summaries.of(uuid) == []
     # Once only, without a text on the whole conversation: what asks again is the next run.
     assert len(model.requests) == 1
     assert isinstance(events[-1], SummaryFailed)
     assert "in time" in events[-1].reason
     model.late = False
     assert shape(await summarizer.run_due(uuid)) == planned(8)
-    assert {s.made_by for s in await store.summaries(uuid)} == {model.name}
+    assert {s.made_by for s in await store.summaries.of(uuid)} == {model.name}
 
 
 async def test_extracts_are_written_again_by_a_model_a_few_at_a_time(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(40))
     await Summarizer(store, SMALL, None, quiet).run_due(uuid)
-    before = await store.summaries(uuid)
+    before = await store.summaries.of(uuid)
     assert {s.level for s in before} >= {1, 2}
-    about = (await store.get_conversation(uuid)).summary
+    about = (await store.conversations.get(uuid)).summary
 
     def write(messages: list[dict[str, Any]]) -> str:
         if "JSON" not in messages[0]["content"]:
@@ -221,15 +221,15 @@ async def test_extracts_are_written_again_by_a_model_a_few_at_a_time(graph: Grap
     assert first.end_turn_index > second.end_turn_index
     created = [event.summary.uuid for event in events if isinstance(event, SummaryCreated)]
     assert created == [first.uuid, second.uuid]
-    assert (await store.get_conversation(uuid)).summary == "About retries, by a model." != about
+    assert (await store.conversations.get(uuid)).summary == "About retries, by a model." != about
     while await summarizer.upgrade(uuid, most=3, refused=refused):
         pass
-    after = await store.summaries(uuid)
+    after = await store.summaries.of(uuid)
     assert {s.made_by for s in after} == {model.name}
     assert [(s.uuid, s.parent, s.parent_summaries) for s in after] == [
         (s.uuid, s.parent, s.parent_summaries) for s in before
     ]
-    assert [topic.name.casefold() for topic in await store.topics(conversation_id=uuid)] == ["retry policy"]
+    assert [topic.name.casefold() for topic in await store.topics.search(conversation_id=uuid)] == ["retry policy"]
     asked = len(model.requests)
     assert await summarizer.upgrade(uuid, most=3, refused=refused) == []
     assert len(model.requests) == asked
@@ -252,7 +252,7 @@ async def test_an_extract_the_model_cannot_better_is_asked_for_once(graph: Graph
         assert await summarizer.upgrade(uuid, most=3, refused=refused) == []
         assert refused == {extract.uuid, uuid}
         assert len(model.requests) == 4
-    assert (await store.summaries(uuid))[0] == extract
+    assert (await store.summaries.of(uuid))[0] == extract
     nobody = Summarizer(store, SMALL, OfflineAssistant(), quiet)
     assert await nobody.upgrade(uuid, most=3, refused=set()) == []
 
@@ -268,7 +268,7 @@ async def test_a_models_text_on_the_conversation_outlives_its_failure(graph: Gra
     with pytest.raises(ModelError, match="kept"):
         await summarizer.summarize_conversation(uuid)
     assert await Summarizer(store, SMALL, None, quiet).summarize_conversation(uuid) == "About retries, by a model."
-    assert (await store.get_conversation(uuid)).summary == "About retries, by a model."
+    assert (await store.conversations.get(uuid)).summary == "About retries, by a model."
 
 
 async def test_cancelling_leaves_nothing_half(graph: Graph, server: OpenAIServer) -> None:
@@ -283,12 +283,12 @@ async def test_cancelling_leaves_nothing_half(graph: Graph, server: OpenAIServer
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert shape(await store.summaries(uuid)) == [(1, 1, 3)]
+    assert shape(await store.summaries.of(uuid)) == [(1, 1, 3)]
     assert isinstance(events[-1], SummaryFailed)
     server.script([*steps_for(planned(14)), Step(when="plain", text="About retries.")])
     await summarizer.run_due(uuid)
-    assert shape(await store.summaries(uuid)) == planned(14)
-    assert {s.made_by for s in await store.summaries(uuid)} == {"openai/scripted"}
+    assert shape(await store.summaries.of(uuid)) == planned(14)
+    assert {s.made_by for s in await store.summaries.of(uuid)} == {"openai/scripted"}
 
 
 @pytest.mark.parametrize("at", [1, 4, 9])
@@ -315,14 +315,14 @@ async def test_a_killed_process_is_taken_up_where_it_was(
     finally:
         process.send_signal(signal.SIGKILL)
         await process.wait()
-    half = await store.summaries(uuid)
+    half = await store.summaries.of(uuid)
     assert set(shape(half)) <= set(wanted)
     assert len(half) <= at
     edges = await rows_of(graph, "MATCH (:Summary {level: 1})-[r:SUMMARIZES]->(:Message) RETURN r")
     assert edges == 2 * len(covered([s for s in half if s.level == 1]))
     server.script(steps_for(wanted))
     await Summarizer(store, SMALL, scripted_model(server.base_url), quiet).run_due(uuid)
-    assert shape(await store.summaries(uuid)) == wanted
+    assert shape(await store.summaries.of(uuid)) == wanted
 
 
 async def test_two_at_once_leave_one_tree(graph: Graph) -> None:
@@ -337,7 +337,7 @@ async def test_two_at_once_leave_one_tree(graph: Graph) -> None:
 
     both = [Summarizer(store, SMALL, WritingModel(write), events.append) for _ in range(2)]
     made = await asyncio.gather(*(summarizer.run_due(uuid) for summarizer in both))
-    tree = await store.summaries(uuid)
+    tree = await store.summaries.of(uuid)
     assert shape(tree) == planned(40)
     assert {s.uuid for one in made for s in one} == {s.uuid for s in tree}
     assert await rows_of(graph, "MATCH (s:Summary) RETURN s.uuid") == len(tree)
@@ -367,8 +367,8 @@ async def test_interrupted_and_concurrent_writers_partition_the_turns(
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     await asyncio.gather(*(Summarizer(store, chosen, None, quiet).run_due(uuid) for _ in range(writers)))
-    tree = await store.summaries(uuid)
-    sizes = await store.turn_sizes(uuid, start=1)
+    tree = await store.summaries.of(uuid)
+    sizes = await store.summaries.turn_sizes(uuid, start=1)
     reached = max((s.end_turn_index for s in tree), default=0)
     assert covered(frontier(tree)) == list(range(1, reached + 1))
     for level in range(1, max((s.level for s in tree), default=0) + 1):
@@ -391,5 +391,5 @@ async def test_switched_off_nothing_is_written(graph: Graph) -> None:
     off = Summarizer(store, SummarizationSettings(enabled=False), None, quiet)
     assert await off.run_due(uuid) == []
     assert await off.pending(uuid) == []
-    assert await store.summaries(uuid) == []
+    assert await store.summaries.of(uuid) == []
     assert [p.level for p in await Summarizer(store, SMALL, None, quiet).pending(uuid)] == [1]

@@ -27,10 +27,10 @@ def quiet(event: Event) -> None:
 @pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
 async def test_what_tools_did_is_told_and_its_files_are_mentioned(graph: Graph) -> None:
     store = Store(graph)
-    uuid = (await store.create_conversation(conversation(workspace="/w"))).uuid
+    uuid = (await store.conversations.create(conversation(workspace="/w"))).uuid
     for n in range(1, 6):
-        await store.begin_turn(message(uuid, content=f"Où est la fonction {n} ?"))
-        reply = await store.add_message(message(uuid, role="assistant", turn_index=n))
+        await store.messages.begin_turn(message(uuid, content=f"Où est la fonction {n} ?"))
+        reply = await store.messages.add(message(uuid, role="assistant", turn_index=n))
         call = call_of(
             reply.uuid, arguments='{"path": "src/a.py"}', reasoning="Pour la lire", success=True, duration_ms=3
         )
@@ -42,9 +42,9 @@ async def test_what_tools_did_is_told_and_its_files_are_mentioned(graph: Graph) 
             result='{"text": "     1\\tx"}',
             timestamp=now(),
         )
-        await store.start_tool_call(call, uuid)
-        await store.finish_tool_call(call, "/w")
-        await store.add_message(
+        await store.tool_calls.start(call, uuid)
+        await store.tool_calls.finish(call, "/w")
+        await store.messages.add(
             message(uuid, role="assistant", turn_index=n, content=f"La fonction {n} est dans src/a.py, ligne {n}.")
         )
     model = WritingModel(lambda messages: answer([1], files_mentioned=["src/a.py", "invented.py"]))
@@ -78,12 +78,12 @@ async def test_a_higher_level_says_which_topics_are_the_same(graph: Graph) -> No
     model = WritingModel(write)
     settled = SummarizationSettings(level_chars=2_400)
     await Summarizer(store, settled, model, quiet).run_due(uuid)
-    assert max(s.level for s in await store.summaries(uuid)) == 2
+    assert max(s.level for s in await store.summaries.of(uuid)) == 2
     joined = next(r for r in model.requests if "same_topics" in r[0]["content"])
     assert '"Topic 1"' in joined[1]["content"]
-    first = await store.topic("Topic 4")
+    first = await store.topics.get("Topic 4")
     assert (first.name, first.aliases) == ("Topic 1", ["Topic 4"])
-    near = [(r.name, r.confidence) for r in (await store.topic("Retries")).related if r.relation == "related"]
+    near = [(r.name, r.confidence) for r in (await store.topics.get("Retries")).related if r.relation == "related"]
     assert near == [("Topic 7", 0.5)]
 
 
@@ -92,15 +92,15 @@ async def test_a_branch_does_not_pay_again(graph: Graph) -> None:
     store = Store(graph)
     parent = await imported(store, exchanges(14))
     await Summarizer(store, SMALL, None, quiet).run_due(parent)
-    before = await store.summaries(parent)
-    branch = (await store.create_conversation(conversation(branch_of=parent, branch_turn=14))).uuid
+    before = await store.summaries.of(parent)
+    branch = (await store.conversations.create(conversation(branch_of=parent, branch_turn=14))).uuid
     assert await Summarizer(store, SMALL, None, quiet).run_due(branch) == []
     for n in range(6):
         await one_turn(store, branch, f"What is own part {n} about?", f"Own part {n} is about waiting {n} seconds.")
     made = await Summarizer(store, SMALL, None, quiet).run_due(branch)
     assert made
     assert min(s.start_turn_index for s in made if s.level == 1) == 13
-    tree = await store.summaries(branch)
+    tree = await store.summaries.of(branch)
     assert {s.uuid for s in tree} == {s.uuid for s in [*before, *made]}
     assert covered(frontier(tree)) == list(range(1, 19))
 
@@ -115,15 +115,15 @@ async def test_a_private_conversation_keeps_its_topics_to_itself(graph: Graph) -
     model = WritingModel(lambda messages: answer([1], topics=["Retries", "Waiting"]))
     await Summarizer(store, SMALL, model, quiet).run_due(public)
     assert "Takeover" not in str(model.requests)
-    assert {t.name for t in await store.topics(workspace="/w")} == {"Retries", "Waiting"}
+    assert {t.name for t in await store.topics.search(workspace="/w")} == {"Retries", "Waiting"}
     # A private one may know what its folder is about, not the other way round.
-    assert {t.name for t in await store.topics(conversation_id=private)} == {"Takeover", "Retries"}
+    assert {t.name for t in await store.topics.search(conversation_id=private)} == {"Takeover", "Retries"}
 
 
 @pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
 async def test_the_conversation_is_summarised_on_demand(graph: Graph) -> None:
     store = Store(graph)
-    uuid = (await store.create_conversation(conversation())).uuid
+    uuid = (await store.conversations.create(conversation())).uuid
     assert await Summarizer(store, SMALL, None, quiet).summarize_conversation(uuid) == ""
     await one_turn(store, uuid, "How do retries wait?", "Retries wait a second at most before the next try.")
     events: list[Event] = []
@@ -134,7 +134,7 @@ async def test_the_conversation_is_summarised_on_demand(graph: Graph) -> None:
     text = await Summarizer(store, SMALL, model, quiet).summarize_conversation(uuid)
     assert text.startswith("It is about retries. Done: nothing,")
     assert len(text) <= 500
-    assert (await store.get_conversation(uuid)).summary == text
+    assert (await store.conversations.get(uuid)).summary == text
 
 
 @pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
@@ -169,7 +169,7 @@ async def test_who_comes_second_tells_what_is_there(graph: Graph) -> None:
 
     events: list[Event] = []
     assert await Summarizer(store, wide, Overtaken(write), events.append).run_due(uuid) == []
-    [first] = await store.summaries(uuid)
+    [first] = await store.summaries.of(uuid)
     told = [event.summary for event in events if isinstance(event, SummaryCreated)]
     assert [summary.uuid for summary in told] == [first.uuid]
     assert (first.made_by, first.end_turn_index) == ("extractive", 3)

@@ -48,13 +48,13 @@ async def talked(store: Store, talk: Sequence[tuple[str, str]] = TALK, **fields:
                 ],
             )
         )
-    return (await store.import_(ConversationExport(conversation=c, turns=turns))).conversation
+    return (await store.transfer.import_(ConversationExport(conversation=c, turns=turns))).conversation
 
 
 async def hold(store: Store, recall: Recall, c: Conversation, said: str, answered: str) -> Message:
     """A turn as the chat holds it, and what follows in the background."""
     asked = await one_turn(store, c.uuid, said, answered)
-    [turn] = await store.turns(c.uuid, start=asked.turn_index, end=asked.turn_index + 1)
+    [turn] = await store.turns.between(c.uuid, start=asked.turn_index, end=asked.turn_index + 1)
     await recall.turn_stored(turn)
     await recall.embed()
     return asked

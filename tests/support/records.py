@@ -44,8 +44,8 @@ def call_of(message_id: str, **fields: Any) -> ToolCall:
 
 async def one_turn(store: Store, conversation_id: str, text: str, answer: str = "") -> Message:
     """Store a turn: a question, and an answer."""
-    asked = await store.begin_turn(message(conversation_id, content=text))
-    await store.add_message(
+    asked = await store.messages.begin_turn(message(conversation_id, content=text))
+    await store.messages.add(
         message(conversation_id, role="assistant", turn_index=asked.turn_index, content=answer or f"answer to {text}")
     )
     return asked

@@ -15,15 +15,15 @@ from tests.support.records import call_of, conversation, message
 
 async def talk(store: Store, conversation_id: str, text: str, *files: tuple[str, FileAccessKind]) -> int:
     """A turn: a question, and an answer that touched files; its index."""
-    asked = await store.begin_turn(message(conversation_id, content=text))
+    asked = await store.messages.begin_turn(message(conversation_id, content=text))
     answer = message(
         conversation_id, role="assistant", turn_index=asked.turn_index, content=f"answer to {text}", reasoning="hm"
     )
-    answer = await store.add_message(answer)
+    answer = await store.messages.add(answer)
     for ordinal, (path, access) in enumerate(files):
         call = call_of(answer.uuid, ordinal=ordinal, tool_name=f"{access}_it", arguments=f'{{"path": "{path}"}}')
-        await store.start_tool_call(call, conversation_id)
-        await store.finish_tool_call(finished(call, FileAccess(path=path, access=access)), "/w")
+        await store.tool_calls.start(call, conversation_id)
+        await store.tool_calls.finish(finished(call, FileAccess(path=path, access=access)), "/w")
     return asked.turn_index
 
 
@@ -58,20 +58,20 @@ def summary(conversation_id: str, level: int, start: int, end: int, *below: Summ
 
 async def remembered(store: Store, turns: int = 6, **fields: object) -> str:
     """A conversation with turns, L1s of two turns each, one L2, topics that were merged, contexts and a persona."""
-    c = await store.create_conversation(conversation(title="Remembered", workspace="/w", **fields))
+    c = await store.conversations.create(conversation(title="Remembered", workspace="/w", **fields))
     for n in range(1, turns + 1):
         await talk(store, c.uuid, f"question {n}", ("src/app.py", "write"), (f"src/m{n}.py", "read"))
-        answer = (await store.turns(c.uuid, start=n, end=n + 1))[0].messages[-1]
-        await store.store_persona(answer.uuid, "Ada", "digest", "You are Ada.")
-        await store.store_context(answer.uuid, f'{{"turn": {n}}}', n, f"digest {n}", {"d": "You are an agent."})
+        answer = (await store.turns.between(c.uuid, start=n, end=n + 1))[0].messages[-1]
+        await store.messages.store_persona(answer.uuid, "Ada", "digest", "You are Ada.")
+        await store.contexts.store(answer.uuid, f'{{"turn": {n}}}', n, f"digest {n}", {"d": "You are an agent."})
     below: list[Summary] = []
     for start in range(1, turns - 2, 2):
-        made = await store.store_summary(
+        made = await store.summaries.store(
             summary(c.uuid, 1, start, start + 1),
             [ProposedTopic(name=f"Topic {start}"), ProposedTopic(name="Shared", confidence=0.9)],
         )
         assert made is not None
         below.append(made)
     links = [TopicLink(a="Topic 1", b="Topic 3", confidence=0.9), TopicLink(a="Shared", b="Topic 1", confidence=0.4)]
-    assert await store.store_summary(summary(c.uuid, 2, 1, 4, *below[:2]), [ProposedTopic(name="Topic 3")], links)
+    assert await store.summaries.store(summary(c.uuid, 2, 1, 4, *below[:2]), [ProposedTopic(name="Topic 3")], links)
     return c.uuid

@@ -38,7 +38,7 @@ async def imported(store: Store, exchanges: Sequence[tuple[str, str]], **fields:
     made.next_turn = len(turns) + 1
     made.message_count = sum(len(turn.messages) for turn in turns)
     made.total_chars = sum(len(m.content) for turn in turns for m in turn.messages)
-    await store.import_(ConversationExport(conversation=made, turns=turns))
+    await store.transfer.import_(ConversationExport(conversation=made, turns=turns))
     return made.uuid
 
 

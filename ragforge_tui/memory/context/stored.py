@@ -55,7 +55,7 @@ async def look_up(record: ContextRecord, store: Store) -> ContextRecord:
     """The record with its texts; `verified` says whether they are, to the letter, what was sent."""
     sources = _Sources(store, record.conversation_id)
     digests = [item.source for section in record.sections[:1] for item in section.items]
-    system = await store.system_texts(digests) if digests else {}
+    system = await store.contexts.system_texts(digests) if digests else {}
     past: list[ChatMessage] = []
     for section in record.sections:
         if section.name == PAST_SECTION and section.items:
@@ -84,14 +84,14 @@ class _Sources:
 
     async def read(self, first: int, last: int) -> None:
         """Read a run of the conversation's own turns at once."""
-        for turn in await self._store.turns(self._own, start=first, end=last + 1):
+        for turn in await self._store.turns.between(self._own, start=first, end=last + 1):
             self._known[self._own, turn.turn_index] = turn
 
     async def summary(self, conversation_id: str, uuid: str) -> Summary | None:
         """A summary by the conversation it was recalled from."""
         of = conversation_id or self._own
         if of not in self._summaries:
-            self._summaries[of] = {summary.uuid: summary for summary in await self._store.summaries(of)}
+            self._summaries[of] = {summary.uuid: summary for summary in await self._store.summaries.of(of)}
         return self._summaries.get(of, {}).get(uuid)
 
     async def get(self, conversation_id: str, index: int) -> Turn | None:
@@ -99,7 +99,7 @@ class _Sources:
         key = (conversation_id or self._own, index)
         if key not in self._known:
             try:
-                found = await self._store.turns(key[0], start=index, end=index + 1)
+                found = await self._store.turns.between(key[0], start=index, end=index + 1)
             except NotFoundError:
                 found = []
             self._known[key] = found[0] if found else None

@@ -58,7 +58,7 @@ class VectorModel:
         """Make it the model of a graph that has none yet; find out whether it is the graph's."""
         if self.embedder is None or self._claimed:
             return
-        name, size = await store.claim_embedding_model(self.embedder.name, self.embedder.dimension)
+        name, size = await store.vectors.claim_model(self.embedder.name, self.embedder.dimension)
         self._claimed = True
         if (name, size) != (self.embedder.name, self.embedder.dimension):
             known = f"{name or 'another model'} ({size} numbers)"
@@ -111,10 +111,10 @@ class Keeper:
         The index answers with what is read so far. What `store_missing` stores is not needed for that.
         """
         if end is None:
-            end = (await store.turn_range(self._id))[1] + 1
+            end = (await store.turns.range(self._id))[1] + 1
         without_keys: list[int] = []
         for first in range(start, end, PAGE):
-            rows = await store.recall_rows(
+            rows = await store.recall.rows(
                 self._id, start=first, end=min(first + PAGE, end), model=self._model.name or "-"
             )
             without_keys += [row.turn_index for row in rows if row.version < KEYS_VERSION]
@@ -158,7 +158,7 @@ class Keeper:
             page = range(first, first + TURNS_PAGE)
             if wanted.isdisjoint(page):
                 continue
-            for turn in await store.turns(self._id, start=first, end=first + TURNS_PAGE):
+            for turn in await store.turns.between(self._id, start=first, end=first + TURNS_PAGE):
                 if turn.turn_index in wanted and is_finished(turn, last=turn.turn_index == last):
                     await asyncio.to_thread(self.put, turn)
                     self._keyless.add(turn.turn_index)
@@ -193,7 +193,7 @@ class Keeper:
     async def _store_keys(self, store: Store, turns: Iterable[int]) -> None:
         mine = sorted(turn for turn in turns if turn in self._index and turn not in self._shared)
         for start in range(0, len(mine), PAGE):
-            await store.store_keys([self._key_row(turn) for turn in mine[start : start + PAGE]])
+            await store.recall.store_keys([self._key_row(turn) for turn in mine[start : start + PAGE]])
 
     def _key_row(self, turn: int) -> KeyRow:
         index = self._index
@@ -223,7 +223,7 @@ class Keeper:
         last = self._index.last
         current = self._index.sitting(last)
         if not self._sitting:
-            self._sitting = await store.sittings_stored(self._id)
+            self._sitting = await store.recall.sittings_stored(self._id)
         due = list(range(max(self._sitting, 1), current))
         grown = last - self._sitting_stored >= SITTING_EVERY
         if current and (not finished_only or grown):
@@ -234,7 +234,7 @@ class Keeper:
             moment = self._index.timestamp(turns[0]) if turns else None
             if moment is not None:
                 text = sitting_text([self._index.turn_text(turn) for turn in turns], moment, self._index.language)
-                await store.store_sitting(self._id, sitting, date=moment, text=text)
+                await store.recall.store_sitting(self._id, sitting, date=moment, text=text)
         self._sitting = max(self._sitting, current)
 
     # --- vectors ---------------------------------------------------------------------------------------------------
@@ -260,13 +260,13 @@ async def embed_missing(
     total = 0
     seen: set[str] = set()
     while model.name:
-        nodes = await store.without_vector(label, model.name, limit=EMBED_BATCH, conversation_id=conversation_id)
+        nodes = await store.vectors.missing(label, model.name, limit=EMBED_BATCH, conversation_id=conversation_id)
         vectors = await model.embed([node.text for node in nodes]) if nodes else None
         if vectors is None or seen.issuperset(node.uuid for node in nodes):
             break
         seen.update(node.uuid for node in nodes)
         rows = list(zip(nodes, vectors, strict=True))
-        if not await store.store_vectors(label, model.name, rows):
+        if not await store.vectors.store(label, model.name, rows):
             break
         for node, vector in rows:
             if made is not None:

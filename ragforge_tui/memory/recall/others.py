@@ -73,7 +73,9 @@ async def turns_elsewhere(
         return []
     # The few turns of a topic may have nothing but a common word.
     words = question.words if turns is not None else question.rarest
-    found = await store.turns_elsewhere(others, words, question.vector, question.model, limit=CANDIDATES, turns=turns)
+    found = await store.other_conversations.turns(
+        others, words, question.vector, question.model, limit=CANDIDATES, turns=turns
+    )
     return rank(found, question, settings.min_score)
 
 
@@ -117,7 +119,7 @@ async def summaries_elsewhere(
     """Summaries of other conversations that are similar enough, best first."""
     if not question.words or not settings.max_summaries:
         return []
-    found = await store.summaries_elsewhere(others, question.words, question.vector, question.model)
+    found = await store.other_conversations.summaries(others, question.words, question.vector, question.model)
     return [one for summary in found if (one := _summary(summary, question, settings)) is not None]
 
 

@@ -36,11 +36,11 @@ class Rarity:
 
     async def learn(self, store: Store) -> None:
         """Look at some turns of the graph, when it has become much larger than at the last look."""
-        spans = await store.recallable()
+        spans = await store.word_samples.spans()
         turns = sum(span.last - span.first + 1 for span in spans)
         if turns < max(FEWEST_TURNS, self._turns * GROWTH):
             return
-        keys = await store.sampled_keys(spans, SAMPLE)
+        keys = await store.word_samples.keys(spans, SAMPLE)
         if keys:
             await asyncio.to_thread(self._count, keys, turns)
 

@@ -150,7 +150,7 @@ class Recall:
 
     async def _read_summary_vectors(self, store: Store) -> None:
         known = self._summaries
-        vectors = await store.vectors("Summary", [summary.uuid for summary in known], self._model.name or "-")
+        vectors = await store.vectors.read("Summary", [summary.uuid for summary in known], self._model.name or "-")
         if known is self._summaries:
             await asyncio.to_thread(self.index.set_summaries, known, vectors)
 
@@ -221,7 +221,7 @@ class Recall:
         vector = await self._question_vector(text, EMBED_SECONDS)
         if vector is None:
             return None
-        found = await store.conversations_like(
+        found = await store.vectors.conversations_like(
             vector,
             limit=1,
             min_score=max(min_score, settings.min_score),
@@ -250,7 +250,7 @@ class Recall:
         try:
             async with asyncio.timeout_at(until):
                 store = await self._store()
-                where = await store.others_of(self._keeper.conversations, workspace)
+                where = await store.other_conversations.scope(self._keeper.conversations, workspace)
                 fetched, known = await asyncio.gather(
                     turns_elsewhere(store, question, settings, where, ranges) if turns else _nothing(),
                     summaries_elsewhere(store, question, settings, where) if summaries else _nothing(),
@@ -284,7 +284,7 @@ class Recall:
         """Turns whose summaries have the topic, by conversation; None when they are too few to look among."""
         try:
             store = await self._store()
-            ranges = await store.turns_with_topic(topic)
+            ranges = await store.topics.turns(topic)
         except NotFoundError:
             return None
         turns = sum(last - first + 1 for spans in ranges.values() for first, last in spans)
@@ -372,7 +372,7 @@ async def catch_up(store: Store, embedder: Embedder | None, *, leave: Collection
     """
     model = VectorModel(embedder)
     await model.claim(store)
-    for uuid in await store.conversations_without_keys():
+    for uuid in await store.recall.conversations_without_keys():
         if uuid not in leave:
             keeper = Keeper(ConversationIndex(), model, uuid)
             await keeper.load(store)
@@ -395,12 +395,12 @@ async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int
     """
     # Asked first: a model that does not answer must not take the place of one that does.
     await embedder.embed(["ragforge"])
-    await store.change_embedding_model(embedder.name, embedder.dimension)
+    await store.vectors.change_model(embedder.name, embedder.dimension)
     model = VectorModel(embedder)
     await model.claim(store)
     if model.reason:
         raise GraphError(model.reason)
-    total = await store.count_without_vector(model.name)
+    total = await store.vectors.count_missing(model.name)
     done = 0
     progress(done, total)
 
@@ -411,7 +411,7 @@ async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int
 
     for label in KINDS:
         await embed_missing(store, model, label, made=made)
-    if left := await store.count_without_vector(model.name):
+    if left := await store.vectors.count_missing(model.name):
         raise ModelError(
             f"{left} vectors could not be made with {model.name}, {done} were.",
             kind="provider",

@@ -141,7 +141,7 @@ class Summarizer:
         async with self._running.setdefault(conversation_id, asyncio.Lock()):
             try:
                 for _ in range(most):
-                    tree = await self._store.summaries(conversation_id, texts=False)
+                    tree = await self._store.summaries.of(conversation_id, texts=False)
                     extracted = next_provisional(tree, conversation_id, refused)
                     if extracted is None:
                         break
@@ -151,7 +151,7 @@ class Summarizer:
                         refused.add(extracted.uuid)
                 if made:
                     await self._tell_topics(conversation_id, made)
-                extract = await self._store.has_extracted_summary(conversation_id)
+                extract = await self._store.summaries.has_extracted_summary(conversation_id)
                 if made or (extract and conversation_id not in refused):
                     refreshed = await self._refresh(conversation_id, provisional=False)
                     if refreshed.made_by == EXTRACTIVE:
@@ -183,8 +183,8 @@ class Summarizer:
         return pending(tree, sizes, self._settings)
 
     async def _state(self, conversation_id: str) -> tuple[list[Summary], list[TurnSize]]:
-        tree = await self._store.summaries(conversation_id, texts=False)
-        return tree, await self._store.turn_sizes(conversation_id, start=chosen_end(tree, 1) + 1)
+        tree = await self._store.summaries.of(conversation_id, texts=False)
+        return tree, await self._store.summaries.turn_sizes(conversation_id, start=chosen_end(tree, 1) + 1)
 
     async def _until_done(self, conversation_id: str, made: list[Summary]) -> None:
         tree, sizes = await self._state(conversation_id)
@@ -210,7 +210,7 @@ class Summarizer:
         try:
             draft, tools = await self._written(conversation_id, due, tree)
             summary = _summary(conversation_id, due, draft, tools)
-            stored = await self._store.store_summary(summary, draft.topics, draft.links)
+            stored = await self._store.summaries.store(summary, draft.topics, draft.links)
         except (GraphError, TimeoutError, asyncio.CancelledError) as error:
             match error:
                 case GraphError():
@@ -239,7 +239,7 @@ class Summarizer:
         if draft is None:
             return None
         summary = msgspec.structs.replace(_summary(conversation_id, due, draft, source.tools), uuid=extracted.uuid)
-        stored = await self._store.store_summary(summary, draft.topics, draft.links)
+        stored = await self._store.summaries.store(summary, draft.topics, draft.links)
         if stored is not None:
             self._emit(SummaryCreated(conversation_id=conversation_id, summary=stored))
         return stored
@@ -247,7 +247,7 @@ class Summarizer:
     async def _tell_others(self, conversation_id: str, tree: Sequence[Summary], due: Due) -> None:
         """Somebody else summarised these turns first: what is there instead of what was begun."""
         there = [s.uuid for s in tree if s.level == due.level and s.start_turn_index <= due.start <= s.end_turn_index]
-        for summary in await self._store.summaries_by_id(there):
+        for summary in await self._store.summaries.by_id(there):
             self._emit(SummaryCreated(conversation_id=conversation_id, summary=summary))
 
     async def _written(self, conversation_id: str, due: Due, tree: Sequence[Summary]) -> tuple[Draft, list[str]]:
@@ -263,11 +263,11 @@ class Summarizer:
 
     async def _source(self, conversation_id: str, due: Due) -> _Source:
         if due.level > 1:
-            children = await self._store.summaries_by_id([child.uuid for child in due.children])
+            children = await self._store.summaries.by_id([child.uuid for child in due.children])
             tools = [tool for child in children for tool in child.tools_used]
             language = language_of("\n".join(child.conversation_summary for child in children))
             return _Source(children=children, tools=list(dict.fromkeys(tools))[:MAX_TOOLS], language=language)
-        turns = await self._store.turns(conversation_id, start=due.start, end=due.end + 1)
+        turns = await self._store.turns.between(conversation_id, start=due.start, end=due.end + 1)
         tools = [call.tool_name for _, call in calls_of(turns)]
         return _Source(turns=turns, tools=list(dict.fromkeys(tools))[:MAX_TOOLS], language=language_of_turns(turns))
 
@@ -325,16 +325,16 @@ class Summarizer:
 
     async def _known_topics(self, conversation_id: str) -> list[str]:
         """Names of topics a summary of this conversation may know: its own, and those of its folder unless private."""
-        own = await self._store.topics(conversation_id=conversation_id, limit=_KNOWN_TOPICS)
-        conversation = await self._store.get_conversation(conversation_id)
+        own = await self._store.topics.search(conversation_id=conversation_id, limit=_KNOWN_TOPICS)
+        conversation = await self._store.conversations.get(conversation_id)
         near = []
         if not conversation.private:
-            near = await self._store.topics(workspace=conversation.workspace, limit=_KNOWN_TOPICS)
+            near = await self._store.topics.search(workspace=conversation.workspace, limit=_KNOWN_TOPICS)
         return list({topic_key(topic.name): topic.name for topic in [*own, *near]}.values())[:_KNOWN_TOPICS]
 
     async def _tell_topics(self, conversation_id: str, made: Sequence[Summary]) -> None:
         keys = {topic_key(name) for summary in made for name in summary.topics}
-        topics = await self._store.topics(conversation_id=conversation_id, limit=1_000)
+        topics = await self._store.topics.search(conversation_id=conversation_id, limit=1_000)
         changed = [t for t in topics if keys.intersection(topic_key(name) for name in (t.name, *t.aliases))]
         if changed:
             self._emit(TopicsChanged(conversation_id=conversation_id, topics=changed))
@@ -345,12 +345,12 @@ class Summarizer:
         Args:
             provisional: Extract it when the model fails; else what the model raises is raised.
         """
-        tree = await self._store.summaries(conversation_id, texts=False)
-        top = await self._store.summaries_by_id([summary.uuid for summary in frontier(tree)])
-        _, last = await self._store.turn_range(conversation_id)
+        tree = await self._store.summaries.of(conversation_id, texts=False)
+        top = await self._store.summaries.by_id([summary.uuid for summary in frontier(tree)])
+        _, last = await self._store.turns.range(conversation_id)
         first = max(chosen_end(tree, 1) + 1, last - _RECENT_TURNS + 1)
-        recent = await self._store.turns(conversation_id, start=first, end=last + 1)
-        begun = await self._store.turns(conversation_id, start=1, end=2)
+        recent = await self._store.turns.between(conversation_id, start=first, end=last + 1)
+        begun = await self._store.turns.between(conversation_id, start=1, end=2)
         goal = next((m.content for turn in begun for m in turn.messages if m.role == "user"), "")
         language = language_of("\n".join([goal, *(s.conversation_summary for s in top)])) or language_of_turns(recent)
         text, made_by = "", EXTRACTIVE
@@ -366,7 +366,7 @@ class Summarizer:
             made_by = EXTRACTIVE
         if not text:
             return _Refreshed("", "", kept=False)
-        changed = await self._store.set_conversation_summary(conversation_id, text, made_by=made_by)
+        changed = await self._store.summaries.set_conversation_summary(conversation_id, text, made_by=made_by)
         self._emit(ConversationChanged(conversation=changed))
         return _Refreshed(changed.summary, made_by, kept=changed.summary != storable(text))
 

@@ -68,7 +68,7 @@ async def test_scope(
     hidden = {name: fields[name] for name in ("status", "deleted_at") if name in fields}
     c = await elsewhere(store, **{name: value for name, value in fields.items() if name not in hidden})
     if hidden:
-        await store.update_conversation(c.uuid, **hidden)
+        await store.conversations.update(c.uuid, **hidden)
     found = await asked(store, **settings)
     assert any("zebras" in turn.text for turn in found.turns) == seen
 
@@ -93,7 +93,7 @@ async def test_others_have_a_share_while_this_conversation_needs_the_room(store:
 
 async def test_what_has_nothing_to_do_with_it_stays_out(store: Store) -> None:
     await elsewhere(store)
-    here = await store.create_conversation(conversation(workspace="/w"))
+    here = await store.conversations.create(conversation(workspace="/w"))
     recall = recall_of(store, here)
     await ready(recall)
     assert (await recall.recall("Compile the kernel module")).turns == []
@@ -158,7 +158,7 @@ async def test_facts_and_summaries_are_found(store: Store) -> None:
 async def test_summaries_are_ranked_by_the_settings(
     store: Store, settings: dict[str, Any], expected: list[str]
 ) -> None:
-    c = await store.create_conversation(conversation(workspace="/w"))
+    c = await store.conversations.create(conversation(workspace="/w"))
     recall = recall_of(store, c, **settings)
     await ready(recall)
     text, moment = "About the violin.", now()
@@ -181,21 +181,24 @@ async def test_similar_conversations_by_their_summaries(store: Store) -> None:
     }
     made = {}
     for name, text in summaries.items():
-        made[name] = await store.create_conversation(
+        made[name] = await store.conversations.create(
             conversation(title=name, workspace="/w", summary=text, private=name == "d")
         )
         await ready(recall_of(store, made[name], FakeEmbedder()))
-    await store.update_conversation(made["e"].uuid, status="deleted", deleted_at=now())
-    found = await store.similar_conversations(made["a"].uuid, limit=10, min_score=0.5)
+    await store.conversations.update(made["e"].uuid, status="deleted", deleted_at=now())
+    found = await store.vectors.similar_conversations(made["a"].uuid, limit=10, min_score=0.5)
     assert [one.conversation.title for one in found] == ["b"]
     assert 0.5 < found[0].score < 1
-    assert [s.conversation.title for s in await store.similar_conversations(made["a"].uuid, min_score=-1)] == ["b", "c"]
-    assert await store.similar_conversations(made["a"].uuid, min_score=-1, workspace="/elsewhere") == []
-    assert len(await store.similar_conversations(made["a"].uuid, min_score=-1, limit=1)) == 1
+    assert [s.conversation.title for s in await store.vectors.similar_conversations(made["a"].uuid, min_score=-1)] == [
+        "b",
+        "c",
+    ]
+    assert await store.vectors.similar_conversations(made["a"].uuid, min_score=-1, workspace="/elsewhere") == []
+    assert len(await store.vectors.similar_conversations(made["a"].uuid, min_score=-1, limit=1)) == 1
     # A summary that changed gets a new vector.
-    await store.update_conversation(made["c"].uuid, summary="The zebra farm and its fences.")
+    await store.conversations.update(made["c"].uuid, summary="The zebra farm and its fences.")
     await ready(recall_of(store, made["c"], FakeEmbedder()))
-    [best, *_] = await store.similar_conversations(made["a"].uuid)
+    [best, *_] = await store.vectors.similar_conversations(made["a"].uuid)
     assert (best.conversation.title, round(best.score, 3)) == ("c", 1.0)
 
 
@@ -210,8 +213,8 @@ async def test_the_turns_of_a_topic_are_found_behind_any_number_of_others(
     wanted = await talked(store, [quiet], title="Wanted", message_count=2)
     for c in (own, louder, wanted):
         await ready(recall_of(store, c))
-    others = await store.others_of([own.uuid], "/w")
-    found = await store.turns_elsewhere(others, ["harbour"], None, "", limit=2, turns={wanted.uuid: [(1, 1)]})
+    others = await store.other_conversations.scope([own.uuid], "/w")
+    found = await store.other_conversations.turns(others, ["harbour"], None, "", limit=2, turns={wanted.uuid: [(1, 1)]})
     assert [turn.conversation_id for turn in found] == [wanted.uuid]
 
 
@@ -219,6 +222,6 @@ async def test_turns_that_a_branch_shares_count_once(store: Store) -> None:
     """How deep an index is asked hangs on the share of the graph that others have."""
     own = await talked(store, [("Hello.", "Hello.")], title="Own", message_count=2)
     parent = await talked(store, title="Parent", message_count=12)
-    await store.create_conversation(conversation(workspace="/w", branch_of=parent.uuid, branch_turn=4))
-    others = await store.others_of([own.uuid], "/w")
+    await store.conversations.create(conversation(workspace="/w", branch_of=parent.uuid, branch_turn=4))
+    others = await store.other_conversations.scope([own.uuid], "/w")
     assert (others.turns, others.share) == (6, pytest.approx(12 / 14))

@@ -59,14 +59,14 @@ async def test_small_graphs_are_asked_for_all_words(store: Store) -> None:
 @pytest.mark.usefixtures("small_places")
 async def test_a_graph_is_looked_at_again_when_it_has_grown(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
-    sampled = store.sampled_keys
+    sampled = store.word_samples.keys
 
     async def counted(spans: Sequence[Span], size: int) -> list[str]:
         looked.append(sum(span.last - span.first + 1 for span in spans))
         return await sampled(spans, size)
 
     await common_harbours(store)
-    monkeypatch.setattr(store, "sampled_keys", counted)
+    monkeypatch.setattr(store.word_samples, "keys", counted)
     known = await learnt(store)
     await known.learn(store)
     await talked(store, HARBOURS, title="More")
@@ -78,13 +78,13 @@ async def test_a_graph_is_looked_at_again_when_it_has_grown(store: Store, monkey
 async def test_other_conversations_are_asked_for_the_rarer_words(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     await common_harbours(store)
     asked: list[tuple[str, ...]] = []
-    search = store.turns_elsewhere
+    search = store.other_conversations.turns
 
     async def heard(others: Others, words: Sequence[str], *rest: Any, **named: Any) -> list[TurnElsewhere]:
         asked.append(tuple(words))
         return await search(others, words, *rest, **named)
 
-    monkeypatch.setattr(store, "turns_elsewhere", heard)
+    monkeypatch.setattr(store.other_conversations, "turns", heard)
     recall = recall_of(store, await talked(store, [("Hello.", "Hello.")]))
     await ready(recall)
     found = await recall.recall("Which violin and which sloop is in the harbour?")
@@ -94,10 +94,10 @@ async def test_other_conversations_are_asked_for_the_rarer_words(store: Store, m
 
 async def test_a_branch_adds_its_own_turns_alone(store: Store) -> None:
     parent = await talked(store, TALK)
-    branch = await store.create_conversation(conversation(branch_of=parent.uuid, branch_turn=4, next_turn=5))
-    assert await store.recallable() == [Span(parent.uuid, 1, 6)]
+    branch = await store.conversations.create(conversation(branch_of=parent.uuid, branch_turn=4, next_turn=5))
+    assert await store.word_samples.spans() == [Span(parent.uuid, 1, 6)]
     await one_turn(store, branch.uuid, "And then?")
-    assert set(await store.recallable()) == {Span(parent.uuid, 1, 6), Span(branch.uuid, 5, 5)}
+    assert set(await store.word_samples.spans()) == {Span(parent.uuid, 1, 6), Span(branch.uuid, 5, 5)}
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_places_are_evenly_spread(size: int, places: list[tuple[str, int]]) -> N
 @pytest.mark.usefixtures("small_places")
 async def test_private_and_deleted_conversations_teach_nothing(store: Store) -> None:
     await common_harbours(store, private=True)
-    assert await store.recallable() == []
+    assert await store.word_samples.spans() == []
     assert (await learnt(store)).rarest(["harbour", "violin", "sloop"]) == ["harbour", "violin", "sloop"]
 
 

@@ -103,7 +103,7 @@ async def test_facts_that_a_better_summary_does_not_repeat_are_forgotten(store: 
 
 
 async def test_turns_are_taken_in_as_they_end(store: Store) -> None:
-    c = await store.create_conversation(conversation(workspace="/w"))
+    c = await store.conversations.create(conversation(workspace="/w"))
     recall = recall_of(store, c, FakeEmbedder())
     await ready(recall)
     await hold(store, recall, c, "Where do lanterns hang?", "Over the harbour gate.")
@@ -128,9 +128,9 @@ async def test_a_turn_answered_anew_loses_its_old_vector(store: Store) -> None:
     c, embedder = await talked(store), FakeEmbedder()
     recall = recall_of(store, c, embedder)
     await ready(recall)
-    await store.supersede(c.uuid, 6)
-    await store.add_message(message(c.uuid, role="assistant", turn_index=6, content="Sleep well, captain."))
-    [turn] = await store.turns(c.uuid, start=6, end=7)
+    await store.messages.supersede(c.uuid, 6)
+    await store.messages.add(message(c.uuid, role="assistant", turn_index=6, content="Sleep well, captain."))
+    [turn] = await store.turns.between(c.uuid, start=6, end=7)
     embedder.texts.clear()
     await recall.turn_stored(turn)
     await recall.embed()
@@ -174,22 +174,22 @@ async def test_two_processes_keep_one_conversation(store: Store) -> None:
 async def test_conversations_nobody_opens_are_caught_up_with(store: Store) -> None:
     imported, opened = await talked(store), await talked(store, title="Opened")
     gone = await talked(store, status="deleted", deleted_at=MORNING)
-    assert set(await store.conversations_without_keys()) == {imported.uuid, opened.uuid}
+    assert set(await store.recall.conversations_without_keys()) == {imported.uuid, opened.uuid}
     await catch_up(store, FakeEmbedder(), leave=[opened.uuid])
     rows = await first_messages(store, imported)
     assert all(row["model"] == "fake" and row["sitting"] for row in rows)
     for c in (opened, gone):
         assert all(row["sitting"] is None for row in await first_messages(store, c))
-    assert await store.conversations_without_keys() == [opened.uuid]
+    assert await store.recall.conversations_without_keys() == [opened.uuid]
     embedder = FakeEmbedder()
     await catch_up(store, embedder)
     assert len(embedder.texts) == len(TALK)
-    assert await store.conversations_without_keys() == []
+    assert await store.recall.conversations_without_keys() == []
     await catch_up(store, None)
 
 
 async def test_only_what_was_said_there_is_indexed(store: Store) -> None:
-    c = await store.create_conversation(conversation(workspace="/w"))
+    c = await store.conversations.create(conversation(workspace="/w"))
     recall = recall_of(store, c)
     await ready(recall)
     await hold(store, recall, c, "Hello", "Hello!")
@@ -202,7 +202,7 @@ async def test_a_branch_finds_what_it_shares_and_leaves_its_keys_alone(store: St
     parent = await talked(store)
     await ready(recall_of(store, parent, FakeEmbedder()))
     before = await first_messages(store, parent)
-    branch = await store.create_conversation(
+    branch = await store.conversations.create(
         conversation(workspace="/w", branch_of=parent.uuid, branch_turn=3, next_turn=4)
     )
     recall = recall_of(store, branch, FakeEmbedder())
@@ -258,10 +258,10 @@ async def test_reembedding_goes_on_where_it_was_cut_short(store: Store) -> None:
         await reembed(store, second, cut_short)
     second.broken = False
     second.texts.clear()
-    left = await store.count_without_vector("second")
+    left = await store.vectors.count_missing("second")
     assert 0 < left < len(TALK) + len(talk)
     assert await reembed(store, second, lambda done, total: None) == left
-    assert await store.count_without_vector("second") == 0
+    assert await store.vectors.count_missing("second") == 0
 
 
 async def test_a_model_of_another_dimension_gets_new_indexes(store: Store) -> None:
@@ -274,12 +274,15 @@ async def test_a_model_of_another_dimension_gets_new_indexes(store: Store) -> No
     try:
         await reembed(store, wide, lambda done, total: None)
         other = await talked(store, title="Other")
-        found = await store.turns_elsewhere(
-            await store.others_of([other.uuid], None), ["violin"], (await wide.embed(["violin"]))[0], "wide"
+        found = await store.other_conversations.turns(
+            await store.other_conversations.scope([other.uuid], None),
+            ["violin"],
+            (await wide.embed(["violin"]))[0],
+            "wide",
         )
         assert {len(turn.vector) for turn in found if turn.vector is not None} == {DIMENSION * 2}
     finally:
-        await store.change_embedding_model("fake", DIMENSION)
+        await store.vectors.change_model("fake", DIMENSION)
 
 
 async def test_a_model_that_fails_takes_nobodys_place(store: Store) -> None:
@@ -289,7 +292,7 @@ async def test_a_model_that_fails_takes_nobodys_place(store: Store) -> None:
     broken.broken = True
     with pytest.raises(ModelError):
         await reembed(store, broken, lambda done, total: None)
-    assert await store.embedding_model() == ("first", DIMENSION)
+    assert await store.vectors.model() == ("first", DIMENSION)
 
 
 async def test_without_an_embedder_words_decide(store: Store) -> None:
@@ -299,4 +302,4 @@ async def test_without_an_embedder_words_decide(store: Store) -> None:
     found = await recall.recall("Who teaches violin on Tuesdays?", max_tokens=40)
     assert (said(found), found.reason) == ([5], "")
     assert await rows_of(store.graph, "MATCH (m:Message) WHERE m.embedding IS NOT NULL RETURN m.uuid") == 0
-    assert (await store.embedding_model())[0] == ""
+    assert (await store.vectors.model())[0] == ""

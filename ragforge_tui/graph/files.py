@@ -1,6 +1,8 @@
-"""Which calls of a conversation wrote files, in order: what a session's diff and undo are worked out from.
+"""Files a conversation touched, and the calls that wrote files.
 
-One of the subjects `Store` is composed of. Attempts that were replaced count too, since what they wrote stayed.
+The graph counts touched files and picks the newest access by path, kind and tool, so that what comes back grows with
+the files, not with the calls. A branch has the files of the turns it shares. A session's diff and undo are worked out
+from the writes; attempts that were replaced count too, since what they wrote stayed.
 """
 
 from __future__ import annotations
@@ -11,13 +13,25 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ragforge_tui.graph.parts import join_large
-from ragforge_tui.graph.records import RESULT_FIELDS, projection, result_from
+from ragforge_tui.graph.records import RESULT_FIELDS, native, projection, result_from
+from ragforge_tui.graph.segments import segments_of
 from ragforge_tui.graph.tool_calls import RESULT_LARGE
+from ragforge_tui.models import AccessedFile
+from ragforge_tui.touched import group_of, joined, most_telling
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
     from ragforge_tui.graph.connect import Graph
+
+_FILES = (
+    "UNWIND $segments AS segment "
+    "MATCH (m:Message {conversation_id: segment.id})-[:MADE_TOOL_CALL]->(t:ToolCall)-[a:ACCESSED]->(f:File) "
+    "WHERE m.turn_index >= segment.first AND m.turn_index <= segment.last AND coalesce(t.success, true) "
+    "RETURN f.path AS path, a.access AS access, t.tool_name AS tool, max(m.turn_index) AS turn, "
+    "max(t.timestamp) AS at, count(*) AS count"
+)
+_END = 2**31
 
 _RESULT = projection("r", RESULT_FIELDS, *(f"{name}_parts" for name in RESULT_LARGE))
 _WRITES = (
@@ -47,12 +61,47 @@ class StoredWrite(msgspec.Struct, frozen=True, kw_only=True):
     result: str
 
 
-class FileChanges:
-    """What `Store` tells of written files."""
+class Files:
+    """Files that tool calls touched."""
 
-    _graph: Graph
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
-    async def file_writes(self, conversation_id: str, tools: Sequence[str], workspace: str) -> list[StoredWrite]:
+    async def accessed(self, conversation_id: str, limit: int = 100, *, before: int = 0) -> list[AccessedFile]:
+        """Files touched by tools: modified ones first, then read, then found, each newest first.
+
+        Args:
+            before: Only turns below this index; 0 for all.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> list[AccessedFile]:
+            last = before - 1 if before > 0 else _END
+            segments = await segments_of(tx, conversation_id, 1, last)
+            if not segments:
+                return []
+            result = await tx.run(
+                _FILES, segments=[{"id": s.conversation_id, "first": s.first, "last": s.last} for s in segments]
+            )
+            return [
+                AccessedFile(
+                    path=record["path"],
+                    group=group,
+                    tool=record["tool"] or "",
+                    turn_index=record["turn"],
+                    timestamp=native(record["at"]),
+                    count=record["count"],
+                )
+                async for record in result
+                if (group := group_of(record["access"])) is not None
+            ]
+
+        found: list[AccessedFile] = await self._graph.read(work)
+        return most_telling(joined(found).values(), limit)
+
+    async def writes(self, conversation_id: str, tools: Sequence[str], workspace: str) -> list[StoredWrite]:
         """Successful calls of these tools that wrote files of a workspace, in the order they were made.
 
         A branch has its own only, not those of the turns it shares.

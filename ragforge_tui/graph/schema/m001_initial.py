@@ -1,0 +1,133 @@
+"""Step 1: everything of the first release that is still used.
+
+Released, so it never changes. The first release also made constraints and indexes of the labels Scope and Insight, and
+relationships to them, which nothing wrote or read; graphs that have them keep them.
+"""
+
+from __future__ import annotations
+
+from ragforge_tui.graph.dialect import Dialect
+
+_PROPERTIES = (
+    ("Conversation", "uuid", "STRING"),
+    ("Conversation", "status", "STRING"),
+    ("Conversation", "created_at", "DATETIME"),
+    ("Conversation", "updated_at", "DATETIME"),
+    ("Conversation", "workspace", "STRING"),
+    ("Conversation", "branch_of", "STRING"),
+    ("Message", "uuid", "STRING"),
+    ("Message", "conversation_id", "STRING"),
+    ("Message", "turn_index", "LONG"),
+    ("Message", "position", "LONG"),
+    ("ToolCall", "uuid", "STRING"),
+    ("ToolCall", "message_id", "STRING"),
+    ("ToolCall", "conversation_id", "STRING"),
+    ("ToolResult", "uuid", "STRING"),
+    ("ToolResult", "conversation_id", "STRING"),
+    ("Summary", "uuid", "STRING"),
+    ("Summary", "conversation_id", "STRING"),
+    ("Summary", "level", "LONG"),
+    ("Summary", "start_turn_index", "LONG"),
+    ("Topic", "uuid", "STRING"),
+    ("Topic", "name", "STRING"),
+    ("Sitting", "uuid", "STRING"),
+    ("Sitting", "conversation_id", "STRING"),
+    ("Sitting", "ordinal", "LONG"),
+    ("Context", "uuid", "STRING"),
+    ("Context", "conversation_id", "STRING"),
+    ("Persona", "uuid", "STRING"),
+    ("Part", "uuid", "STRING"),
+    ("Part", "conversation_id", "STRING"),
+    ("File", "workspace", "STRING"),
+    ("File", "path", "STRING"),
+    ("RagforgeSchema", "name", "STRING"),
+    ("RagforgeMigration", "name", "STRING"),
+)
+_RELATIONSHIPS = (
+    "HAS_MESSAGE",
+    "MADE_TOOL_CALL",
+    "PRODUCED_RESULT",
+    "ACCESSED",
+    "SPOKEN_AS",
+    "WAS_SENT",
+    "HAS_PART",
+    "HAS_SITTING",
+    "HAS_SUMMARY",
+    "SUMMARIZES",
+    "MENTIONS_FILE",
+    "HAS_TOPIC",
+    "RELATED_TO",
+    "MERGED_INTO",
+    "HAS_BRANCH",
+)
+_UNIQUE = (
+    ("Conversation", ("uuid",)),
+    ("Message", ("uuid",)),
+    ("ToolCall", ("uuid",)),
+    ("ToolResult", ("uuid",)),
+    ("Summary", ("uuid",)),
+    ("Topic", ("uuid",)),
+    ("Sitting", ("uuid",)),
+    ("Context", ("uuid",)),
+    ("Persona", ("uuid",)),
+    ("Part", ("uuid",)),
+    ("Message", ("conversation_id", "turn_index", "position")),
+    ("Sitting", ("conversation_id", "ordinal")),
+    ("Summary", ("conversation_id", "level", "start_turn_index")),
+    ("File", ("workspace", "path")),
+    ("RagforgeSchema", ("name",)),
+    ("RagforgeMigration", ("name",)),
+)
+_RANGE = (
+    ("Conversation", ("status",)),
+    ("Conversation", ("created_at",)),
+    ("Conversation", ("updated_at",)),
+    ("Conversation", ("workspace",)),
+    ("Conversation", ("branch_of",)),
+    ("Message", ("conversation_id",)),
+    ("Message", ("conversation_id", "turn_index")),
+    ("ToolCall", ("message_id",)),
+    ("ToolCall", ("conversation_id",)),
+    ("ToolResult", ("conversation_id",)),
+    ("Part", ("conversation_id",)),
+    ("Context", ("conversation_id",)),
+    ("Summary", ("conversation_id",)),
+    ("Sitting", ("conversation_id",)),
+    ("Summary", ("conversation_id", "level")),
+    ("Topic", ("name",)),
+)
+_VECTOR = (
+    ("Message", "embedding"),
+    ("Summary", "embedding"),
+    ("Topic", "embedding"),
+    ("Conversation", "summary_embedding"),
+)
+_FULLTEXT = (
+    ("Message", ("turn_text", "conversation_id"), "en"),
+    ("Message", ("lex_key", "conversation_id"), "en"),
+    ("Message", ("lex_key_fr", "conversation_id"), "fr"),
+    ("Sitting", ("text", "conversation_id"), "en"),
+    ("Summary", ("conversation_summary", "actions_summary", "conversation_id"), "en"),
+)
+
+
+async def apply(dialect: Dialect, dimension: int) -> None:
+    """Make the types, constraints and indexes of the first release.
+
+    Args:
+        dialect: Of the graph.
+        dimension: Of the vectors.
+    """
+    for label, prop, kind in _PROPERTIES:
+        await dialect.declare(label, prop, kind)
+    for name in _RELATIONSHIPS:
+        await dialect.create_relationship_type(name)
+    for label, props in _UNIQUE:
+        await dialect.create_unique(label, props)
+    for label, props in _RANGE:
+        await dialect.create_range_index(label, props)
+    for label, prop in _VECTOR:
+        await dialect.create_vector_index(label, prop, dimension)
+    for label, fulltext, language in _FULLTEXT:
+        await dialect.create_fulltext_index(label, fulltext, language)
+    await dialect.await_indexes()
