@@ -93,7 +93,9 @@ async def measure(loaded: Loaded, questions: int) -> dict[str, float]:
                 if name != "beside":
                     # The largest stays, to be found from beside it.
                     await forget(agent, stored)
-                stored.append((await store.import_(synthetic.conversation(size, text, loaded.workspace))).uuid)
+                stored.append(
+                    (await store.import_(synthetic.conversation(size, text, loaded.workspace))).conversation.uuid
+                )
                 await one_size(agent, stored[-1], name, [text.message(8) for _ in range(asked)], figures)
             await one_size(agent, stored[-1], "telling", [text.question() for _ in range(asked)], figures)
         finally:

@@ -139,7 +139,7 @@ async def imported(
 ) -> Recall:
     """A conversation brought in and indexed."""
     start = time.perf_counter()
-    record = await store.import_(dialogue.export)
+    record = (await store.import_(dialogue.export)).conversation
 
     async def ready() -> Store:
         return store

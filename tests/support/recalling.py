@@ -48,7 +48,7 @@ async def talked(store: Store, talk: Sequence[tuple[str, str]] = TALK, **fields:
                 ],
             )
         )
-    return await store.import_(ConversationExport(conversation=c, turns=turns))
+    return (await store.import_(ConversationExport(conversation=c, turns=turns))).conversation
 
 
 async def hold(store: Store, recall: Recall, c: Conversation, said: str, answered: str) -> Message:

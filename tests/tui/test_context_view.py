@@ -113,7 +113,7 @@ async def test_the_source_may_be_another_conversation(run_chat: ChatRunner, engi
     async with run_chat(engine, resume="00000001") as chat:
         screen = await opened(chat)
         await chat.press("g")
-        await chat.until(lambda: "not taken from a turn" in screen._keys.render().plain)
+        await chat.until(lambda: "does not come from a turn" in screen._keys.render().plain)
         await chat.press("end", "g")
         await chat.until(lambda: chat.app.session.state.conversation_id == elsewhere.uuid)
 

@@ -86,7 +86,7 @@ async def test_a_summary_is_read_and_a_finding_leads_to_its_turn(run_chat: ChatR
         screen = chat.app.screen
         assert isinstance(screen, DetailScreen)
         await chat.until(lambda: screen.sections)
-        assert [section.title for section in screen.sections] == ["What was said", "Key findings"]
+        assert [section.title for section in screen.sections] == ["Conversation", "Key findings"]
         assert screen.sections[1].text == "1. The second retry began before the first had ended. [t2, t3]"
         await chat.press("1")
         await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [2])

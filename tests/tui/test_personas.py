@@ -129,7 +129,7 @@ class TestChoosing:
             await on(chat, PersonaPicker)
             for letter in "evil":
                 await chat.press(letter)
-            await chat.until(lambda: "1 thing to look at" in drawn(chat))
+            await chat.until(lambda: "1 problem" in drawn(chat))
             shown = drawn(chat)
             assert "☠ Evil !" in shown
             assert "[red]a[/red]" in shown
@@ -183,7 +183,7 @@ class TestMaking:
             await chat.type("/create-persona")
             await on(chat, PersonaWizard)
             await chat.press("enter")
-            await chat.until(lambda: "It needs a name." in drawn(chat))
+            await chat.until(lambda: "A name is required." in drawn(chat))
             await chat.press(*"Vega", "enter", *"Reviews", "ctrl+b")
             await chat.until(lambda: "1 of 8" in drawn(chat) and "Reviews" in drawn(chat))
             await chat.press("enter", "enter", "enter", "enter", *"rouge", *["enter"] * (len(STEPS) - 4))
@@ -219,7 +219,7 @@ class TestMaking:
             await chat.press("enter")
             assert isinstance(chat.app.screen, PersonaReview), "a proposal is answered before anything is saved"
             await chat.press("n")
-            await chat.until(lambda: "The draft is as it was." in drawn(chat))
+            await chat.until(lambda: "The draft is unchanged." in drawn(chat))
             await chat.press("i")
             await chat.until(lambda: "What the model would change" in drawn(chat))
             await chat.press("y")
@@ -253,7 +253,7 @@ class TestChanging:
             await chat.ready()
             await chat.type("/edit-persona Dev")
             await on(chat, PersonaReview)
-            assert "1 thing to look at, marked below" in drawn(chat)
+            assert "1 problem, marked below" in drawn(chat)
             await chat.press("s")
             await chat.until(lambda: chat.said("Saved: ▸ Dev. It hides the shipped one of the same name."))
             written = (chat.engine.shelf.own / "Dev.luciform").read_bytes()

@@ -94,7 +94,7 @@ async def test_nothing_found_and_errors(run_chat: ChatRunner, engine: FakeEngine
     async with run_chat(engine) as chat:
         await opened(chat)
         await chat.press(*"zebra")
-        await chat.until(lambda: "nothing found in this folder" in said(chat))
+        await chat.until(lambda: "no match in this folder" in said(chat))
         engine.failures[Search] = GraphUnavailableError("The [graph] is away.")
         await chat.press("s")
         await chat.until(lambda: "The [graph] is away." in said(chat))

@@ -202,7 +202,7 @@ class TestPreview:
         shown = conversation(1, "")
         assert "…" in preview(shown, None, CLOCK, glyphs={}).plain
         peek = ConversationPeek(conversation=shown)
-        assert "Nothing was said in it yet." in preview(shown, peek, CLOCK, glyphs={}).plain
+        assert "It has no messages yet." in preview(shown, peek, CLOCK, glyphs={}).plain
 
     def test_foreign_text_is_text(self) -> None:
         shown = conversation(1, HOSTILE, summary=HOSTILE, tags=[HOSTILE], persona=HOSTILE, workspace=HOSTILE)

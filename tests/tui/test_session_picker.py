@@ -100,12 +100,12 @@ async def test_filters_and_orders(run_chat: ChatRunner, engine: FakeEngine) -> N
         assert "unarchive" in picking.said("keys")
         await chat.press("ctrl+s")
         await picking.lists()
-        assert "nothing fits; without the filters 3 active, 1 archived · " in picking.said("keys")
+        assert "no match; without the filters 3 active, 1 archived · " in picking.said("keys")
         await chat.press("ctrl+s", "ctrl+s", *"retries")
         await picking.lists()
-        assert "nothing fits; without the filters 1 archived · " in picking.said("keys")
+        assert "no match; without the filters 1 archived · " in picking.said("keys")
         await chat.press(*"zzz")
-        await picking.until(lambda: "nothing fits in this folder · " in picking.said("keys"))
+        await picking.until(lambda: "no match in this folder · " in picking.said("keys"))
         await chat.press("ctrl+u", "ctrl+s", "ctrl+s")
         await picking.lists()
         await chat.press("ctrl+s")
@@ -143,7 +143,7 @@ async def test_delete_undo_restore(run_chat: ChatRunner, engine: FakeEngine) -> 
         await chat.press("ctrl+d")
         await picking.lists(*ALL[1:])
         assert not chat.app.session.state.conversation_id
-        assert "^z undo" in picking.said("keys") and "^z brings it back" in picking.said("note")
+        assert "^z undo" in picking.said("keys") and "^z restores it" in picking.said("note")
         await chat.press("ctrl+z")
         await picking.lists(*ALL)
         assert "^z undo" not in picking.said("keys")
@@ -190,7 +190,7 @@ async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path: Path) 
         await chat.press("ctrl+e")
         line.value = str(tmp_path / "a.md")
         await chat.press("enter")
-        await picking.until(lambda: "exists and was left as it is" in picking.said("note"))
+        await picking.until(lambda: "already exists; it was not overwritten" in picking.said("note"))
         assert len(engine.asked(ExportConversation)) == 3
 
 
@@ -290,8 +290,8 @@ async def test_a_graph_that_comes_late(
 ) -> None:
     monkeypatch.setattr(session_picker, "FOLLOW_SECONDS", 0.1)
     notes: list[str] = []
-    say = SessionPicker._say
-    monkeypatch.setattr(SessionPicker, "_say", lambda self, text: (notes.append(str(text)), say(self, text)))
+    say = SessionPicker._show_message
+    monkeypatch.setattr(SessionPicker, "_show_message", lambda self, text: (notes.append(str(text)), say(self, text)))
     async with run_chat(engine) as chat:
         await chat.ready()
         engine.failures[ListConversations] = RagforgeError("The graph is away.")

@@ -318,7 +318,7 @@ async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path_factory
             await chat.until(lambda name=name: chat.said(f"Written to {folder / name}"))
             assert word in (folder / name).read_bytes()
         await chat.type(f"/export {folder / 'a.md'}")
-        await chat.until(lambda: chat.said("exists and was left as it is"))
+        await chat.until(lambda: chat.said("already exists; it was not overwritten"))
 
 
 async def test_a_turn_of_ours_that_is_answered_anew_elsewhere_is_shown_anew(

@@ -264,10 +264,10 @@ async def test_what_wins_over_the_file_is_said(run_chat: ChatRunner, tmp_path: P
     file = tmp_path / "config.yaml"
     async with run_chat(config_file=file, origins={"model.name": "RAGFORGE_MODEL"}) as chat:
         screen = await open_settings(chat, "model.name")
-        assert "RAGFORGE_MODEL wins" in str(screen.query_one("#settings-about").render())
+        assert "RAGFORGE_MODEL overrides" in str(screen.query_one("#settings-about").render())
         await chat.press("enter", *"offline", "enter")
         await chat.until(lambda: file.exists())
-        await chat.until(lambda: "still wins" in str(screen.query_one("#settings-note").render()))
+        await chat.until(lambda: "overrides it" in str(screen.query_one("#settings-note").render()))
 
 
 async def test_a_secret_is_typed_unseen(run_chat: ChatRunner, tmp_path: Path) -> None:

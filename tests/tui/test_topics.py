@@ -92,7 +92,7 @@ async def test_two_are_made_one_and_that_is_undone(run_chat: ChatRunner, engine:
         await chat.press("m", "up", "m")
         await chat.until(lambda: names(screen) == ["retries"])
         assert [(r.a, r.b) for r in engine.asked(MergeTopics)] == [("t2", "t1")]
-        await chat.until(lambda: "is retries from now on" in said(screen))
+        await chat.until(lambda: "is merged into retries" in said(screen))
         await chat.press("u")
         await chat.until(lambda: names(screen) == ["retries", "locks"])
         assert [r.ref for r in engine.asked(UnmergeTopic)] == ["t2"]
@@ -107,7 +107,7 @@ async def test_a_name_is_taken_out_and_that_is_undone(run_chat: ChatRunner, engi
         await chat.press("enter")
         await chat.until(lambda: names(screen) == ["retries", "locks"])
         await chat.press("down", "x")
-        await chat.until(lambda: "stands by itself again" in said(screen))
+        await chat.until(lambda: "is a topic of its own again" in said(screen))
         assert screen.rows.chosen == "t2"
         await chat.press("u")
         await chat.until(lambda: engine.memory.merges == [("t2", "t1")])

@@ -63,12 +63,12 @@ async def test_a_text_is_found_wherever_it_is_and_walked_through(run_chat: ChatR
         await chat.press("n")
         await chat.until(lambda: "turn 98" in where(chat))
         chat.app.query_one(FindBar).search_for("no such animal")
-        await chat.until(lambda: "nothing found" in where(chat))
+        await chat.until(lambda: "no match" in where(chat))
         await chat.press("escape")
         await chat.until(lambda: not chat.app.query(FindBar))
         assert chat.app.focused is chat.app.prompt
         await chat.press("tab", "n")
-        await chat.until(lambda: "nothing found" in where(chat))
+        await chat.until(lambda: "no match" in where(chat))
         assert chat.app.prompt.text == ""
 
 

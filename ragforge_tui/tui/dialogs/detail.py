@@ -143,7 +143,7 @@ def _content(workspace: Path, path: str) -> Section:
         if not place.resolve().is_relative_to(workspace.resolve()):
             return sentence("It is outside the workspace and is not shown.")
         if not place.is_file():
-            return sentence("It is not there any more." if not place.exists() else "It is not a file.")
+            return sentence("The file no longer exists." if not place.exists() else "It is not a file.")
         with place.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
         size = place.stat().st_size

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
-from rich.style import Style
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -23,10 +22,11 @@ from textual.widgets import Static
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.protocol import FileDiff
 from ragforge_tui.text import plain_text
-from ragforge_tui.tui.drawing.code import diff_counts
+from ragforge_tui.tui.drawing.code import diff_counts, diff_run
 from ragforge_tui.tui.style.palette import Palette, palette_of
 from ragforge_tui.tui.workers import start_worker
 
+_INDENT = "  "
 NOTHING = "Nothing: the files are as they were before this conversation."
 
 
@@ -37,7 +37,7 @@ class DiffLines(ScrollView, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lines: list[tuple[str, str]] = []
+        self._lines: list[tuple[str, bool]] = []
         self.heads: list[int] = []
         """The first line of each file."""
 
@@ -63,8 +63,10 @@ class DiffLines(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         if top + y >= len(self._lines):
             return Strip.blank(width, self.rich_style)
-        text, kind = self._lines[top + y]
-        style = self.rich_style + _style(kind, self._palette())
+        text, is_head = self._lines[top + y]
+        palette = self._palette()
+        own = palette.heading if is_head else diff_run(text.removeprefix(_INDENT), palette)[1]
+        style = self.rich_style + own
         return Strip([Segment(text, style)]).crop_extend(x, x + width, self.rich_style)
 
     def _palette(self) -> Palette:
@@ -99,7 +101,7 @@ class DiffScreen(ModalScreen[None]):
         super().__init__()
         self._load = load
         self._diffs: list[FileDiff] = []
-        self._title = Static("What the agent changed …", id="diff-title", markup=False)
+        self._title = Static("Changes by the agent …", id="diff-title", markup=False)
         self._lines = DiffLines()
 
     def compose(self) -> ComposeResult:
@@ -125,7 +127,7 @@ class DiffScreen(ModalScreen[None]):
         counts = [diff_counts(one.diff) for one in self._diffs]
         added, removed = sum(one for one, _ in counts), sum(one for _, one in counts)
         files = f"{len(self._diffs)} file{'s' if len(self._diffs) > 1 else ''}"
-        self._title.update(f"What the agent changed: {files}, +{added} −{removed}")
+        self._title.update(f"Changes by the agent: {files}, +{added} −{removed}")
         self._lines.show(self._diffs)
 
     def action_file(self, step: int) -> None:
@@ -134,23 +136,18 @@ class DiffScreen(ModalScreen[None]):
     def action_copy(self) -> None:
         if self._diffs:
             self.app.copy_to_clipboard(plain_text("".join(one.diff for one in self._diffs)))
-            self.notify("The whole diff was sent to the clipboard.", timeout=2, markup=False)
+            self.notify("The diff was sent to the clipboard.", timeout=2, markup=False)
 
 
-def _lines_of(one: FileDiff) -> list[tuple[str, str]]:
-    """Return the lines of one file with their kinds."""
+def _lines_of(one: FileDiff) -> list[tuple[str, bool]]:
+    """Return the lines of one file, and for each whether it is the heading."""
     added, removed = diff_counts(one.diff)
     note = f"   {plain_text(one.note)}" if one.note else ""
-    lines = [(f"{_flat(plain_text(one.path))}   +{added} −{removed}{note}", "head")]
+    lines = [(f"{_flat(plain_text(one.path))}   +{added} −{removed}{note}", True)]
     body = plain_text(one.diff).rstrip("\n").split("\n") if one.diff else []
-    lines += [(f"  {_flat(line)}", line[:1]) for line in body if not line.startswith(("--- ", "+++ "))]
-    return [*lines, ("", "")]
+    lines += [(f"{_INDENT}{_flat(line)}", False) for line in body if not line.startswith(("--- ", "+++ "))]
+    return [*lines, ("", False)]
 
 
 def _flat(line: str) -> str:
     return line.expandtabs(4).replace("\n", " ")
-
-
-def _style(kind: str, palette: Palette) -> Style:
-    styles = {"head": palette.heading, "+": palette.added, "-": palette.removed, "@": palette.hunk}
-    return styles.get(kind, palette.text)

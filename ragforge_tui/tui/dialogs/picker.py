@@ -6,41 +6,27 @@ Loaded when first used. Its rows are loaded while it is already visible.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ragforge_tui.errors import RagforgeError
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
-from ragforge_tui.tui.workers import start_worker
+from ragforge_tui.tui.widgets.list_screen import ListScreen
 
 
-class Picker(ModalScreen[str | None]):
+class Picker(ListScreen[str | None]):
     """Returns the key of the picked row, None if none was picked."""
 
     CSS = """
-    Picker { align: center middle; }
-    Picker > Vertical {
-        width: 90; max-width: 96%; height: 80%; background: $surface; border: round $border; padding: 0 1;
-    }
+    Picker > Vertical { width: 90; max-width: 96%; height: 80%; }
     Picker #picker-title { text-style: bold; }
-    Picker Input { margin: 1 0 1 0; background: $panel; }
-    Picker ChoiceList { height: 1fr; }
+    Picker Input { margin: 1 0 1 0; }
     Picker #picker-keys { color: $text-muted; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", show=False),
-        Binding("up", "move(-1)", show=False),
-        Binding("down", "move(1)", show=False),
-        Binding("pageup", "move(-10)", show=False),
-        Binding("pagedown", "move(10)", show=False),
-    ]
+    page = 10
 
     def __init__(
         self, title: str, load: Callable[[], Awaitable[list[Choice]]], *, empty: str, verb: str, at: str = ""
@@ -59,21 +45,17 @@ class Picker(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(self._title, id="picker-title", markup=False)
-            yield Input(placeholder="type to narrow", compact=True)
+            yield Input(placeholder="type to filter", compact=True)
             yield self._list
             yield self._note
 
     def on_mount(self) -> None:
         """Fetch the rows while the picker is already visible."""
         self.query_one(Input).focus()
-        start_worker(self, self._fill(), group="rows", exclusive=True)
+        self.run_guarded(self._fill(), group="rows")
 
     async def _fill(self) -> None:
-        try:
-            self._rows = await self._load()
-        except RagforgeError as error:
-            self._note.update(Content.styled(error.info.sentence(), "$error"))
-            return
+        self._rows = await self._load()
         self._narrow()
         at = next((place for place, row in enumerate(self._rows) if row.key == self._at), 0)
         self._list.move(at)
@@ -83,7 +65,7 @@ class Picker(ModalScreen[str | None]):
         rows = fuzzy.best(query, self._rows, lambda row: f"{row.label} {row.key[:8]}")
         self._list.show(rows, headings=not query.strip())
         keys = f"enter {self._verb} · esc back"
-        self._note.update(keys if rows else f"{'nothing fits' if self._rows else self._empty} · esc back")
+        self._note.update(keys if rows else f"{'no match' if self._rows else self._empty} · esc back")
 
     def on_input_changed(self) -> None:
         self._narrow()
@@ -95,8 +77,11 @@ class Picker(ModalScreen[str | None]):
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
         self.dismiss(event.choice.key)
 
-    def action_move(self, step: int) -> None:
-        self._list.move(step)
+    @property
+    def cursor_list(self) -> ChoiceList:
+        """The rows."""
+        return self._list
 
-    def action_leave(self) -> None:
-        self.dismiss(None)
+    def show_error(self, sentence: str) -> None:
+        """Show an error in place of the keys."""
+        self._note.update(Content.styled(sentence, "$error"))

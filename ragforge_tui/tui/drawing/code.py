@@ -49,7 +49,7 @@ def _token_style(name: str, palette: Palette) -> Style:
 def highlight(code: str, language: str, palette: Palette) -> list[Run]:
     """Return runs of cleaned code; plain if the language is unknown or the code very long."""
     if language.lower() in _DIFF_NAMES:
-        return [run for line in code.split("\n") for run in (_diff_run(line, palette), ("\n", palette.text))][:-1]
+        return [run for line in code.split("\n") for run in (diff_run(line, palette), ("\n", palette.text))][:-1]
     lexer = _lexer(language.lower()) if language and len(code) <= _MAX_HIGHLIGHTED else None
     if lexer is None:
         return [(code, palette.text)]
@@ -140,7 +140,7 @@ def _follow(stack: list[str], following: tuple[str, ...] | str | int | None) -> 
                 stack.pop()
 
 
-def _diff_run(line: str, palette: Palette) -> Run:
+def diff_run(line: str, palette: Palette) -> Run:
     if line.startswith(("+++", "---")):
         return line, palette.muted
     if line.startswith("+"):

@@ -381,7 +381,7 @@ class MemoryPane(Pane):
 
         conversation = self.session.state.conversation
         about = conversation.summary if conversation is not None and key == ABOUT else ""
-        title = "This conversation" if about else "This summary could not be made; it is tried again later"
+        title = "This conversation" if about else "This summary failed; it is retried later"
         text = about or self.memory.failure(key)
         if text:
 

@@ -84,7 +84,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         self._workspace = workspace
         self.topics = TopicList()
         self.rows = TopicRows(empty="loading …")
-        self._words = Input(value=query, placeholder="/ narrows by words", compact=True)
+        self._words = Input(value=query, placeholder="/ filters by words", compact=True)
         self._keys = KeyBar(self._pressed)
         self._done: list[Step] = []
 
@@ -98,7 +98,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
     def on_mount(self) -> None:
         """Fetch the topics while the screen is already visible."""
         self.rows.focus()
-        self._say_keys()
+        self._show_keys()
         self._work(self._load)
 
     def engine_event(self, event: Event) -> None:
@@ -125,7 +125,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         await self._find_places()
 
     def _show(self) -> None:
-        empty = "no topic has these words" if self._words.value.strip() else "no topics yet; summaries bring them"
+        empty = "no topic matches" if self._words.value.strip() else "no topics yet; summaries bring them"
         self.rows.show(self.topics.lines(self._conversation_id), empty=empty)
 
     async def _find_places(self) -> None:
@@ -137,16 +137,16 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         request = FetchTopicPlaces(ref=uuid, conversation_id=self._conversation_id, workspace=self._workspace)
         return await self._ask(request)
 
-    def _say_keys(self) -> None:
+    def _show_keys(self) -> None:
         merge = "merge into" if self.rows.marked else "merge"
         hints = [KeyHint("leave", "esc", "back"), KeyHint("read", "r", "read"), KeyHint("go", "g", "go to")]
-        hints += [KeyHint("merge", "m", merge, bool(self.rows.marked)), KeyHint("unmerge", "x", "take out")]
+        hints += [KeyHint("merge", "m", merge, bool(self.rows.marked)), KeyHint("unmerge", "x", "split off")]
         hints += [KeyHint("undo", "u", "undo")] if self._done else []
         self._keys.show_keys([*hints, KeyHint("narrow", "/", "words")])
 
     def _note(self, text: str, style: str = "dim") -> None:
         self._keys.show_note(plain_text(text), style)
-        self.set_timer(NOTE_SECONDS, self._say_keys)
+        self.set_timer(NOTE_SECONDS, self._show_keys)
 
     # -- keys
 
@@ -226,7 +226,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
     def _mark(self, key: str) -> None:
         self.rows.marked = key
         self.rows.refresh()
-        self._say_keys()
+        self._show_keys()
 
     def action_merge(self) -> None:
         """Mark a topic; with one marked, merge it with the chosen one."""
@@ -245,7 +245,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
             self._done.append(Step(True, gone.uuid, root.uuid, f"{gone.name} and {kept.name}"))
             await self._load()
             self.rows.choose(root.uuid)
-            self._note(f"{gone.name} is {kept.name} from now on · u undoes it")
+            self._note(f"{gone.name} is merged into {kept.name} · u undoes it")
 
         self._work(work)
 
@@ -259,7 +259,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         meant = self.topics.merged(key) or (merged[0] if len(merged) == 1 else None)
         if meant is None:
             self._toggle(topic.uuid, True)
-            self._note("Choose the name to take out." if merged else f"Nothing was merged into {topic.name}.")
+            self._note("Choose the name to split off." if merged else f"Nothing was merged into {topic.name}.")
             return
 
         async def work() -> None:
@@ -267,7 +267,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
             self._done.append(Step(False, meant.uuid, topic.uuid, f"{meant.name} and {topic.name}"))
             await self._load()
             self.rows.choose(meant.uuid)
-            self._note(f"{meant.name} stands by itself again · u undoes it")
+            self._note(f"{meant.name} is a topic of its own again · u undoes it")
 
         self._work(work)
 

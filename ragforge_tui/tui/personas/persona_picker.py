@@ -14,7 +14,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ragforge_tui.errors import RagforgeError
@@ -23,6 +22,7 @@ from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.drawing.hanging_indent import HangingText, Hung
 from ragforge_tui.tui.personas.persona_preview import ORIGINS, faults, plain_line, preview, signature
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
+from ragforge_tui.tui.widgets.list_screen import ListScreen
 
 WIDE = 100
 """Columns from which the preview is next to the list."""
@@ -36,7 +36,7 @@ class Picked(msgspec.Struct, frozen=True):
     action: Literal["use", "edit", "delete"]
 
 
-class PersonaPicker(ModalScreen[Picked | None]):
+class PersonaPicker(ListScreen[Picked | None]):
     """Returns what was picked, None if nothing was.
 
     Args:
@@ -46,12 +46,9 @@ class PersonaPicker(ModalScreen[Picked | None]):
     """
 
     CSS = """
-    PersonaPicker { align: center middle; }
-    PersonaPicker > Vertical {
-        width: 150; max-width: 98%; height: 90%; background: $surface; border: round $border; padding: 0 1;
-    }
+    PersonaPicker > Vertical { width: 150; max-width: 98%; height: 90%; }
     PersonaPicker #persona-title { text-style: bold; }
-    PersonaPicker Input { margin: 1 0 1 0; background: $panel; }
+    PersonaPicker Input { margin: 1 0 1 0; }
     PersonaPicker #persona-both { height: 1fr; layout: vertical; }
     PersonaPicker #persona-both.wide { layout: horizontal; }
     PersonaPicker ChoiceList { height: 35%; min-height: 4; width: 1fr; }
@@ -63,11 +60,6 @@ class PersonaPicker(ModalScreen[Picked | None]):
     PersonaPicker #persona-keys { color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", show=False),
-        Binding("up", "move(-1)", show=False, priority=True),
-        Binding("down", "move(1)", show=False, priority=True),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
         Binding("ctrl+e", "pick('edit')", show=False, priority=True),
         Binding("ctrl+d", "pick('delete')", show=False, priority=True),
     ]
@@ -93,7 +85,7 @@ class PersonaPicker(ModalScreen[Picked | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static("Personas", id="persona-title", markup=False)
-            yield Input(placeholder="type to narrow", compact=True)
+            yield Input(placeholder="type to filter", compact=True)
             with Container(id="persona-both"):
                 yield self._list
                 yield VerticalScroll(self._preview, can_focus=False)
@@ -103,7 +95,7 @@ class PersonaPicker(ModalScreen[Picked | None]):
         """Fetch the list while the picker is already visible."""
         self.query_one(Input).focus()
         self._arrange()
-        self.run_worker(self._fill(), name="rows", group="rows", exclusive=True, exit_on_error=False)
+        self.run_guarded(self._fill(), group="rows")
 
     def on_resize(self, event: events.Resize) -> None:
         """Place the preview next to the list if there is room."""
@@ -113,11 +105,7 @@ class PersonaPicker(ModalScreen[Picked | None]):
         self.query_one("#persona-both").set_class(self.app.size.width >= WIDE, "wide")
 
     async def _fill(self) -> None:
-        try:
-            found = await self._load()
-        except RagforgeError as error:
-            self._note.update(Content.styled(error.info.sentence(), "$error"))
-            return
+        found = await self._load()
         self._infos = {info.name: info for info in found.personas}
         self._rows = [self._row(number, info) for number, info in enumerate(found.personas, 1)]
         self._narrow(self._current)
@@ -135,7 +123,7 @@ class PersonaPicker(ModalScreen[Picked | None]):
         self._list.show(rows)
         at = next((place for place, row in enumerate(rows) if row.key == cursor), 0)
         self._list.move(at)
-        self._note.update(KEYS if rows else "nothing fits · esc back")
+        self._note.update(KEYS if rows else "no match · esc back")
         self._look()
 
     def _look(self) -> None:
@@ -171,18 +159,28 @@ class PersonaPicker(ModalScreen[Picked | None]):
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
         self.dismiss(Picked(event.choice.key, "use"))
 
-    def action_move(self, step: int) -> None:
-        self._list.move(step)
+    @property
+    def cursor_list(self) -> ChoiceList:
+        """The personas."""
+        return self._list
+
+    @property
+    def page(self) -> int:
+        """Lines of the preview that a page key scrolls by."""
+        return max(self.query_one(VerticalScroll).size.height - 1, 1)
+
+    def cursor_moved(self) -> None:
+        """Show the persona at the cursor."""
         self._look()
+
+    def show_error(self, sentence: str) -> None:
+        """Show an error in place of the keys."""
+        self._note.update(Content.styled(sentence, "$error"))
 
     def action_page(self, direction: int) -> None:
         """Scroll the preview."""
-        scroll = self.query_one(VerticalScroll)
-        scroll.scroll_relative(y=direction * max(scroll.size.height - 1, 1), animate=False)
+        self.query_one(VerticalScroll).scroll_relative(y=direction * self.page, animate=False)
 
     def action_pick(self, action: Literal["use", "edit", "delete"]) -> None:
         if (choice := self._list.chosen) is not None:
             self.dismiss(Picked(choice.key, action))
-
-    def action_leave(self) -> None:
-        self.dismiss(None)

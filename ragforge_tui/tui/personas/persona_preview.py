@@ -65,9 +65,9 @@ def preview(info: PersonaInfo, text: str, *, dark: bool) -> list[Hung]:
     lines = [_line(signature(info), name_style(info.color, dark=dark))]
     if info.description:
         lines.append(_line(plain_line(info.description)))
-    for label, text in facts(info):
-        if text:
-            lines.append(Hung(_label(label), Content(plain_line(text))))
+    for label, fact in facts(info):
+        if fact:
+            lines.append(Hung(_label(label), Content(plain_line(fact))))
     if info.greeting:
         lines.append(Hung(_label("greets"), Content.styled(plain_line(info.greeting), "italic")))
     if info.problem:
@@ -75,7 +75,7 @@ def preview(info: PersonaInfo, text: str, *, dark: bool) -> list[Hung]:
     wrong = len(faults(info))
     if wrong:
         more = f" (and {info.more_remarks} more)" if info.more_remarks else ""
-        things = f"! {wrong} thing{'s' if wrong != 1 else ''} to look at, marked below"
+        things = f"! {wrong} problem{'s' if wrong != 1 else ''}, marked below"
         lines.append(_line(things + more, "$warning"))
     return [*lines, _line(""), *source_lines(text, info.remarks)]
 
@@ -98,12 +98,12 @@ def source_lines(text: str, remarks: list[PersonaRemark]) -> list[Hung]:
     width = len(str(min(len(raw), MAX_LINES)))
     shown: list[Hung] = []
     for number, line in enumerate(raw[:MAX_LINES], 1):
-        remarks = by_line.get(number, [])
-        fault = any(remark.severity == "warning" for remark in remarks)
-        gutter = f"{number:>{width}} {'!' if fault else '·' if remarks else ' '} "
+        here = by_line.get(number, [])
+        fault = any(remark.severity == "warning" for remark in here)
+        gutter = f"{number:>{width}} {'!' if fault else '·' if here else ' '} "
         clean = plain_text(line.rstrip("\r")).replace("\n", " ").expandtabs(4)[:MAX_COLUMNS]
         shown.append(indented(Content.styled(gutter, "$warning" if fault else "dim"), Content.assemble(*_inked(clean))))
-        for remark in remarks:
+        for remark in here:
             style = "$warning" if remark.severity == "warning" else "dim"
             head = Content.styled(f"{'':>{width}}   ^ {remark.column}: ", style)
             shown.append(Hung(head, Content.styled(plain_line(remark.message), style)))

@@ -91,7 +91,7 @@ class PersonaReview(ModalScreen[Reviewed | None]):
 
     def _show(self, note: str = "", style: str = "$warning") -> None:
         if self._proposal is not None:
-            self._title.update(f"What the model would change in {signature(self._draft.info)}")
+            self._title.update(f"Proposed changes to {signature(self._draft.info)}")
             self._text.show(changes(self._draft.text, self._proposal.text))
         else:
             self._title.update("Draft of a persona")
@@ -115,7 +115,7 @@ class PersonaReview(ModalScreen[Reviewed | None]):
         try:
             proposal = await self._improve(self._draft.text)
             if proposal.text.strip() == self._draft.text.strip():
-                note = "The model would change nothing."
+                note = "The model proposes no changes."
             else:
                 self._proposal = proposal
         except RagforgeError as error:
@@ -131,7 +131,7 @@ class PersonaReview(ModalScreen[Reviewed | None]):
         if accept:
             self._draft = self._proposal
         self._proposal = None
-        self._show("Accepted; nothing is saved yet." if accept else "The draft is as it was.", "$text-muted")
+        self._show("Accepted; nothing is saved yet." if accept else "The draft is unchanged.", "$text-muted")
 
     def action_finish(self, action: Literal["save", "use", "edit"]) -> None:
         """Save the draft; not while a proposal waits for an answer."""
@@ -146,7 +146,7 @@ class PersonaReview(ModalScreen[Reviewed | None]):
         if self._asking:
             self.workers.cancel_group(self, "improve")
             self._asking = False
-            self._show("Stopped; the draft is as it was.")
+            self._show("Stopped; the draft is unchanged.")
         elif self._proposal is not None:
             self.action_accept(False)
         else:

@@ -29,13 +29,13 @@ class Step(msgspec.Struct, frozen=True):
 
 
 STEPS = (
-    Step("name", "Name", "How it is called, as in /set-persona NAME."),
-    Step("purpose", "Purpose", "What it is for, in a sentence: reviews SQL; tells stories about logs."),
+    Step("name", "Name", "Its name, as in /set-persona NAME."),
+    Step("purpose", "Purpose", "Its purpose in a sentence: reviews SQL; tells stories about logs."),
     Step("tone", "Tone", "How it sounds: dry, warm, solemn, playful."),
     Step("language", "Language", "The language it speaks; empty: the one you write."),
     Step("color", "Colour", ""),
     Step("glyph", "Glyph", "The sign before its name: ✶ ◆ ∿ ◎ ⟁ ☾ ⚗ ⛧ 🜂 or any other."),
-    Step("rules", "Rules", "What it always or never does; a semicolon between two."),
+    Step("rules", "Rules", "Rules it always follows, separated by semicolons."),
     Step("examples", "Examples", "Example sentences, separated by semicolons."),
 )
 
@@ -115,7 +115,7 @@ class PersonaWizard(ModalScreen[PersonaBrief | None]):
         """Store the answer and continue."""
         value = self._input.value.strip()
         if self._step.field == "name" and not value:
-            self._show("It needs a name.")
+            self._show("A name is required.")
             return
         self._answers[self._step.field] = value
         if self._at + 1 < len(STEPS):

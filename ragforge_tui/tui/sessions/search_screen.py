@@ -14,11 +14,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from ragforge_tui.errors import RagforgeError
 from ragforge_tui.models import SearchHit
 from ragforge_tui.tui.sessions.search_hits import (
     HIT_LINES,
@@ -32,12 +30,12 @@ from ragforge_tui.tui.sessions.search_hits import (
 from ragforge_tui.tui.sessions.session_filters import clickable
 from ragforge_tui.tui.sessions.session_service import MOST_HITS, SessionService
 from ragforge_tui.tui.widgets.choice_list import Choice
-from ragforge_tui.tui.workers import start_worker
+from ragforge_tui.tui.widgets.list_screen import ListScreen
 
 SETTLE_SECONDS = 0.15
 """A search starts this long after the last letter."""
 ANY_TOPIC = "\x00any"
-HINT = 'type words · topic:NAME or topic:"MORE WORDS" style only in turns about it'
+HINT = 'type words · topic:NAME or topic:"MORE WORDS" searches only turns about it'
 
 
 class HitList(Widget):
@@ -104,7 +102,7 @@ class HitList(Widget):
         self.move(-1)
 
 
-class SearchScreen(ModalScreen[SearchHit | None]):
+class SearchScreen(ListScreen[SearchHit | None]):
     """Returns the picked hit, None if none was picked.
 
     Args:
@@ -112,22 +110,14 @@ class SearchScreen(ModalScreen[SearchHit | None]):
     """
 
     CSS = """
-    SearchScreen { align: center middle; }
-    SearchScreen > Vertical {
-        width: 100%; max-width: 140; height: 100%; background: $surface; border: round $border; padding: 0 1;
-    }
+    SearchScreen > Vertical { width: 100%; max-width: 140; height: 100%; }
     SearchScreen Static { link-color: $foreground; link-style: none; link-style-hover: bold; }
     SearchScreen Static { link-background-hover: $panel; link-color-hover: $foreground; }
     SearchScreen #search-title { height: auto; max-height: 2; }
-    SearchScreen Input { margin-bottom: 1; background: $panel; }
+    SearchScreen Input { margin-bottom: 1; }
     SearchScreen #search-keys { color: $text-muted; height: auto; max-height: 3; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", show=False),
-        Binding("up", "move(-1)", show=False, priority=True),
-        Binding("down", "move(1)", show=False, priority=True),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
         Binding("ctrl+f", "scope", show=False, priority=True),
         Binding("ctrl+g", "topic", show=False, priority=True),
     ]
@@ -138,7 +128,7 @@ class SearchScreen(ModalScreen[SearchHit | None]):
         self._words = words
         self._scope: Scope = "folder" if service.folder is not None else "all"
         self._hits = HitList(service)
-        self._input = Input(words, placeholder="words to look for", compact=True)
+        self._input = Input(words, placeholder="words to search for", compact=True)
         self._title = Static(id="search-title", markup=False)
         self._keys = Static(HINT, id="search-keys", markup=False)
 
@@ -171,27 +161,22 @@ class SearchScreen(ModalScreen[SearchHit | None]):
 
     def _search_soon(self) -> None:
         self._show_title()
-        start_worker(self, self._search(), group="search", exclusive=True)
+        self.run_guarded(self._search(), group="search")
 
     async def _search(self) -> None:
         wanted = parse_query(self._input.value, self._scope)
         if not wanted.words:
             self._hits.show([])
-            self._keys.update(f"{'add words to look for' if wanted.topic else HINT} · esc back")
+            self._keys.update(f"{'add words to search for' if wanted.topic else HINT} · esc back")
             return
         await asyncio.sleep(SETTLE_SECONDS)
         self._keys.update("searching … · esc back")
-        try:
-            hits = await self._service.search(wanted)
-        except RagforgeError as error:
-            self._hits.show([])
-            self._keys.update(Content.styled(error.info.sentence(), "$error"))
-            return
+        hits = await self._service.search(wanted)
         self._hits.show(hits)
         where = SCOPE_NAMES[wanted.scope]
         if not hits:
-            again = "" if wanted.scope == "all" else " · ^f style elsewhere"
-            self._keys.update(f"nothing found in {where}{again} · esc back")
+            again = "" if wanted.scope == "all" else " · ^f searches elsewhere"
+            self._keys.update(f"no match in {where}{again} · esc back")
             return
         count = f"the best {MOST_HITS} hits" if len(hits) >= MOST_HITS else f"{len(hits)} hit{'s' * (len(hits) > 1)}"
         self._keys.update(f"{count} in {where} · enter open at that turn · esc back")
@@ -205,11 +190,20 @@ class SearchScreen(ModalScreen[SearchHit | None]):
     def on_hit_list_picked(self, event: HitList.Picked) -> None:
         self.dismiss(event.hit)
 
-    def action_move(self, step: int) -> None:
-        self._hits.move(step)
+    @property
+    def cursor_list(self) -> HitList:
+        """The hits."""
+        return self._hits
 
-    def action_page(self, direction: int) -> None:
-        self._hits.move(direction * self._hits.page)
+    @property
+    def page(self) -> int:
+        """Hits in view."""
+        return self._hits.page
+
+    def show_error(self, sentence: str) -> None:
+        """Show an error in place of the hits and keys."""
+        self._hits.show([])
+        self._keys.update(Content.styled(sentence, "$error"))
 
     def action_scope(self) -> None:
         """Change the scope; this conversation is offered only while one is open."""
@@ -241,9 +235,6 @@ class SearchScreen(ModalScreen[SearchHit | None]):
             for topic in found
         ]
         return [Choice(ANY_TOPIC, "any topic"), *rows] if rows else []
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
 
 
 def _set(key: str, value: str, changed: bool) -> Content:

@@ -32,7 +32,7 @@ ACTIONS: tuple[tuple[str, str, str], ...] = (
 )
 """Key, action and word."""
 ORDER_NAMES = {"updated": "last changed", "created": "newest", "title": "by title"}
-EDITING = "enter takes it over · esc leaves it as it was"
+EDITING = "enter apply · esc cancel"
 
 
 def filter_bar(wanted: SessionFilter, *, everywhere: bool, count: str, width: int) -> Content:
@@ -74,8 +74,8 @@ def nothing_fits(unfiltered: Mapping[str, int], *, everywhere: bool) -> str:
     """
     found = ", ".join(f"{unfiltered[status]} {status}" for status in STATUSES if unfiltered.get(status))
     if found:
-        return f"nothing fits; without the filters {found}"
-    return f"nothing fits in {'any' if everywhere else 'this'} folder"
+        return f"no match; without the filters {found}"
+    return f"no match in {'any' if everywhere else 'this'} folder"
 
 
 def _offered(chosen: Conversation | None, undo: bool) -> Iterator[tuple[str, str, str]]:

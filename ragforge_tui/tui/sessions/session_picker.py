@@ -6,7 +6,7 @@ Typing searches; keys filter, sort, and change the session at the cursor. Loaded
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -15,7 +15,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ragforge_tui.errors import RagforgeError
@@ -29,6 +28,7 @@ from ragforge_tui.tui.sessions.session_rows import session_title
 from ragforge_tui.tui.sessions.session_service import SessionService, parse_tags
 from ragforge_tui.tui.widgets.choice_list import ChoiceList
 from ragforge_tui.tui.widgets.edit_line import Apply, EditLine
+from ragforge_tui.tui.widgets.list_screen import ListScreen
 from ragforge_tui.tui.workers import start_worker
 
 T = TypeVar("T")
@@ -42,21 +42,17 @@ ROOMY = (70, 22)
 FOLLOW_SECONDS = 2.0
 
 
-class SessionPicker(ModalScreen[str | None]):
+class SessionPicker(ListScreen[str | None]):
     """Returns the id of the session to open, None if none was picked."""
 
     CSS = """
-    SessionPicker { align: center middle; }
-    SessionPicker > Vertical {
-        width: 100%; max-width: 160; height: 100%; background: $surface; border: round $border; padding: 0 1;
-    }
+    SessionPicker > Vertical { width: 100%; max-width: 160; height: 100%; }
     SessionPicker Static { link-color: $foreground; link-style: none; link-style-hover: bold; }
     SessionPicker Static { link-background-hover: $panel; link-color-hover: $foreground; }
-    SessionPicker Input { background: $panel; }
     SessionPicker #session-filters { height: auto; max-height: 2; }
     SessionPicker #session-both { height: 1fr; layout: vertical; margin-top: 1; }
     SessionPicker #session-both.wide { layout: horizontal; }
-    SessionPicker ChoiceList { height: 1fr; width: 1fr; }
+    SessionPicker ChoiceList { width: 1fr; }
     SessionPicker .wide ChoiceList { padding-right: 1; }
     SessionPicker SessionPane { height: 45%; padding: 0 1; scrollbar-size-vertical: 1; border-top: solid $border; }
     SessionPicker .wide SessionPane { height: 1fr; width: 42%; border-top: none; border-left: solid $border; }
@@ -65,11 +61,6 @@ class SessionPicker(ModalScreen[str | None]):
     SessionPicker #session-keys { height: auto; max-height: 3; color: $text-muted; link-color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", show=False),
-        Binding("up", "move(-1)", show=False, priority=True),
-        Binding("down", "move(1)", show=False, priority=True),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
         Binding("shift+up", "read(-1)", show=False, priority=True),
         Binding("shift+down", "read(1)", show=False, priority=True),
         *(Binding(key, f"do('{name}')", show=False, priority=True) for key, name, _ in ACTIONS),
@@ -91,7 +82,7 @@ class SessionPicker(ModalScreen[str | None]):
         self._filters = Static(id="session-filters", markup=False)
         self._keys = Static("loading …", id="session-keys", markup=False)
         self._note = Static(id="session-note", markup=False)
-        self._input = Input(placeholder="type to narrow; #tag", compact=True, select_on_focus=False, id="session-query")
+        self._input = Input(placeholder="type to filter; #tag", compact=True, select_on_focus=False, id="session-query")
         self._edit = EditLine(id="session-edit", line_id="session-line")
 
     def compose(self) -> ComposeResult:
@@ -154,7 +145,7 @@ class SessionPicker(ModalScreen[str | None]):
             await work()
         except RagforgeError as error:
             self._error = error.info.sentence()
-            self._show_message(Content.styled(self._error, "$error"))
+            self.show_error(self._error)
         else:
             if self._error:
                 self._error = ""
@@ -204,15 +195,19 @@ class SessionPicker(ModalScreen[str | None]):
         self._note.update(Content(plain_text(text)) if isinstance(text, str) else text)
         self._note.display = bool(text)
 
-    def _run(self, work: Coroutine[Any, Any, None], *, group: str) -> None:
-        """Run something in the background; its errors are shown in this screen."""
-        start_worker(self, self._guarded(work), group=group, exclusive=True)
+    def show_error(self, sentence: str) -> None:
+        """Show an error below the list."""
+        self._show_message(Content.styled(sentence, "$error"))
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except RagforgeError as error:
-            self._show_message(Content.styled(error.info.sentence(), "$error"))
+    @property
+    def cursor_list(self) -> ChoiceList:
+        """The sessions."""
+        return self._list
+
+    @property
+    def page(self) -> int:
+        """Rows that a page key moves by."""
+        return max(self._list.size.height - 2, 1)
 
     @property
     def _chosen(self) -> Conversation | None:
@@ -234,7 +229,7 @@ class SessionPicker(ModalScreen[str | None]):
         if event.input is self._input:
             self.action_open()
         elif (apply := self._end_edit()) is not None:
-            self._run(apply(event.value.strip()), group="change")
+            self.run_guarded(apply(event.value.strip()), group="change")
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
         """Choose a session; a click on the chosen one opens it."""
@@ -262,13 +257,14 @@ class SessionPicker(ModalScreen[str | None]):
             self.dismiss(None)
 
     def action_move(self, step: int) -> None:
+        """Move the cursor; an edited line is dropped."""
         self._end_edit()
-        self._list.move(step)
+        super().action_move(step)
+
+    def cursor_moved(self) -> None:
+        """Show the keys and the preview of the session at the cursor."""
         self._show_keys()
         self._pane.show(self._chosen)
-
-    def action_page(self, direction: int) -> None:
-        self.action_move(direction * max(self._list.size.height - 2, 1))
 
     def action_read(self, lines: int) -> None:
         self._pane.scroll_relative(y=lines * 2, animate=False)
@@ -299,7 +295,7 @@ class SessionPicker(ModalScreen[str | None]):
             self._pane.show(self._chosen)
         elif name == "undo":
             if self._deleted:
-                self._run(self._restore(self._deleted[-1]), group="change")
+                self.run_guarded(self._restore(self._deleted[-1]), group="change")
         elif chosen is not None:
             self._do(name, chosen)
 
@@ -314,12 +310,12 @@ class SessionPicker(ModalScreen[str | None]):
                 target = f"conv-{uuid[:8]}.md"
                 self._begin_edit("write to (.md or .json) ", target, lambda to: self._export(uuid, to))
             case "archive" if chosen.status != "deleted":
-                self._run(self._archive(chosen), group="change")
+                self.run_guarded(self._archive(chosen), group="change")
             case "delete":
                 work = self._restore(uuid) if chosen.status == "deleted" else self._delete(chosen)
-                self._run(work, group="change")
+                self.run_guarded(work, group="change")
             case "private":
-                self._run(self._keep_private(chosen), group="change")
+                self.run_guarded(self._keep_private(chosen), group="change")
 
     # -- changing a session
 
@@ -344,11 +340,11 @@ class SessionPicker(ModalScreen[str | None]):
         self._show_message(message)
 
     async def _rename(self, uuid: str, title: str) -> None:
-        self._apply_change(await self._service.rename(uuid, title), "Renamed." if title else "It has no title.")
+        self._apply_change(await self._service.rename(uuid, title), "Renamed." if title else "The title was removed.")
 
     async def _tag(self, uuid: str, tags: str) -> None:
         changed = await self._service.tag(uuid, parse_tags(tags))
-        self._apply_change(changed, f"Tags: {', '.join(changed.tags)}" if changed.tags else "It has no tags.")
+        self._apply_change(changed, f"Tags: {', '.join(changed.tags)}" if changed.tags else "The tags were removed.")
 
     async def _keep_private(self, chosen: Conversation) -> None:
         changed = await self._service.set_private(chosen.uuid, not chosen.private)
@@ -365,12 +361,12 @@ class SessionPicker(ModalScreen[str | None]):
         await self._service.delete(chosen.uuid)
         self._deleted.append(chosen.uuid)
         gone = msgspec.structs.replace(chosen, status="deleted", deleted_at=self._service.now)
-        self._apply_change(gone, f"Deleted, kept for 7 days: {_named(chosen)} · ^z brings it back")
+        self._apply_change(gone, f"Deleted, kept for 7 days: {_named(chosen)} · ^z restores it")
 
     async def _restore(self, uuid: str) -> None:
         back = await self._service.restore(uuid)
         self._deleted = [one for one in self._deleted if one != uuid]
-        self._apply_change(back, f"It is back: {_named(back)}", go_to=True)
+        self._apply_change(back, f"Restored: {_named(back)}", go_to=True)
 
     async def _export(self, uuid: str, target: str) -> None:
         if target:

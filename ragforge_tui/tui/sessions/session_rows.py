@@ -54,7 +54,7 @@ def _badges(conversation: Conversation, now: datetime) -> Iterable[str]:
     if conversation.status == "deleted" and conversation.deleted_at is not None:
         left = conversation.deleted_at + timedelta(days=KEPT_DAYS) - now
         days = max(left.days, 0)
-        yield f"deleted, kept {days} day{'' if days == 1 else 's'}" if days else "deleted, gone soon"
+        yield f"deleted, kept {days} day{'' if days == 1 else 's'}" if days else "deleted, purged soon"
     elif conversation.status != "active":
         yield conversation.status
 

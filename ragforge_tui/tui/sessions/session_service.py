@@ -169,7 +169,7 @@ class SessionService:
         try:
             await asyncio.to_thread(_write, path, data, replace=not target)
         except FileExistsError:
-            raise RagforgeError(f"{path} exists and was left as it is.", todo="Name another file.") from None
+            raise RagforgeError(f"{path} already exists; it was not overwritten.", todo="Name another file.") from None
         except OSError as error:
             raise RagforgeError(f"{path} could not be written: {error.strerror}.") from error
         return path

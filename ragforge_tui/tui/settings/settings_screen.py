@@ -15,7 +15,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ragforge_tui.config_edit import remove_value, set_value
@@ -24,23 +23,20 @@ from ragforge_tui.text import plain_text
 from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, section_title, shown
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
+from ragforge_tui.tui.widgets.list_screen import ListScreen
 from ragforge_tui.tui.workers import start_worker
 
 KEYS = "enter change · ctrl+r reset · esc back"
 EDIT_KEYS = "enter save · esc cancel"
 
 
-class SettingsScreen(ModalScreen[None]):
+class SettingsScreen(ListScreen[None]):
     """Stays open while settings are changed; Escape leaves."""
 
     CSS = """
-    SettingsScreen { align: center middle; }
-    SettingsScreen > Vertical {
-        width: 110; max-width: 98%; height: 90%; background: $surface; border: round $border; padding: 0 1;
-    }
+    SettingsScreen > Vertical { width: 110; max-width: 98%; height: 90%; }
     SettingsScreen #settings-title { text-style: bold; }
-    SettingsScreen Input { background: $panel; }
-    SettingsScreen ChoiceList { height: 1fr; margin-top: 1; }
+    SettingsScreen ChoiceList { margin-top: 1; }
     SettingsScreen #settings-about { height: auto; max-height: 6; margin-top: 1; }
     SettingsScreen #settings-line { height: 1; display: none; }
     SettingsScreen #settings-line Static { width: auto; color: $accent; }
@@ -49,11 +45,6 @@ class SettingsScreen(ModalScreen[None]):
     SettingsScreen #settings-keys { color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", show=False),
-        Binding("up", "move(-1)", show=False, priority=True),
-        Binding("down", "move(1)", show=False, priority=True),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
         Binding("ctrl+r", "reset", show=False, priority=True),
     ]
 
@@ -103,7 +94,7 @@ class SettingsScreen(ModalScreen[None]):
         try:
             self._settings = {setting.key: setting for setting in self._read()}
         except RagforgeError as error:
-            self._show_message(error.info.sentence(), "$error")
+            self.show_error(error.info.sentence())
         self._show(keep=True)
 
     def _show(self, *, keep: bool = False) -> None:
@@ -121,7 +112,7 @@ class SettingsScreen(ModalScreen[None]):
     def _show_details(self) -> None:
         setting = self._chosen
         if setting is None:
-            self._about.update(Content.styled("nothing fits", "dim"))
+            self._about.update(Content.styled("no match", "dim"))
             return
         default = shown(setting, setting.default)
         facts = [setting.expected, f"default {default}"]
@@ -193,7 +184,7 @@ class SettingsScreen(ModalScreen[None]):
             else:
                 await asyncio.to_thread(set_value, self._file, setting.key, value)
         except RagforgeError as error:
-            self._show_message(error.info.sentence(), "$error")
+            self.show_error(error.info.sentence())
             return
         self._reload()
         if setting.wins:
@@ -222,7 +213,7 @@ class SettingsScreen(ModalScreen[None]):
         try:
             value = parse(setting, event.value)
         except RagforgeError as error:
-            self._show_message(error.info.sentence(), "$error")
+            self.show_error(error.info.sentence())
             return
         self._end_edit()
         self._keep(setting, value)
@@ -242,14 +233,29 @@ class SettingsScreen(ModalScreen[None]):
         if setting is not None and not self._editing:
             self._keep(setting, setting.default)
 
-    def action_move(self, step: int) -> None:
-        if not self._editing:
-            self._list.move(step)
-            self._show_message("")
-            self._show_details()
+    @property
+    def cursor_list(self) -> ChoiceList:
+        """The settings."""
+        return self._list
 
-    def action_page(self, direction: int) -> None:
-        self.action_move(direction * max(self._list.size.height - 2, 1))
+    @property
+    def page(self) -> int:
+        """Rows that a page key moves by."""
+        return max(self._list.size.height - 2, 1)
+
+    def action_move(self, step: int) -> None:
+        """Move the cursor, unless a value is being typed."""
+        if not self._editing:
+            super().action_move(step)
+
+    def cursor_moved(self) -> None:
+        """Show the setting at the cursor."""
+        self._show_message("")
+        self._show_details()
+
+    def show_error(self, sentence: str) -> None:
+        """Show an error below the list."""
+        self._show_message(sentence, "$error")
 
     def action_leave(self) -> None:
         """Leave the line, the search, then the screen."""

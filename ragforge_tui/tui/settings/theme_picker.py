@@ -6,40 +6,29 @@ Loaded when first used.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.style.theme import NAMES
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
+from ragforge_tui.tui.widgets.list_screen import ListScreen
 
 
-class ThemePicker(ModalScreen[str | None]):
+class ThemePicker(ListScreen[str | None]):
     """Returns the theme to keep, None to go back. It covers little, so that the chat stays visible."""
 
     CSS = """
     ThemePicker { align: right bottom; background: transparent; }
     ThemePicker > Vertical {
-        width: 60; max-width: 96%; height: 15; max-height: 80%; background: $surface; border: round $border;
-        padding: 0 1; margin: 0 1 4 0;
+        width: 60; max-width: 96%; height: 15; max-height: 80%; margin: 0 1 4 0;
     }
     ThemePicker #theme-title { text-style: bold; }
-    ThemePicker Input { background: $panel; }
-    ThemePicker ChoiceList { height: 1fr; }
     ThemePicker #theme-keys { color: $text-muted; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", show=False),
-        Binding("up", "move(-1)", show=False, priority=True),
-        Binding("down", "move(1)", show=False, priority=True),
-        Binding("pageup", "move(-8)", show=False),
-        Binding("pagedown", "move(8)", show=False),
-    ]
+    page = 8
 
     def __init__(self, others: list[str], current: str, wear: Callable[[str], None]) -> None:
         """Create the list.
@@ -59,7 +48,7 @@ class ThemePicker(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static("Theme", id="theme-title", markup=False)
-            yield Input(placeholder="type to narrow", compact=True)
+            yield Input(placeholder="type to filter", compact=True)
             yield self._list
             yield Static("enter save · esc back", id="theme-keys", markup=False)
 
@@ -93,10 +82,18 @@ class ThemePicker(ModalScreen[str | None]):
         if event.again:
             self.dismiss(event.choice.key)
 
-    def action_move(self, step: int) -> None:
-        """Move the cursor and try the theme on."""
-        self._list.move(step)
+    @property
+    def cursor_list(self) -> ChoiceList:
+        """The themes."""
+        return self._list
+
+    def cursor_moved(self) -> None:
+        """Try the theme at the cursor on."""
         self._try_on()
+
+    def show_error(self, sentence: str) -> None:
+        """Show an error in place of the keys."""
+        self.query_one("#theme-keys", Static).update(sentence)
 
     def action_leave(self) -> None:
         """Go back to the theme before."""

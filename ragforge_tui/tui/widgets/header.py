@@ -119,7 +119,7 @@ class Queue(Widget):
     def render(self) -> Content:
         """Return the first three messages and the number of others."""
         lines = []
-        words = {"waiting": "waits for the start", "sending": "sending", "queued": "queued"}
+        words = {"waiting": "waiting for the engine", "sending": "sending", "queued": "queued"}
         for item in self._items[:3]:
             text = " ".join(plain_text(item.text[:400]).split())
             room = max(self.size.width - len(words[item.place]) - 2, 4)

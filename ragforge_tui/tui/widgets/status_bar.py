@@ -27,7 +27,7 @@ ACTIVITIES = {
 }
 CONNECTIONS = {
     "starting": ("◐", "$warning", "starting"),
-    "lost": ("●", "$error", "engine lost, starting again"),
+    "lost": ("●", "$error", "engine lost, restarting"),
     "closing": ("◐", "$warning", "closing"),
 }
 MODES = {"plan": ("plan", "$secondary"), "ask": ("ask", "dim"), "edits": ("accept edits", "$warning")}
@@ -107,7 +107,7 @@ def _keys(state: ChatState, hints: Iterable[str]) -> list[Part]:
     if state.hint:
         return [Part(state.hint, "$warning", 95, key=True)]
     if state.editing:
-        return [Part(f"editing turn {state.editing}: enter sends it as a branch · esc leaves it", rank=95, key=True)]
+        return [Part(f"editing turn {state.editing}: enter sends it as a branch · esc cancels", rank=95, key=True)]
     if state.activity == "waiting":
         tab = "the prompt" if state.asked_now else "answer"
         return [Part(f"tab {tab} · esc no", rank=95, key=True)]

@@ -172,7 +172,7 @@ async def found_nothing(stage: Stage) -> None:
     """It is nowhere."""
     await stage.press("ctrl+f")
     stage.fill("whale")
-    await stage.shows("nothing found")
+    await stage.shows("no match")
 
 
 async def branched(stage: Stage) -> None:
@@ -277,7 +277,7 @@ CHAT = (
     State("markdown-end", as_it_is, engine=written),
     State("thinking", asked("thinking …"), engine=lambda: told()),
     State("streaming", asked("as long as"), engine=lambda: told(TextDelta)),
-    State("retrying", asked("asked again"), engine=lambda: told(TextDelta, ModelRetry)),
+    State("retrying", asked("retrying in"), engine=lambda: told(TextDelta, ModelRetry)),
     State("failed", asked("asked 5 times"), engine=lambda: told(TextDelta, TurnFailed)),
     State("queue", queued, engine=lambda: told()),
     State("paste", pasted),

@@ -207,9 +207,9 @@ def test_a_call_without_a_result_has_an_unknown_outcome_when_its_turn_is_over() 
 def test_a_retry_shows_until_something_comes() -> None:
     started = [TurnStarted(message=said("go"), **WHERE), MessageStarted(message_id="a1", **WHERE)]
     document = after([*started, ModelRetry(attempt=2, attempts=4, wait_seconds=3, reason="rate limit", **WHERE)])
-    assert "asked again in 3 s (2 of 4): rate limit" in "\n".join(text_of(drawn(document)))
+    assert "retrying in 3 s (2 of 4): rate limit" in "\n".join(text_of(drawn(document)))
     document.apply(TextDelta(message_id="a1", text="hello", **WHERE))
-    assert "asked again" not in "\n".join(text_of(drawn(document)))
+    assert "retrying in" not in "\n".join(text_of(drawn(document)))
 
 
 def test_a_silence_shows_until_something_comes() -> None:

@@ -29,4 +29,4 @@ class GapBlock(Block):
 
     def draw(self, width: int, palette: Palette) -> list[Line]:
         which = f"turn {self.first}" if self.first == self.last else f"turns {self.first} to {self.last}"
-        return [line_of([("┄┄ ", palette.faint), (f"{which}, on their way", palette.muted)], width)]
+        return [line_of([("┄┄ ", palette.faint), (f"{which}, loading …", palette.muted)], width)]

@@ -287,7 +287,7 @@ def apply_event(view: TurnView, event: TurnEvent) -> Block | None:
             return waiting
         case ModelRetry():
             wait = f"{event.wait_seconds:.0f} s" if event.wait_seconds >= 1 else "a moment"
-            view.passing(f"asked again in {wait} ({event.attempt} of {event.attempts}): {event.reason}")
+            view.passing(f"retrying in {wait} ({event.attempt} of {event.attempts}): {event.reason}")
         case ModelWaiting():
             view.passing(f"{event.sentence()} · esc stops")
         case TurnCompleted():
