@@ -62,8 +62,8 @@ class ModelSettings(_Section, frozen=True):
     first_token_timeout: Annotated[
         Seconds | None,
         Meta(
-            description="Seconds to wait for a reply to start. null: no limit for a server on this machine, which may "
-            "have to load the model first, and 600 s for any other.",
+            description="Seconds to wait for a reply to start; null: depends on the server. One on this machine, which "
+            "may have to load the model first, has no limit; any other has 600 s.",
         ),
     ] = None
     token_timeout: Annotated[
