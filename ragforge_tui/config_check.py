@@ -1,7 +1,7 @@
-"""One setting's value against its definition: what it must be, and an error that says what it is instead.
+"""Validation of a setting's value against its definition, with an error that states what was expected and found.
 
-Used wherever a value comes in: files, variables and flags (`config_files.py`), and the settings screen
-(`config_edit.py`). Apart from both, so that a value typed on the screen is judged as one in a file is.
+Used for values from files, variables and flags (`config_files.py`) and from the settings screen (`config_edit.py`).
+It is separate from both, so that a value typed on the screen is validated like one in a file.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ GRAPH_SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 
 
 def checked(key: str, value: Any, origin: str, *, where: str = "") -> Any:
-    """The value as its setting's type.
+    """Return a value converted to its setting's type.
 
     Args:
         key: Dotted path of the setting.
-        value: What was found or typed.
+        value: The value as parsed or typed.
         origin: The file, variable or flag it comes from.
-        where: What an error begins with; empty: the origin and the key.
+        where: Start of the error message; empty: the origin and the key.
 
     Raises:
-        ConfigError: There is no such setting, or this is no value for it.
+        ConfigError: The setting does not exist, or the value is invalid.
     """
     entry = keys().get(key)
     if entry is None:
@@ -49,22 +49,22 @@ def checked(key: str, value: Any, origin: str, *, where: str = "") -> Any:
 
 
 def unknown(key: str, section: Section, origin: str) -> ConfigError:
-    """The error for a key that is no setting, with what was probably meant."""
+    """Return the error for an unknown key, with a suggestion."""
     name = key.rpartition(".")[2]
-    near = difflib.get_close_matches(name, section.names, n=1)
-    elsewhere = [path for path in (*keys(), *sections()) if path.rpartition(".")[2] == name]
-    if near:
-        guess = f"Did you mean {section.path + '.' if section.path else ''}{near[0]}?"
-    elif elsewhere:
-        guess = f"Did you mean {elsewhere[0]}?"
+    similar = difflib.get_close_matches(name, section.names, n=1)
+    same_name = [path for path in (*keys(), *sections()) if path.rpartition(".")[2] == name]
+    if similar:
+        hint = f"Did you mean {section.path + '.' if section.path else ''}{similar[0]}?"
+    elif same_name:
+        hint = f"Did you mean {same_name[0]}?"
     else:
-        guess = f"Possible here: {', '.join(section.names)}."
-    return ConfigError(f"{origin}: {reprlib.repr(key)[1:-1]} is not a setting.", todo=guess)
+        hint = f"Possible here: {', '.join(section.names)}."
+    return ConfigError(f"{origin}: {reprlib.repr(key)[1:-1]} is not a setting.", todo=hint)
 
 
 def found(key: str, value: Any) -> str:
-    """A value in words, cut when long and never a secret's."""
-    kinds: dict[type, str] = {str: "the text", int: "the whole number", float: "the number"}
+    """Describe a value for an error message: shortened if long, and without the value of a secret."""
+    kinds: dict[type, str] = {str: "the string", int: "the whole number", float: "the number"}
     others: dict[type, str] = {list: "a list", dict: "a mapping"}
     if value is None:
         return "null"
@@ -78,7 +78,7 @@ def found(key: str, value: Any) -> str:
 
 def _graph_uri(uri: str, where: str) -> str:
     if uri in ("", "embedded"):
-        return ""  # "embedded" is how a flag or a variable takes a URI of a lower layer back
+        return ""  # with "embedded", a flag or a variable overrides a URI of a lower layer
     scheme, separator, host = uri.partition("://")
     if not separator or scheme.lower() not in GRAPH_SCHEMES or not host:
         raise ConfigError(

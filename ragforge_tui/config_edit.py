@@ -1,9 +1,9 @@
-"""Changes one setting in a settings file and leaves every other character as the person wrote it.
+"""Editing of one setting in a settings file, which leaves every other character as the user wrote it.
 
-Used by the settings screen and by what the chat remembers for the person (a theme, an allowed command). The file's
-text is edited at the places the YAML parser names, not written anew from its values: that is what keeps comments,
-order and quotes, and what puts a value right under its commented-out default. The result is parsed again before it
-is written; an edit that would change anything else is refused.
+Used by the settings screen and for choices that the chat saves (a theme, an allowed command). The file's text is edited
+at the positions that the YAML parser reports instead of being generated from its values. This preserves comments, order
+and quotes, and places a value right below its commented-out default. The result is parsed again before it is written;
+an edit that would change anything else is rejected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Range = tuple[int, int]
 
 
 def set_value(path: Path, key: str, value: object) -> None:
-    """Set one setting in a file, which is made when it is not there.
+    """Set one setting in a file, which is created if it does not exist.
 
     Args:
         path: The settings file; a symbolic link is followed.
@@ -36,19 +36,19 @@ def set_value(path: Path, key: str, value: object) -> None:
         value: The new value as plain data.
 
     Raises:
-        ConfigError: The value is none for this setting, the file is no valid settings file, cannot be written, or
-            is written in a way that cannot be edited safely. The file is as it was.
+        ConfigError: The value is invalid for this setting, or the file is not a valid settings file, cannot be
+            written, or has a form that cannot be edited safely. The file is unchanged.
     """
     checked(key, value, str(path))
     with _locked(path):
         text = _read(path)
         data = parse_yaml(path, text)
-        wanted = _with(data, key.split("."), value, path)
-        _write_checked(path, _set(path, text, key.split("."), value), wanted)
+        expected = _with(data, key.split("."), value, path)
+        _write_checked(path, _set(path, text, key.split("."), value), expected)
 
 
 def remove_value(path: Path, key: str) -> None:
-    """Take one setting out of a file, so that what lies below it counts again; nothing happens when it is not there.
+    """Remove one setting from a file, so that the value of a lower layer applies again; idempotent.
 
     Raises:
         ConfigError: As for `set_value`.
@@ -56,12 +56,12 @@ def remove_value(path: Path, key: str) -> None:
     parts = key.split(".")
     with _locked(path):
         text = _read(path)
-        wanted = parse_yaml(path, text)
-        section = _lookup(wanted, parts[:-1])
+        expected = parse_yaml(path, text)
+        section = _lookup(expected, parts[:-1])
         if not isinstance(section, dict) or parts[-1] not in section:
             return
         del section[parts[-1]]
-        _write_checked(path, _remove(path, text, parts), wanted)
+        _write_checked(path, _remove(path, text, parts), expected)
 
 
 # -- files
@@ -69,7 +69,7 @@ def remove_value(path: Path, key: str) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Two chats that change a file at once do so one after the other."""
+    """Hold a lock on the file's folder, so that two chats change the file one after the other."""
     folder = Path(os.path.realpath(path)).parent
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -94,33 +94,33 @@ def _read(path: Path) -> str:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from error
 
 
-def _write_checked(path: Path, text: str, wanted: Any) -> None:
+def _write_checked(path: Path, text: str, expected: Any) -> None:
     try:
-        same = _full(parse_yaml(path, text)) == _full(wanted)
+        same = _without_empty(parse_yaml(path, text)) == _without_empty(expected)
     except ConfigError:
         same = False
     if not same:
         raise ConfigError(
-            f"{path} is written in a way that cannot be edited safely.",
-            kept="It is as it was.",
+            f"{path} has a form that cannot be edited safely.",
+            kept="The file is unchanged.",
             todo="Change the setting in the file itself.",
         )
     target = Path(os.path.realpath(path))
     try:
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-        descriptor, fresh = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(text.encode("utf-8"))
                 file.flush()
                 os.fchmod(file.fileno(), mode)
                 os.fsync(file.fileno())
-            Path(fresh).replace(target)
+            Path(temporary).replace(target)
         except BaseException:
-            Path(fresh).unlink(missing_ok=True)
+            Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}.", kept="It is as it was.") from error
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}.", kept="The file is unchanged.") from error
 
 
 # -- values
@@ -132,15 +132,15 @@ def _lookup(data: Any, parts: list[str]) -> Any:
     return data
 
 
-def _full(data: Any) -> Any:
-    """The values without empty sections, which say nothing."""
+def _without_empty(data: Any) -> Any:
+    """Return the values without empty sections, which have no effect."""
     if not isinstance(data, dict):
         return data
-    return {key: _full(value) for key, value in data.items() if value is not None and value != {}} or None
+    return {key: _without_empty(value) for key, value in data.items() if value is not None and value != {}} or None
 
 
 def _with(data: Any, parts: list[str], value: object, path: Path) -> Any:
-    """The file's values as they are to be."""
+    """Set one value in the file's values, with the missing sections above it, and return them."""
     whole = {} if data is None else data
     node = whole
     for part in parts[:-1]:
@@ -159,7 +159,7 @@ def _with(data: Any, parts: list[str], value: object, path: Path) -> Any:
 
 
 def _compose(path: Path, text: str) -> yaml.MappingNode | None:
-    """The text, known to be valid, as nodes with their places; None for one without any setting."""
+    """Parse a valid text into nodes with their positions; None for a text without any setting."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
         return None
@@ -197,7 +197,7 @@ def _set(path: Path, text: str, parts: list[str], value: object) -> str:
 
 
 def _fill(text: str, key: yaml.Node, parts: list[str], value: object) -> str:
-    """Put the first value into a section that is empty, or holds comments only."""
+    """Add the first value to a section that is empty or holds only comments."""
     start = _line_end(text, key.end_mark.index)
     end = start
     indent = key.start_mark.column
@@ -216,7 +216,7 @@ def _fill(text: str, key: yaml.Node, parts: list[str], value: object) -> str:
 
 
 def _replace(text: str, key: yaml.Node, below: yaml.Node, value: object) -> str:
-    """Another value for a key that is there."""
+    """Replace the value of an existing key."""
     colon = text.index(":", key.end_mark.index) + 1
     block = isinstance(below, yaml.CollectionNode) and not below.flow_style
     if block and isinstance(value, list) and isinstance(below, yaml.SequenceNode):
@@ -230,22 +230,26 @@ def _replace(text: str, key: yaml.Node, below: yaml.Node, value: object) -> str:
     return text[:start] + space + flow_yaml(value) + text[_end(text, below) if block else below.end_mark.index :]
 
 
-def _change_items(text: str, node: yaml.SequenceNode, wanted: list[Any]) -> str | None:
-    """Items taken out and put behind, line by line, so that comments between them stay; None: not such a change."""
+def _change_items(text: str, node: yaml.SequenceNode, value: list[Any]) -> str | None:
+    """Remove and append items of a list line by line, so that the comments between them stay.
+
+    Returns:
+        None if no old item is kept, in which case the list is written as a whole.
+    """
     items = [yaml.safe_load(yaml.serialize(item)) for item in node.value]
     kept = 0
-    gone: list[yaml.Node] = []
-    for item, place in zip(items, node.value, strict=True):
-        if kept < len(wanted) and wanted[kept] == item:
+    removed: list[yaml.Node] = []
+    for item, item_node in zip(items, node.value, strict=True):
+        if kept < len(value) and value[kept] == item:
             kept += 1
         else:
-            gone.append(place)
+            removed.append(item_node)
     if not kept:
         return None
     indent = node.start_mark.column
-    text = _after_line(text, _end(text, node), [f"{' ' * indent}- {flow_yaml(item)}" for item in wanted[kept:]])
-    for place in reversed(gone):
-        start, end = _whole_lines(text, place.start_mark.index, place)
+    text = _after_line(text, _end(text, node), [f"{' ' * indent}- {flow_yaml(item)}" for item in value[kept:]])
+    for item_node in reversed(removed):
+        start, end = _whole_lines(text, item_node.start_mark.index, item_node)
         text = text[:start] + text[end:]
     return text
 
@@ -276,13 +280,13 @@ def _replace_flow(text: str, node: yaml.MappingNode, parts: list[str], value: ob
 def _refuse_alias(path: Path, key: yaml.Node, value: yaml.Node) -> None:
     if value.start_mark.index < key.end_mark.index:
         raise ConfigError(
-            f"{path}: {key.value} is an alias of a value that stands elsewhere.",
+            f"{path}: {key.value} is an alias of a value defined elsewhere.",
             todo="Change the setting in the file itself.",
         )
 
 
 def _block(parts: list[str], value: object, indent: int) -> list[str]:
-    """The lines of a setting with the sections above it that are missing."""
+    """Return the lines of a setting, with the missing sections above it."""
     lines = [f"{' ' * (indent + _STEP * depth)}{part}:" for depth, part in enumerate(parts)]
     lines[-1] += f" {flow_yaml(value)}"
     return lines
@@ -299,13 +303,13 @@ def _lines(text: str, start: int) -> Iterator[_Range]:
 
 
 def _line_end(text: str, index: int) -> int:
-    """Just behind the line's end."""
-    found = text.find("\n", index)
-    return len(text) if found < 0 else found + 1
+    """Return the offset after the line that holds `index`."""
+    newline = text.find("\n", index)
+    return len(text) if newline < 0 else newline + 1
 
 
 def _end(text: str, node: yaml.Node) -> int:
-    """Where a block really ends: the parser counts the comments and blank lines behind it in."""
+    """Return the offset where a block ends, without the comments and blank lines that the parser includes."""
     start = node.start_mark.index
     end = start
     literal = isinstance(node, yaml.ScalarNode)
@@ -319,7 +323,7 @@ def _end(text: str, node: yaml.Node) -> int:
 
 
 def _span(text: str, node: yaml.Node) -> _Range:
-    """All lines of a block, with the comments around its first and last setting."""
+    """Return the range of all lines of a block, with the comments before its first and after its last setting."""
     indent = node.start_mark.column
     start = text.rfind("\n", 0, node.start_mark.index) + 1
     while start:
@@ -338,7 +342,7 @@ def _span(text: str, node: yaml.Node) -> _Range:
 
 
 def _commented(text: str, span: _Range, indent: int, name: str) -> int | None:
-    """The end of the line that gives a setting's default as a comment, as in the example file."""
+    """Return the end of the line with a setting's commented-out default, as in the example file; None without one."""
     for begin, finish in _lines(text, span[0]):
         if begin >= span[1]:
             return None
@@ -355,7 +359,7 @@ def _whole_lines(text: str, start: int, node: yaml.Node) -> _Range:
 
 
 def _after_line(text: str, index: int, lines: list[str]) -> str:
-    """`lines` as lines of their own behind the line that ends at or holds `index`."""
+    """Insert `lines` after the line that holds `index` or ends there."""
     newline = "\r\n" if "\r\n" in text else "\n"
     at = index if text[:index].endswith("\n") else _line_end(text, index)
     head = text[:at]

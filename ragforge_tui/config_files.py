@@ -1,8 +1,8 @@
-"""Finds, reads and merges the settings: flag, environment, project file, user file, default.
+"""Loading and merging of the settings: flag, environment, project file, user file, default.
 
-Used by the command line and the Python API, once per process; the result travels to the engine as it is. A wrong
-setting stops the start with the file, the key path, what was expected and what was found: nothing runs
-half-configured. Apart from `config.py`, which defines the settings and leans on nothing.
+Used by the command line and the Python API, once per process; the result is passed to the engine unchanged. An invalid
+setting prevents the start with the file, the key path, what was expected and what was found: nothing runs
+half-configured. Separate from `config.py`, which only defines the settings.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FLAGS = {
 _PROJECT_MAY_SET = ("personas.default", "tui.", "tools.ignore", "agent.memory.summarization.")
 _PROJECT_MAY_NOT = ("agent.memory.summarization.model", "tui.notify")
 _PROJECT_MAY_NOT_BIND = "mode"
-"""Under a key that is pressed anyway it would let the agent edit files unasked."""
+"""Command that a project may not bind: on a frequently used key it would let the agent edit files without approval."""
 _PROJECT_WHY = (
     "a project's file comes with the project, so it may only set personas.default, tui (without notify and a key for "
     "mode), tools.ignore and agent.memory.summarization (without model)"
@@ -62,14 +62,14 @@ def load(
     """Read all layers and merge them.
 
     Args:
-        config_file: The user's file, named explicitly (``--config``): missing is an error. None: RAGFORGE_CONFIG,
-            else config.yaml in the config folder, if there.
+        config_file: Explicit path of the user's file (``--config``), which must exist. None: RAGFORGE_CONFIG, else
+            config.yaml in the config folder if it exists.
         workspace: The folder the agent works in; None: the current one.
         flags: Dotted key to value; None values count as not given.
         env: The environment; None: the process's own.
 
     Raises:
-        ConfigError: Something is wrong; it says where, what was expected and what was found.
+        ConfigError: A setting is invalid; the message states where, what was expected and what was found.
     """
     env = os.environ if env is None else env
     paths = find_paths(env)
@@ -77,7 +77,7 @@ def load(
     layers: list[tuple[Layer, dict[str, str]]] = []
     file, explicit = user_file(config_file, paths, env)
     _add_file(layers, file, required=explicit)
-    # In a home folder the project's file can be the user's own under another name; that one keeps its rights.
+    # In the home folder the project's file can be the user's own file under another path, without its restrictions.
     project = Path(folder, ".ragforge", "config.yaml")
     if not _same_file(project, file):
         _add_file(layers, project, project=True)
@@ -100,7 +100,7 @@ def load(
 
 
 def find_paths(env: Mapping[str, str]) -> Paths:
-    """The program's folders; none is created here."""
+    """Return the program's folders without creating them."""
     home = env.get("RAGFORGE_HOME")
     if home:
         root = Path(home).expanduser().absolute()
@@ -110,12 +110,20 @@ def find_paths(env: Mapping[str, str]) -> Paths:
 
 
 def find_workspace(workspace: str | None) -> str:
-    """The workspace, absolute and without symlinks."""
+    """Return the workspace as an absolute path without symlinks.
+
+    Raises:
+        ConfigError: The folder does not exist or cannot be used.
+    """
     try:
         folder = Path(workspace).expanduser() if workspace is not None else Path.cwd()
         resolved = folder.resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
-        what = f"The workspace {workspace} cannot be used" if workspace is not None else "The current folder is gone"
+        what = (
+            f"The workspace {workspace} cannot be used"
+            if workspace is not None
+            else "The current folder no longer exists"
+        )
         raise ConfigError(f"{what}: {_reason(error)}.", todo="Name a folder with --workspace.") from error
     if not resolved.is_dir():
         raise ConfigError(f"The workspace {folder} is not a folder.", todo="Name a folder with --workspace.")
@@ -123,16 +131,16 @@ def find_workspace(workspace: str | None) -> str:
 
 
 def user_file(config_file: str | None, paths: Paths, env: Mapping[str, str]) -> tuple[Path, bool]:
-    """The user's settings file, and whether it was named explicitly."""
-    named = config_file if config_file is not None else env.get("RAGFORGE_CONFIG") or None
-    if named is not None:
-        return Path(named).expanduser().absolute(), True
+    """Return the path of the user's settings file, and whether it was given explicitly."""
+    explicit = config_file if config_file is not None else env.get("RAGFORGE_CONFIG") or None
+    if explicit is not None:
+        return Path(explicit).expanduser().absolute(), True
     return Path(paths.config, "config.yaml"), False
 
 
-def _same_file(one: Path, other: Path) -> bool:
+def _same_file(first: Path, second: Path) -> bool:
     try:
-        return one.samefile(other)
+        return first.samefile(second)
     except OSError:
         return False
 
@@ -165,24 +173,24 @@ def _read_yaml(file: Path, *, required: bool) -> Any:
         with file.open("rb") as stream:
             raw = stream.read(_MAX_BYTES + 1)
         if len(raw) > _MAX_BYTES:
-            raise ConfigError(f"{file}: larger than 1 MiB, which no settings file is.")
+            raise ConfigError(f"{file}: larger than 1 MiB, the limit for a settings file.")
         text = raw.decode("utf-8-sig")
     except FileNotFoundError as error:
         raise ConfigError(
-            f"The settings file {file} does not exist.", todo="Write one with `ragforge-chat config init`."
+            f"The settings file {file} does not exist.", todo="Create one with `ragforge-chat config init`."
         ) from error
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {_reason(error)}.") from error
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise ConfigError(f"{file}, line {line}: not UTF-8 text.") from error
-    from ragforge_tui.config_yaml import parse_yaml  # many start without a file
+    from ragforge_tui.config_yaml import parse_yaml  # imported late: many users have no file
 
     return parse_yaml(file, text)
 
 
 def _check_section(path: str, data: Any, file: str, layer: Layer) -> None:
-    """Put the checked settings of one section into `layer`; an empty section is fine."""
+    """Add the checked settings of one section to `layer`; an empty section is valid."""
     section = sections()[path]
     if data is None:
         return
@@ -200,7 +208,7 @@ def _check_section(path: str, data: Any, file: str, layer: Layer) -> None:
 
 
 def _checked(key: str, value: Any, origin: str) -> Any:
-    """The value as its setting's type; a variable or a flag needs no key beside its name."""
+    """Return a value converted to its setting's type; errors name a variable or a flag without the key."""
     return checked(key, value, origin, where=origin if origin in (*ENVIRONMENT, *FLAGS.values(), key) else "")
 
 

@@ -1,7 +1,7 @@
-"""The settings' definition read as a list of keys: path, type, default, description.
+"""Keys of the settings with path, type, default and description, read from their definition.
 
-Used by `config_files.py` (checking what a file says), by the command line (`config show`, `config init`) and by
-the test that keeps config.example.yaml from drifting. Apart from loading, because a manual needs no files.
+Used by `config_files.py` to check a file, by the command line (`config show`, `config init`) and by the test that keeps
+config.example.yaml up to date. Separate from loading, because a manual needs no files.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from msgspec import inspect
 from ragforge_tui.config import Settings
 
 SECRET_KEYS = frozenset({"model.api_key", "graph.password"})
-"""Their values are never shown, not in errors either."""
+"""Settings whose values are never shown, not even in errors."""
 
 EXAMPLE_HEAD = """\
-# Settings of ragforge-chat. Every setting stands here with its default; take the '# ' away to change one.
+# Settings of ragforge-chat. Every setting is listed with its default; remove the '# ' to change one.
 # Generated from the definition by `python -m ragforge_tui.config_files --example`.
 #
-# What wins: flag, then environment, then ./.ragforge/config.yaml of the workspace (which may only set
+# Precedence: flag, then environment, then ./.ragforge/config.yaml of the workspace (which may only set
 # personas.default, tui, tools.ignore and agent.memory.summarization without its model), then this file.
 """
 
@@ -33,9 +33,9 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     """One setting.
 
     Attributes:
-        path: Dotted, such as ``agent.memory.recall.scope``.
-        type: As annotated in the definition, constraints included.
-        default: Its default as plain data.
+        path: Dotted path, such as ``agent.memory.recall.scope``.
+        type: Type as annotated in the definition, with its constraints.
+        default: Default as plain data.
     """
 
     path: str
@@ -45,7 +45,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """A group of settings; `path` is empty for the whole."""
+    """Group of settings; `path` is empty for the root."""
 
     path: str
     description: str
@@ -54,19 +54,19 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def _definition() -> tuple[Key | Section, ...]:
-    """Every section and every setting, in the order they are defined."""
+    """Return all sections and settings in the order of their definition."""
     return tuple(_walk(Settings, "", Settings()))
 
 
 @cache
 def keys() -> dict[str, Key]:
-    """Every setting by dotted path."""
+    """Return all settings by dotted path, in the order of their definition."""
     return {entry.path: entry for entry in _definition() if isinstance(entry, Key)}
 
 
 @cache
 def sections() -> dict[str, Section]:
-    """Every section by dotted path; the whole is at the empty path."""
+    """Return all sections by dotted path; the root has the empty path."""
     return {entry.path: entry for entry in _definition() if isinstance(entry, Section)}
 
 
@@ -91,7 +91,7 @@ def _description(annotated: Any) -> str:
 
 
 def expected(annotated: Any) -> str:
-    """The type in words: ``a whole number, at least 1``."""
+    """Describe a type in words, such as ``a whole number, at least 1``."""
     return _words(inspect.type_info(annotated))
 
 
@@ -110,25 +110,25 @@ def _words(info: inspect.Type) -> str:
         case inspect.BoolType():
             return "true or false"
         case inspect.StrType():
-            return "a text"
+            return "a string"
         case inspect.LiteralType():
             return "one of " + ", ".join(sorted(map(str, info.values)))
         case inspect.ListType():
             return f"a list, each entry {_words(info.item_type)}"
         case inspect.DictType():
-            return f"a mapping of {_words(info.key_type)} to {_words(info.value_type)}"
+            return f"a mapping from {_words(info.key_type)} to {_words(info.value_type)}"
         case _:
-            raise TypeError(f"the settings' definition uses a type without words: {info!r}")
+            raise TypeError(f"the settings' definition uses a type without a description: {info!r}")
 
 
 def _bounds(info: inspect.IntType | inspect.FloatType) -> str:
     parts = (("at least", info.ge), ("more than", info.gt), ("at most", info.le), ("less than", info.lt))
-    said = " and ".join(f"{word} {bound:g}" for word, bound in parts if bound is not None)
-    return f", {said}" if said else ""
+    bounds = " and ".join(f"{word} {bound:g}" for word, bound in parts if bound is not None)
+    return f", {bounds}" if bounds else ""
 
 
 def example_yaml() -> str:
-    """The text of config.example.yaml."""
+    """Return the text of config.example.yaml."""
     lines = [EXAMPLE_HEAD]
     for entry in _definition():
         depth = entry.path.count(".")
@@ -150,10 +150,10 @@ def example_yaml() -> str:
 
 
 def flow_yaml(value: Any) -> str:
-    """A value on one line of YAML; JSON is YAML, except that JSON would make number keys texts."""
+    """Return a value on one line of YAML: as JSON, except that number keys stay numbers."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{flow_yaml(key)}: {flow_yaml(item)}" for key, item in value.items()) + "}"
     text = json.dumps(value, ensure_ascii=False)
     if isinstance(value, float) and "e" in text and "." not in text:
-        return text.replace("e", ".0e")  # YAML takes 1e-05 for a text
+        return text.replace("e", ".0e")  # YAML reads 1e-05 as a string
     return text

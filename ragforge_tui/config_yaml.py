@@ -1,6 +1,6 @@
-"""A settings file's text as plain values: YAML, with equal keys refused and errors that name file, line and column.
+"""YAML parser for settings files: rejects duplicate keys and reports errors with file, line and column.
 
-Used by `config_files`, which imports it only when there is a file: the parser is a part of the start otherwise.
+`config_files` imports it only if there is a file, because loading the parser would slow down the start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ragforge_tui.errors import ConfigError
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML keeps the last of two equal keys without a word; here that is an error."""
+    """Loader that rejects duplicate keys, where PyYAML silently keeps the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
@@ -23,17 +23,17 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
                 if key_node.value in seen:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key '{key_node.value}' stands here twice", key_node.start_mark
+                        None, None, f"the key '{key_node.value}' appears twice", key_node.start_mark
                     )
                 seen.add(key_node.value)
         return super().construct_mapping(node, deep)
 
 
 def parse_yaml(file: Path, text: str) -> Any:
-    """The values of a file's text.
+    """Return the values of a file's text.
 
     Raises:
-        ConfigError: It is not valid YAML; says where.
+        ConfigError: The text is not valid YAML; the message states where.
     """
     try:
         return yaml.load(text, Loader=_Loader)  # a subclass of SafeLoader

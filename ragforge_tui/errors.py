@@ -1,7 +1,7 @@
-"""What can go wrong, in words a person can act on.
+"""Errors with messages that users can act on.
 
-Every error that may reach a person is a `RagforgeError`: it says what happened, what was kept and what to do.
-Rooms raise these; the screen and the command line only print them. Leans on nothing.
+Every error that may reach a user is a `RagforgeError`: it states what happened, what was kept and what to do. The
+packages raise these errors; the screen and the command line only print them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ragforge_tui.text import plain_text
 
 
 class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """An error as data: what crosses the pipe between engine and screen, and what is stored with a failed turn.
+    """Error as data, for the pipe between engine and screen and for storage with a failed turn.
 
     Attributes:
-        kind: A stable word for programs, such as ``bad_key`` or ``graph_unreachable``.
-        what: One sentence: what happened.
-        kept: One sentence: what was kept, empty when nothing was at stake.
-        todo: One sentence: what to do about it.
+        kind: Stable identifier for programs, such as ``bad_key`` or ``graph_unreachable``.
+        what: One sentence on what happened.
+        kept: One sentence on what was kept; empty if nothing was at stake.
+        todo: One sentence on what to do about it.
     """
 
     kind: str
@@ -30,12 +30,12 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     todo: str = ""
 
     def sentence(self) -> str:
-        """The whole message on one line, fit for a terminal whatever a provider or a file said in it."""
+        """Return the whole message on one line, safe for a terminal even if it quotes a provider or a file."""
         return plain_text(" ".join(part for part in (self.what, self.kept, self.todo) if part))
 
 
 class RagforgeError(Exception):
-    """Base of every error that is shown to a person."""
+    """Base class of all errors that are shown to users."""
 
     kind = "error"
 
@@ -48,38 +48,38 @@ class RagforgeError(Exception):
 
 
 _STORAGE_ERRORS = {
-    errno.ENOSPC: ("The disk is full", "Make room there"),
-    errno.EDQUOT: ("The disk quota is used up", "Make room there"),
-    errno.EROFS: ("The disk is read-only", "Make it writable, or set RAGFORGE_HOME to a folder that is"),
-    errno.EACCES: ("A file may not be written", "Give this user the right to, or set RAGFORGE_HOME to another folder"),
+    errno.ENOSPC: ("The disk is full", "Free some space"),
+    errno.EDQUOT: ("The disk quota is used up", "Free some space"),
+    errno.EROFS: ("The disk is read-only", "Make it writable, or set RAGFORGE_HOME to a writable folder"),
+    errno.EACCES: ("No permission to write", "Change the permissions, or set RAGFORGE_HOME to another folder"),
 }
 
 
 def storage_error(error: BaseException) -> ErrorInfo | None:
-    """What to say when a file could not be written because of the disk; None for any other error."""
+    """Return the message for a file that could not be written because of the disk; None for any other error."""
     if not isinstance(error, OSError) or error.errno not in _STORAGE_ERRORS:
         return None
     what, todo = _STORAGE_ERRORS[error.errno]
     where = f": {error.filename}." if error.filename else "."
     return ErrorInfo(
-        kind="storage", what=what + where, kept="What was stored before is kept.", todo=f"{todo}; then try again."
+        kind="storage", what=what + where, kept="Everything stored before is kept.", todo=f"{todo}; then try again."
     )
 
 
 class ConfigError(RagforgeError):
-    """A settings file or flag is wrong; names the file and the key path."""
+    """A settings file or flag is invalid; the message names the file and the key path."""
 
     kind = "config"
 
 
 class NotFoundError(RagforgeError):
-    """No conversation, turn or persona answers to what was asked for, or more than one does."""
+    """No conversation, turn or persona matches the reference, or more than one does."""
 
     kind = "not_found"
 
 
 class GraphError(RagforgeError):
-    """The graph refused or failed a statement."""
+    """The graph rejected a statement or failed to execute it."""
 
     kind = "graph"
 
@@ -91,7 +91,7 @@ class GraphUnavailableError(GraphError):
 
 
 class ForeignGraphError(GraphError):
-    """The graph holds data that is not ours and was not adopted."""
+    """The graph holds another program's data and was not adopted."""
 
     kind = "graph_foreign"
 
@@ -111,10 +111,10 @@ ModelErrorKind = Literal[
 
 
 class ModelError(RagforgeError):
-    """A provider failed to answer.
+    """A provider failed to reply.
 
     Attributes:
-        retry_after: Seconds the provider asked to wait, None when it said nothing.
+        retry_after: Seconds that the provider asks to wait, None if it does not state any.
         transient: Whether the same request may succeed later.
     """
 
@@ -133,12 +133,12 @@ class ModelError(RagforgeError):
 
 
 class ToolError(RagforgeError):
-    """A tool could not do what it was asked; the text goes back to the model."""
+    """A tool call failed; the message is returned to the model."""
 
     kind = "tool"
 
 
 class EngineGoneError(RagforgeError):
-    """The engine's process ended while a request was waiting."""
+    """The engine's process ended while a request was pending."""
 
     kind = "engine_gone"

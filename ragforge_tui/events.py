@@ -1,7 +1,8 @@
-"""What the engine says while it works, as typed events.
+"""Events that the engine emits while it works.
 
-One union, tagged by ``type`` in snake case. The screen matches on it in one place, `ask --json` prints it, and
-stored turns are replayed as the same events, so a resumed session looks like the live one. Leans on nothing.
+All form one union, tagged by ``type`` in snake case. The screen dispatches them in one place, `ask --json` prints
+them, and stored turns are replayed as the same events, so that a resumed session looks like a live one. Depends on
+the record types alone.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ class _TurnEvent(_Event, kw_only=True):
 
 
 class TurnStarted(_TurnEvent):
-    """The person's message is stored; the model is asked next."""
+    """The user's message is stored; a request to the model follows."""
 
     message: Message
 
 
 class MessageStarted(_TurnEvent):
-    """A reply of the model begins; its text follows in deltas."""
+    """A reply of the model starts; its text follows in deltas."""
 
     message_id: str
     persona: str = ""
@@ -55,7 +56,7 @@ class TextDelta(_TurnEvent):
 
 
 class MessageFinished(_TurnEvent):
-    """A reply ended, in whatever state; `message` is the stored record, its tool calls not yet run."""
+    """A reply ended, in any state; `message` is the stored record, and its tool calls have not run yet."""
 
     message: Message
 
@@ -65,7 +66,7 @@ class ToolCallStarted(_TurnEvent):
 
 
 class ToolCallFinished(_TurnEvent):
-    """`call.result` is set."""
+    """A tool call ended; `call.result` is set."""
 
     call: ToolCall
 
@@ -75,13 +76,13 @@ ApprovalDecision = Literal["once", "session", "always", "no"]
 
 
 class ApprovalRequested(_TurnEvent):
-    """A tool call waits for the person.
+    """A tool call waits for the user's approval.
 
     Attributes:
         question: One plain line, such as ``Edit src/app.py?``.
         detail: A unified diff (kind ``write``), the command (kind ``command``), or the path (kind ``secret``).
-        session_scope: What "this session" would cover, in words; empty when it is not offered.
-        always: The pattern of commands that "always" would allow for good; empty when it is not offered.
+        session_scope: Description of what "this session" would allow; empty if it is not offered.
+        always: Pattern of commands that "always" would allow permanently; empty if it is not offered.
     """
 
     approval_id: str
@@ -97,13 +98,14 @@ CostScope = Literal["turn", "session"]
 
 
 class CostLimitReached(_TurnEvent):
-    """The next request would go beyond a limit on cost: the turn waits, answered and resolved as an approval is.
+    """The next request would exceed a cost limit; the turn waits for a decision, as for an approval.
 
     ``once`` makes one more request, ``session`` raises the limit while the engine runs, ``no`` stops the turn.
 
     Attributes:
-        limit: In US dollars, as `spent`.
-        raised: The limit that ``session`` would set.
+        limit: The limit in US dollars.
+        spent: US dollars spent so far.
+        raised: The limit in US dollars that ``session`` would set.
     """
 
     approval_id: str
@@ -127,7 +129,7 @@ class FilesAccessed(_TurnEvent):
 
 
 class ModelRetry(_TurnEvent):
-    """The provider failed in a way that may pass; asked again in `wait_seconds`."""
+    """The provider failed temporarily; the request is sent again in `wait_seconds`."""
 
     attempt: int
     attempts: int
@@ -136,12 +138,12 @@ class ModelRetry(_TurnEvent):
 
 
 class ModelWaiting(_TurnEvent):
-    """The provider has been silent for a while; nothing is wrong yet, and a stop ends the wait.
+    """The provider has sent nothing for a while. This is not an error yet; the user can stop the turn.
 
     Attributes:
-        server: Who is waited for, as `ChatModel.server` names it.
+        server: Name of the server, as in `ChatModel.server`.
         seconds: Length of the silence so far.
-        begun: The answer had begun before.
+        begun: Whether the reply had started.
     """
 
     server: str
@@ -149,13 +151,13 @@ class ModelWaiting(_TurnEvent):
     begun: bool = False
 
     def sentence(self) -> str:
-        """Return what is shown, without its full stop."""
+        """Return the sentence shown to the user, without its full stop."""
         silent = "sent nothing more" if self.begun else "not answered"
         return f"{self.server} has {silent} for {self.seconds} s"
 
 
 class TurnCompleted(_TurnEvent):
-    """`text` is the last reply of the turn; `usage` sums the turn's requests."""
+    """The turn is complete. `text` is its last reply; `usage` is the total of its requests."""
 
     text: str
     usage: Usage = Usage()
@@ -171,16 +173,16 @@ class TurnFailed(_TurnEvent):
 
 
 class TurnReset(_TurnEvent):
-    """More was said than this reader took in: fetch the turn again."""
+    """The reader fell behind and events were dropped: the turn must be fetched again."""
 
 
 class TurnElsewhere(_TurnEvent):
-    """A turn that another process began or went on with in the conversation that is looked at here.
+    """Another process started or continued a turn of the conversation that is open here.
 
     Attributes:
-        turn: As it is stored by now; said again, with more in it, about once a second while it is answered.
-        active: It is still being answered.
-        interrupted: It ended without a whole answer: a retry is offered.
+        turn: The turn as stored so far; sent again about once a second while it is being answered.
+        active: Whether it is still being answered.
+        interrupted: Whether it ended without a complete answer, so that a retry is offered.
     """
 
     turn: Turn
@@ -189,14 +191,14 @@ class TurnElsewhere(_TurnEvent):
 
 
 class MessageQueued(_Event):
-    """A message waits for the turn under way."""
+    """A message waits for the current turn to end."""
 
     conversation_id: str
     text: str
 
 
 class Notice(_Event):
-    """A line for the person."""
+    """Line of text for the user."""
 
     text: str
     level: Literal["info", "warning", "error"] = "info"
@@ -204,10 +206,10 @@ class Notice(_Event):
 
 
 class TrustRequested(_Event):
-    """Instructions found in the workspace (AGENTS.md, a persona) wait to be allowed, once per text.
+    """Instructions found in the workspace (AGENTS.md, a persona) need the user's permission, once for each text.
 
     Attributes:
-        persona: The name of the persona it is about, empty for AGENTS.md.
+        persona: Name of the persona, empty for AGENTS.md.
     """
 
     root: str
@@ -217,13 +219,13 @@ class TrustRequested(_Event):
 
 
 class ConversationChanged(_Event):
-    """Title, status, model, persona or counters changed."""
+    """Title, status, model, persona or counters of a conversation changed."""
 
     conversation: Conversation
 
 
 class SummaryStarted(_Event):
-    """A summary of these turns is being made in the background."""
+    """A summary of these turns is being written in the background."""
 
     conversation_id: str
     level: int
@@ -232,14 +234,14 @@ class SummaryStarted(_Event):
 
 
 class SummaryCreated(_Event):
-    """A summary is stored; those it summarises have left the frontier."""
+    """A summary is stored; the summaries it covers have left the frontier."""
 
     conversation_id: str
     summary: Summary
 
 
 class SummaryFailed(_Event):
-    """No summary could be stored; it is tried again later."""
+    """A summary could not be stored; it will be retried later."""
 
     conversation_id: str
     level: int
@@ -249,7 +251,7 @@ class SummaryFailed(_Event):
 
 
 class TopicsChanged(_Event):
-    """Topics were proposed, merged or related by a summary of this conversation."""
+    """A summary of this conversation proposed, merged or related topics."""
 
     conversation_id: str
     topics: list[Topic]
@@ -259,22 +261,28 @@ GraphPhase = Literal["starting", "ready", "unreachable", "refused"]
 
 
 class GraphChanged(_Event):
-    """State of the graph. `name` says which ("embedded", or the URI without credentials) and what chose it."""
+    """State of the graph changed.
+
+    Attributes:
+        name: "embedded", or the URI without credentials.
+        chosen_by: The setting, variable or flag that selected this graph.
+    """
 
     phase: GraphPhase
     name: str
     chosen_by: str = ""
     error: ErrorInfo | None = None
     journaled: int = 0
-    """Records waiting in the journal to be written in."""
+    """Number of records in the journal that are not in the graph yet."""
 
 
 class ModelChanged(_Event):
-    """The model that will answer next, and where it came from.
+    """The model for the next turn changed.
 
     Attributes:
         phase: ``loading`` while the client library is imported.
-        destination: Where what is said goes, in words ("api.openai.com", "this machine").
+        origin: The setting, variable or discovery that selected the model.
+        destination: Server that receives the conversation ("api.openai.com", "this machine").
     """
 
     phase: Literal["loading", "ready", "failed"]

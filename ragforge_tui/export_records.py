@@ -1,7 +1,6 @@
-"""What an export of a conversation holds: its records, and what the memory made of them.
+"""Records of an exported conversation: those of `models`, and those that the memory derived from them.
 
-Shared words like `models`, which these are made of. Used by the graph (reading and storing them), `export/` and the
-protocol.
+Used by the graph, which reads and stores them, by `export/` and by the protocol.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from ragforge_tui.models import Conversation, Summary, Topic, Turn
 
 
 class TopicEdge(msgspec.Struct, frozen=True, kw_only=True):
-    """What leads to a topic in an export: from a summary that has it, or from another topic.
+    """Edge to a topic in an export, from a summary that has it or from another topic.
 
     Attributes:
         source: Id of the summary (``has``) or of the other topic.
-        target: Id of the topic; of ``has`` the one the summary named, whatever it was merged into later.
-        conversation_id: The conversation whose summary said so; empty when a person did.
+        target: Id of the topic; for ``has``, the topic that the summary named, even if it was merged later.
+        conversation_id: The conversation whose summary proposed the edge; empty if the user did.
     """
 
     kind: Literal["has", "related", "merged"]
@@ -33,7 +32,7 @@ class TopicEdge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredContext(msgspec.Struct, kw_only=True):
-    """What a request held, as the graph keeps it: `items` is JSON, its texts stand in the turns and summaries.
+    """Content of a request as stored in the graph: `items` is JSON that references texts in turns and summaries.
 
     Attributes:
         messages: Ids of the replies to that request.
@@ -49,7 +48,7 @@ class StoredContext(msgspec.Struct, kw_only=True):
 
 
 class Spoken(msgspec.Struct, frozen=True, kw_only=True):
-    """That a message was spoken as a persona, both by their ids."""
+    """Link from a message to the persona that was active, by their ids."""
 
     turn_index: int
     message: str
@@ -57,7 +56,7 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PersonaText(msgspec.Struct, frozen=True, kw_only=True):
-    """The very text of a persona that spoke."""
+    """Exact text of a persona that was used."""
 
     uuid: str
     name: str
@@ -66,7 +65,7 @@ class PersonaText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SystemText(msgspec.Struct, frozen=True, kw_only=True):
-    """A text requests began with, by its digest."""
+    """System text at the start of requests, identified by its digest."""
 
     uuid: str
     digest: str
@@ -74,7 +73,7 @@ class SystemText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryExport(msgspec.Struct, kw_only=True):
-    """What the memory made of a conversation. Vectors and search keys are made anew where it is imported."""
+    """Memory's records of a conversation. Vectors and search keys are left out: an import computes them again."""
 
     summaries: list[Summary] = []
     topics: list[Topic] = []
@@ -84,7 +83,7 @@ class MemoryExport(msgspec.Struct, kw_only=True):
 
 
 class ConversationExport(msgspec.Struct, kw_only=True):
-    """A whole conversation as it is exported and imported: lossless, ids kept. Version 1 ended with the turns."""
+    """Whole conversation for export and import: lossless, with its ids. Version 1 ended with the turns."""
 
     format: Literal["ragforge-conversation"] = "ragforge-conversation"
     version: int = 2
@@ -96,10 +95,10 @@ class ConversationExport(msgspec.Struct, kw_only=True):
 
 
 class ImportAdds(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import adds to the graph.
+    """Records that an import adds to the graph.
 
     Attributes:
-        turns: Indexes of the turns that begin here, ascending.
+        turns: Indexes of the added turns, ascending.
         calls: Tool calls and results of calls, counted together.
     """
 
@@ -113,7 +112,7 @@ class ImportAdds(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.messages or self.calls or self.summaries or self.contexts)
 
     def text(self) -> str:
-        """Return the additions in words, "nothing new" when there are none."""
+        """Return the additions in words, "nothing new" if there are none."""
         parts = []
         if self.turns:
             first, last = self.turns[0], self.turns[-1]
@@ -130,10 +129,10 @@ class ImportAdds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of an import.
+    """Outcome of an import.
 
     Attributes:
-        created: Whether the conversation was not in the graph before.
+        created: Whether the conversation is new in the graph.
     """
 
     conversation: Conversation

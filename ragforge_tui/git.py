@@ -1,8 +1,8 @@
-"""The two questions put to git: which files a folder has, and what the user is called.
+"""The two git queries of the program: the files of a folder and the user's name.
 
-A folder that came from elsewhere may bring its own ``.git``, and its configuration can name programs: a remote to
-fetch missing objects from, a file monitor, hooks, filters. The chat asks git at its start, before anything of the
-folder is trusted, so every call goes through this module, which lets none of them run.
+A folder from another source may bring its own ``.git``, and its configuration can name programs: a remote to
+fetch missing objects from, a file monitor, hooks, filters. The chat calls git at its start, before anything in the
+folder is trusted, so every call goes through this module, which keeps those programs from running.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _INHERITED = (
     "XDG_CONFIG_HOME",
     "USER",
     "TMPDIR",
-    # Where the user's own settings are and where the search for a repository ends; set by the user, not by a folder.
+    # Locations of the user's own settings and limits of the search for a repository; set by the user, not by a folder.
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",
     "GIT_CONFIG_NOSYSTEM",
     "GIT_CEILING_DIRECTORIES",
 )
 _ENVIRONMENT = {
-    # A missing object is fetched from the remote the repository names, and a remote may be any command. This list
-    # of protocols wins over protocol.*.allow of the repository; no protocol is called "none".
+    # A missing object is fetched from the remote that the repository names, and a remote may be any command. This list
+    # of protocols overrides protocol.*.allow of the repository; no protocol is called "none".
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_SSH_COMMAND": "false",
@@ -42,7 +42,7 @@ _OPTIONS = (
     "core.fsmonitor=false",
     "-c",
     f"core.hooksPath={os.devnull}",
-    # A folder laid out like the inside of .git is no repository unless it is named as one.
+    # A folder with the layout of .git is not a repository unless it is named explicitly.
     "-c",
     "safe.bareRepository=explicit",
 )
@@ -57,7 +57,7 @@ def list_files(folder: Path, *, most: int, timeout: float) -> list[str] | None:
         timeout: Seconds git may take.
 
     Returns:
-        None when git is missing, fails, takes longer, or the folder is in no repository.
+        None if git is missing, fails or takes longer, or if the folder is not in a repository.
     """
     output = _run("ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=folder, timeout=timeout)
     if output is None:
@@ -68,8 +68,8 @@ def list_files(folder: Path, *, most: int, timeout: float) -> list[str] | None:
 
 
 def global_user_name(*, timeout: float = 2.0) -> str:
-    """Return ``user.name`` of the user's own git settings, empty when there is none; a repository's never counts."""
-    # Without a repository in sight, an includeIf of the user's settings cannot match one either.
+    """Return ``user.name`` of the user's own git settings, empty without one; a repository's is never used."""
+    # Without a repository, no includeIf of the user's settings can match one either.
     output = _run(
         "config",
         "--global",

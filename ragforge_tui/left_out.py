@@ -1,7 +1,7 @@
-"""Long texts shortened to head and tail, with a mark where the middle was.
+"""Truncation of long texts to head and tail, with a mark in place of the middle.
 
-The past that is sent to a model is shortened here, and a model copies what it sees of its own calls. The file tools
-therefore refuse a text that holds a mark, which only works while there is one place that writes marks and finds them.
+Past turns are shortened here before they are sent to a model, and a model copies what it sees of its own calls. The
+file tools therefore reject a text that contains a mark, so one module must both write and detect the marks.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 import re
 
 SMALLEST_SAVING = 0.3
-"""Share of a text below which cutting it is not worth the words that are lost."""
+"""Smallest share of a text that a cut must save to be worth the loss."""
 _MARK = re.compile(r"\[(?:… )?\d+ (?:lines?|characters) left out(?: …)?\]")
-"""Also the marks of `text.cut_middle`, and those without dots that earlier versions sent."""
+"""Matches the marks of `text.cut_middle` too, and those without an ellipsis that earlier versions sent."""
 
 
 def cut_lines(text: str, limit: int) -> str:
     """Return at most about `limit` characters: two thirds of the head, one third of the tail, a mark between.
 
-    Cuts are made at line ends where there is one near, and the mark gives the number of lines. A text of which less
-    than `SMALLEST_SAVING` would be saved is returned as it is, so that no text gets longer.
+    The cuts are made at nearby line ends if there are any, and the mark then gives the number of lines. A text is
+    returned unchanged if the cut would save less than `SMALLEST_SAVING` of it, so that no text gets longer.
     """
     if len(text) * (1 - SMALLEST_SAVING) <= limit:
         return text
-    tail_room = limit // 3
-    head, tail = text[: limit - tail_room], text[len(text) - tail_room :]
+    tail_chars = limit // 3
+    head, tail = text[: limit - tail_chars], text[len(text) - tail_chars :]
     line_end = head.rfind("\n") + 1
     line_start = tail.find("\n") + 1
     at_lines = line_end > len(head) // 2 and 0 < line_start < len(tail) // 2
@@ -37,5 +37,5 @@ def cut_lines(text: str, limit: int) -> str:
 
 
 def marks_in(text: str) -> set[str]:
-    """Return the marks a text holds."""
+    """Return the distinct truncation marks in a text."""
     return set(_MARK.findall(text))

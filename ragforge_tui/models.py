@@ -1,7 +1,7 @@
-"""The records everything speaks of: conversations, messages, tool calls, results.
+"""Records that every part of the program shares: conversations, messages, tool calls, results, summaries, topics.
 
-They mirror the labels and properties of the graph and cross the pipe between engine and
-screen as they are. Times are timezone-aware UTC. Leans on nothing.
+They mirror the labels and properties of the graph and cross the pipe between engine and screen unchanged. Times are
+timezone-aware UTC. Imports no other module of the package.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ FileAccessKind = Literal["read", "write", "search", "list"]
 TodoStatus = Literal["pending", "in_progress", "completed"]
 
 EXTRACTIVE = "extractive"
-"""Who made a summary that no model wrote."""
+"""Author recorded for a summary that was extracted without a model."""
 
 
 def now() -> datetime:
-    """The current time, UTC, aware."""
+    """Return the current time as a timezone-aware UTC datetime."""
     return datetime.now(UTC)
 
 
 class Conversation(msgspec.Struct, kw_only=True):
-    """One conversation, without its messages."""
+    """Conversation without its messages."""
 
     uuid: str
     title: str = ""
@@ -39,7 +39,7 @@ class Conversation(msgspec.Struct, kw_only=True):
     message_count: int = 0
     total_chars: int = 0
     next_turn: int = 1
-    """The turn index the next user message will get; turns count from 1."""
+    """Turn index of the next user message; turns count from 1."""
     persona: str = ""
     model: str = ""
     workspace: str = ""
@@ -48,23 +48,23 @@ class Conversation(msgspec.Struct, kw_only=True):
     branch_of: str | None = None
     branch_turn: int | None = None
     deleted_at: datetime | None = None
-    """When it was hidden; purged seven days later."""
+    """Time of the deletion, which hides it at once; it is purged seven days later."""
 
 
 class FileAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """That a tool call touched a file. `path` is relative to the workspace, with forward slashes."""
+    """Access of a tool call to a file. `path` is relative to the workspace, with forward slashes."""
 
     path: str
     access: FileAccessKind
 
 
 class ToolResult(msgspec.Struct, kw_only=True):
-    """What a tool call gave back.
+    """Result of a tool call.
 
     Attributes:
-        result: JSON text of an object ``{"text": …}``: `text` is what the model was told; a tool may add
+        result: JSON text of an object ``{"text": …}``, where `text` is what the model received. A tool may add
             ``diff`` (unified), ``exit_status``, ``todos``, ``before`` and ``after`` (digests of file contents
-            kept for undo) and ``truncated`` (full size in bytes when the text was cut).
+            stored for undo) and ``truncated`` (full size in bytes if the text was cut).
         result_size_bytes: Size of the whole result before any cut.
     """
 
@@ -78,13 +78,13 @@ class ToolResult(msgspec.Struct, kw_only=True):
 
 
 class ToolCall(msgspec.Struct, kw_only=True):
-    """One call of a tool. `result` is None while it runs, or when its outcome was lost with a crash."""
+    """Call of a tool. `result` is None while it runs, or if a crash lost its outcome."""
 
     uuid: str
     message_id: str
     tool_name: str
     arguments: str
-    """JSON text, exactly as the model wrote it (it may be malformed)."""
+    """JSON text exactly as the model wrote it, possibly malformed."""
     reasoning: str = ""
     iteration: int = 1
     ordinal: int = 0
@@ -96,16 +96,16 @@ class ToolCall(msgspec.Struct, kw_only=True):
 
 
 REFUSED = "refused by the person"
-"""The error of a call the person said no to; what they said may follow after a colon."""
+"""Error of a call that the user refused; the user's feedback may follow after a colon. A stored value."""
 REFUSED_BECAUSE = "refused: "
-"""Begins the error of a call that was refused without asking anybody, before the reason."""
+"""Prefix of the error of a call that was refused without asking the user; the reason follows. A stored value."""
 STOPPED = "stopped"
-"""The error of a call that was stopped before it was through."""
+"""Error of a call that was stopped before it finished. A stored value."""
 CallEnd = Literal["ok", "failed", "refused", "stopped", "unknown"]
 
 
 def call_end(call: ToolCall) -> CallEnd:
-    """How a call ended; ``unknown`` also while it runs. A call that nobody let run did not fail."""
+    """Return the outcome of a call; ``unknown`` also while it runs. A call that was not allowed to run did not fail."""
     success = call.result.success if call.result is not None else call.success
     if success is None:
         return "unknown"
@@ -119,7 +119,7 @@ def call_end(call: ToolCall) -> CallEnd:
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens and cost of one request. `cost_usd` is None when the price is unknown."""
+    """Tokens and cost of one request. `cost_usd` is None if the price is unknown."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -128,29 +128,29 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Message(msgspec.Struct, kw_only=True):
-    """One message: the person's, or one reply of the model with the calls it made."""
+    """Message of the user, or one reply of the model with its tool calls."""
 
     uuid: str
     conversation_id: str
     turn_index: int = 0
-    """From 1; 0 until the store has allocated it."""
+    """Counts from 1; 0 until the store has allocated it."""
     position: int = 0
-    """Order within the turn: 0 is the person's message."""
+    """Order within the turn: 0 is the user's message."""
     role: Role
     content: str = ""
     doing: str = ""
-    """Of the person's message: the tool they use themselves by it, which no model is asked to answer."""
+    """Tool that a user's message runs directly, without a request to a model; else empty."""
     reasoning: str = ""
     state: MessageState = "complete"
     writer: str = ""
-    """The process that writes a streaming message: ``host|boot id|pid|start time``."""
+    """Process that writes a streaming message: ``host|boot id|pid|start time``."""
     lease_until: datetime | None = None
     timestamp: datetime
     token_count: int = 0
     char_count: int = 0
     persona: str = ""
     persona_glyph: str = ""
-    """Glyph and colour are those the persona had when it spoke."""
+    """Glyph of the persona at the time of the reply, as `persona_color` is its colour then."""
     persona_color: str = ""
     model: str = ""
     error: str = ""
@@ -159,34 +159,34 @@ class Message(msgspec.Struct, kw_only=True):
 
 
 class Turn(msgspec.Struct, kw_only=True):
-    """All messages of one turn index, in order of position."""
+    """Messages of one turn index, in order of position."""
 
     turn_index: int
     messages: list[Message] = []
 
 
 class Todo(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of the agent's plan."""
+    """Entry of the agent's plan."""
 
     content: str
     status: TodoStatus = "pending"
 
 
 class ConversationFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which conversations to list; the defaults show the active ones, newest first."""
+    """Filter for listing conversations; the defaults select the active ones, newest first."""
 
     status: ConversationStatus | Literal["any"] = "active"
     tags: list[str] = []
-    """Any of these."""
+    """Conversations with any of these tags; empty: all."""
     query: str = ""
-    """Words looked for in title and summary, case-insensitively."""
+    """Words searched for in title and summary, ignoring case."""
     workspace: str | None = None
     order: Literal["updated", "created"] = "updated"
     limit: int = 50
 
 
 class ConversationPeek(msgspec.Struct, frozen=True, kw_only=True):
-    """How a conversation begins and ends; texts are cut, empty where nothing was said."""
+    """First and last message of a conversation; texts are cut, and empty without a message."""
 
     conversation: Conversation
     first: str = ""
@@ -195,26 +195,26 @@ class ConversationPeek(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConversationChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """Conversations that changed since some moment, and how many there are in all, changed or not."""
+    """Conversations that changed since a point in time, and the count of all, changed or not."""
 
     changed: list[Conversation]
     count: int
 
 
 class ConversationPulse(msgspec.Struct, frozen=True, kw_only=True):
-    """What tells whether anything was done to a conversation: its record, and how often a summary was stored."""
+    """Data for detecting changes of a conversation: its record, and the number of summaries stored so far."""
 
     conversation: Conversation
     summaries: int = 0
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that matches a search.
+    """Message that matches a search.
 
     Attributes:
         snippet: Plain text around the best match, at most 300 characters.
         highlights: (start, end) offsets of matched words in `snippet`.
-        score: The index's own score: comparable within one search only.
+        score: Score of the full-text index, comparable within one search only.
     """
 
     conversation_id: str
@@ -229,24 +229,24 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something worth knowing later, with the turns it was found in. In the graph: ``text [t3, t4]``."""
+    """Fact worth knowing later, with the turns it comes from. Stored in the graph as ``text [t3, t4]``."""
 
     text: str
     turns: list[int] = []
 
 
 class Summary(msgspec.Struct, kw_only=True):
-    """What a run of turns (level 1), or of summaries of the level below, was about.
+    """Summary of consecutive turns (level 1), or of consecutive summaries of the next lower level.
 
     Attributes:
-        ordinal: From 1, by level, in order of the turns.
-        conversation_summary: What was asked and answered; at most 500 characters.
-        actions_summary: What was done with tools and why; at most 500 characters, empty when nothing was.
+        ordinal: Number within the level, from 1, in order of the turns.
+        conversation_summary: Questions and answers, in at most 500 characters.
+        actions_summary: Tool use and its reasons, in at most 500 characters; empty if no tool was used.
         start_turn_index: First turn covered; ranges are inclusive.
         char_range_start: Offset of the first turn in the user and assistant text of the conversation.
-        parent_summaries: Ids of the summaries of the level below that this one summarises; empty at level 1.
-        parent: Id of the summary that summarises this one, empty while it stands on the frontier.
-        made_by: The model's name, or `EXTRACTIVE`.
+        parent_summaries: Ids of the lower-level summaries that this one summarises; empty at level 1.
+        parent: Id of the summary that summarises this one; empty while this one is on the frontier.
+        made_by: Name of the model, or `EXTRACTIVE`.
     """
 
     uuid: str
@@ -272,7 +272,7 @@ class Summary(msgspec.Struct, kw_only=True):
 
 
 class RelatedTopic(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic near another one; `relation` ``merged`` names one that was merged into it."""
+    """Topic related to another one; with the relation ``merged``, a topic that was merged into it."""
 
     uuid: str
     name: str
@@ -282,7 +282,7 @@ class RelatedTopic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Topic(msgspec.Struct, kw_only=True):
-    """A subject that summaries share."""
+    """Subject that summaries have in common."""
 
     uuid: str
     name: str
@@ -290,20 +290,20 @@ class Topic(msgspec.Struct, kw_only=True):
     aliases: list[str] = []
     created_at: datetime
     summaries: int = 0
-    """How many summaries have it; 0 where nobody counted."""
+    """Number of summaries that have it; 0 if they were not counted."""
     conversations: int = 0
     related: list[RelatedTopic] = []
 
 
 class SimilarConversation(msgspec.Struct, frozen=True, kw_only=True):
-    """A conversation like another one. `score` is the plain cosine of their summaries."""
+    """Conversation similar to another one. `score` is the cosine similarity of their summaries."""
 
     conversation: Conversation
     score: float
 
 
 class AccessedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of the workspace as the agent last touched it, in the group it is shown in."""
+    """File of the workspace with the agent's last access, in the group it is displayed in."""
 
     path: str
     group: Literal["read", "modified", "found"]
@@ -311,7 +311,7 @@ class AccessedFile(msgspec.Struct, frozen=True, kw_only=True):
     turn_index: int
     timestamp: datetime
     count: int = 1
-    """Accesses of this file by tools and mentions of the conversation."""
+    """Number of accesses by tools and mentions in the conversation."""
 
 
 ContextItemKind = Literal[
@@ -320,20 +320,20 @@ ContextItemKind = Literal[
 
 
 class ContextItem(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One thing a request held, and where it came from.
+    """Piece of a request to the model, with its source.
 
     Attributes:
-        source: Id of what it was taken from: a message, a summary, a topic; a path; the digest of a `system` text.
-        turn_index: The turn it stands for, 0 when it is none; of a summary the first one it covers.
-        last_turn: Of a summary: the last turn it covers.
-        role: As which it was sent.
-        form: Of a `message` item, a turn sent as real messages: ``whole``, ``results:N`` (results of calls
+        source: Id of the message, summary or topic it was taken from; a path; or the digest of a `system` text.
+        turn_index: Turn it represents, 0 for none; for a summary, the first turn covered.
+        last_turn: For a summary: the last turn covered.
+        role: Role under which it was sent.
+        form: For a `message` item, a turn sent as real messages: ``whole``, ``results:N`` (results of calls
             cut to about N characters), ``short`` (results and long arguments by head and tail), ``trimmed:N`` (short,
             and at most N characters of each text) or ``text:N`` (without calls).
-        positions: Of a `message` item: which messages of the turn were sent.
-        spans: Which characters of the source's text were sent, as (start, end); empty: all of them.
-        cut: Characters of the source's text that were left out.
-        text: What was sent. In the graph only where it cannot be looked up.
+        positions: For a `message` item: the messages of the turn that were sent.
+        spans: Characters of the source's text that were sent, as (start, end); empty: all of them.
+        cut: Number of characters of the source's text that were left out.
+        text: Text as sent. The graph stores it only if it cannot be looked up.
     """
 
     kind: ContextItemKind
@@ -354,11 +354,11 @@ class ContextItem(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class ContextSection(msgspec.Struct, kw_only=True):
-    """A part of a request, such as the frontier of the summaries or the recalled turns.
+    """Part of a request, such as the frontier of the summaries or the recalled turns.
 
     Attributes:
-        budget: Tokens it could take, 0 for parts without a limit of their own.
-        left_out: How many items had no room.
+        budget: Most tokens for this part; 0 without a limit of its own.
+        left_out: Number of items that did not fit.
     """
 
     name: str
@@ -370,14 +370,14 @@ class ContextSection(msgspec.Struct, kw_only=True):
 
 
 class ContextRecord(msgspec.Struct, kw_only=True):
-    """What one request to a model held before the turn's own messages, section by section, as it was sent.
+    """Content of one request to a model before the turn's own messages, by section, as sent.
 
     Attributes:
-        budget: Tokens the past could take.
+        budget: Most tokens for the past.
         tokens: Tokens of all sections.
-        digest: SHA-256 of the parts of what was sent, as hexadecimal digits.
-        whole: All earlier turns of the conversation were sent as they are.
-        verified: What was looked up again is what was sent, by its digest.
+        digest: SHA-256 of the parts as sent, as hexadecimal digits.
+        whole: Whether all earlier turns of the conversation were sent unchanged.
+        verified: Whether the texts looked up again have the digest of those sent.
     """
 
     conversation_id: str

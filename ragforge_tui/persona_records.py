@@ -1,7 +1,7 @@
-"""What engine and screen say to each other of personas. Shared words; lean on nothing.
+"""Records about personas that engine and screen exchange. Imports no other module of the package.
 
-Text in them is made safe for a terminal where the files are read (room `personas`), except `PersonaView.text`, which
-is the file as written.
+Package `personas` sanitizes their text for a terminal when it reads the files, except `PersonaView.text`, which is the
+file as written.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PersonaOrigin = Literal["own", "project", "shipped"]
 
 
 class PersonaRemark(msgspec.Struct, frozen=True, kw_only=True):
-    """Something noticed in a persona's file; line and column count from 1. A ``note`` is no fault."""
+    """Remark on a persona's file; line and column count from 1. A ``note`` is not a fault."""
 
     line: int
     column: int
@@ -23,18 +23,18 @@ class PersonaRemark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PersonaInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A persona as it is listed.
+    """Persona as listed.
 
     Attributes:
         digest: SHA-256 of its text in hex.
-        color: A name of `personas.fields.COLORS` or ``#rrggbb``; empty when the file says none.
-        greeting: What it says when it is chosen, the person's name filled in.
-        tools: What it may use; None: all there are.
-        shadows: Where others of the same name come from that this one hides ("shipped", "project").
-        remarks: What was noticed in the file, the first few.
-        more_remarks: How many more there were.
-        problem: Why it cannot be used, empty when it can.
-        allowed: Of a project's one: whether the person allowed exactly this text; None when not asked yet.
+        color: A name of `personas.signs.COLORS` or ``#rrggbb``; empty if the file sets none.
+        greeting: Greeting shown when it is chosen, with the user's name filled in.
+        tools: Names of the tools it may use; None: all of them.
+        shadows: Origins of other personas of the same name that this one hides ("shipped", "project").
+        remarks: The first remarks on the file.
+        more_remarks: Number of further remarks.
+        problem: The reason it cannot be used; empty if it can.
+        allowed: For a project's persona: whether the user allowed exactly this text; None if not asked yet.
     """
 
     name: str
@@ -57,21 +57,21 @@ class PersonaInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PersonaList(msgspec.Struct, frozen=True, kw_only=True):
-    """All personas one can choose, in the order their numbers count; `default` speaks in a new conversation."""
+    """Personas to choose from, in the order of their numbers; `default` is used in a new conversation."""
 
     personas: list[PersonaInfo]
     default: str
 
 
 class PersonaView(msgspec.Struct, frozen=True, kw_only=True):
-    """A persona with its text as written."""
+    """Persona with its text as written."""
 
     info: PersonaInfo
     text: str
 
 
 class PersonaBrief(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person says of a persona to be made; all but the name may be empty."""
+    """User's description of a persona to be drafted; all fields but the name may be empty."""
 
     name: str
     purpose: str = ""
@@ -84,7 +84,7 @@ class PersonaBrief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PersonaDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """A text that is no persona yet. `info` is what it would be listed as."""
+    """Text of a persona that is not saved yet. `info` is how it would be listed."""
 
     text: str
     info: PersonaInfo

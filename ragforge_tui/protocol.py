@@ -1,7 +1,7 @@
-"""The engine as its users see it: requests with typed responses, and a stream of events.
+"""Interface of the engine: requests with typed responses, and a stream of events.
 
-`Engine` is the whole surface. It has two forms, in process and behind a pipe (room `engine/`); screens,
-scripts and tests cannot tell which they hold. On the pipe every line is one JSON object, one of
+`Engine` is the whole interface. It has two implementations, in process and behind a pipe (package `engine`); screens,
+scripts and tests work with either. On the pipe every line is one JSON object, one of
 
     {"id": 3, "request": {"type": "send_message", …}}      screen to engine
     {"id": 3, "result": …} | {"id": 3, "error": {…}}       engine to screen
@@ -81,7 +81,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 
 
 class EngineState(msgspec.Struct, kw_only=True, frozen=True):
-    """What the engine is now; the same is said by events whenever it changes."""
+    """State of the engine at the time of the request; events report later changes."""
 
     protocol: int
     version: str
@@ -93,13 +93,13 @@ class EngineState(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Hello(Request[EngineState]):
-    """First request on a connection."""
+    """Open a connection; the first request on it."""
 
     protocol: int = PROTOCOL_VERSION
 
 
 class TurnPage(msgspec.Struct, kw_only=True, frozen=True):
-    """Stored turns in ascending order; `first` is the lowest turn index that exists, `last` the highest."""
+    """Stored turns in ascending order; `first` is the lowest existing turn index, `last` the highest."""
 
     turns: list[Turn]
     first: int
@@ -107,14 +107,14 @@ class TurnPage(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ConversationView(msgspec.Struct, kw_only=True, frozen=True):
-    """A conversation opened for reading and writing.
+    """Conversation that is open for reading and writing.
 
     Attributes:
         page: Its newest turns.
-        todos: The agent's plan as it stands.
-        active_turn: Index of a turn being answered now (here or by another process), None when idle.
-        interrupted_turn: Index of the last turn when it ended without an answer: a retry is offered.
-        mode: What the agent may do in it without asking.
+        todos: The agent's current plan.
+        active_turn: Index of the turn being answered now, here or by another process; None if idle.
+        interrupted_turn: Index of the last turn if it ended without an answer, so that a retry is offered.
+        mode: What the agent may do in it without approval.
     """
 
     conversation: Conversation
@@ -132,18 +132,18 @@ class CreateConversation(Request[ConversationView]):
 
 
 class OpenConversation(Request[ConversationView]):
-    """Open by id or unique prefix; with neither, the newest of this workspace.
+    """Open a conversation by id or unique prefix; with neither, the newest one of this workspace.
 
-    Fails with kind ``not_found`` when nothing or more than one answers.
+    Fails with kind ``not_found`` if no conversation matches, or more than one.
     """
 
     ref: str = ""
     turns: int = 12
-    """How many of the newest: a screenful, so that a long conversation opens as fast as a short one."""
+    """Number of newest turns to return: one screenful, so that a long conversation opens as fast as a short one."""
 
 
 class FetchTurns(Request[TurnPage]):
-    """Turns with index in [start, end), both counted from 1."""
+    """Fetch the turns with index in [start, end), both counted from 1."""
 
     conversation_id: str
     start: int
@@ -151,14 +151,14 @@ class FetchTurns(Request[TurnPage]):
 
 
 class SendAccepted(msgspec.Struct, kw_only=True, frozen=True):
-    """The message is stored (graph or journal), or queued behind the turn under way (`turn_index` 0)."""
+    """Confirmation that a message is stored in graph or journal, or queued behind the current turn (`turn_index` 0)."""
 
     turn_index: int
     queued: bool = False
 
 
 class SendMessage(Request[SendAccepted]):
-    """`message_id` is made by the caller, so that asking twice stores once."""
+    """Send a user's message. The caller generates `message_id`, which makes the request idempotent."""
 
     conversation_id: str
     message_id: str
@@ -166,20 +166,20 @@ class SendMessage(Request[SendAccepted]):
 
 
 class CancelTurn(Request[Empty]):
-    """Stop the turn under way; what came is kept. Stops a turn of another process too, through the graph."""
+    """Stop the current turn and keep the text received. Stops a turn of another process too, through the graph."""
 
     conversation_id: str
 
 
 class Unqueue(Request[bool]):
-    """Drop a message that waits behind the turn under way; false when it waits no longer."""
+    """Drop a message queued behind the current turn; false if it is no longer queued."""
 
     conversation_id: str
     message_id: str
 
 
 class RetryTurn(Request[SendAccepted]):
-    """Ask again for the last turn's answer; the earlier attempt is superseded."""
+    """Request another answer for the last turn, which supersedes the earlier attempt."""
 
     conversation_id: str
 
@@ -191,7 +191,7 @@ class AnswerApproval(Request[Empty]):
 
 
 class AnswerTrust(Request[Empty]):
-    """Whether instructions found in the workspace may be used."""
+    """Allow or reject the use of instructions found in the workspace."""
 
     root: str
     allow: bool
@@ -202,7 +202,7 @@ class ListConversations(Request[list[Conversation]]):
 
 
 class UpdateConversation(Request[Conversation]):
-    """Change what a person may change; None leaves a field as it is."""
+    """Change fields that users may edit; None leaves a field unchanged."""
 
     conversation_id: str
     title: str | None = None
@@ -211,21 +211,21 @@ class UpdateConversation(Request[Conversation]):
 
 
 class ArchiveConversation(Request[Conversation]):
-    """`archived` false brings it back."""
+    """Archive a conversation, or restore it to the active ones with `archived` false."""
 
     conversation_id: str
     archived: bool = True
 
 
 class DeleteConversation(Request[Empty]):
-    """Hide at once, purge after seven days; `immediately` purges now, without undo."""
+    """Hide a conversation at once and purge it after seven days; `immediately` purges it now, without undo."""
 
     conversation_id: str
     immediately: bool = False
 
 
 class RestoreConversation(Request[Conversation]):
-    """Undo a delete."""
+    """Undo the deletion of a conversation."""
 
     conversation_id: str
 
@@ -235,7 +235,7 @@ class Search(Request[list[SearchHit]]):
     limit: int = 20
     conversation_id: str = ""
     workspace: str | None = None
-    """Only conversations of this folder; None: of all."""
+    """Only conversations of this folder; None: of all folders."""
     topic: str = ""
     """Only turns whose summaries have this topic."""
 
@@ -247,29 +247,30 @@ class ExportConversation(Request[ConversationExport]):
 class ImportConversation(Request[Imported]):
     data: ConversationExport
     merge: bool = False
-    """Whether turns may be added to a conversation that is in the graph already."""
+    """Whether turns may be added to a conversation that already exists in the graph."""
 
 
 class SetModel(Request[ModelChanged]):
-    """Use another model from the next turn on; empty returns to the discovered one."""
+    """Use another model from the next turn on; an empty name selects the discovered one."""
 
     name: str
 
 
 class ChangeModelSettings(Request[Empty]):
-    """Take up settings of the model, by name, from its next request on; see `LIVE_MODEL_SETTINGS`."""
+    """Apply settings of the model, by name, from its next request on; see `LIVE_MODEL_SETTINGS`."""
 
     changes: dict[str, int | float | None]
 
 
 class ListModels(Request[list[str]]):
-    """Names of models that could answer with what is configured or found."""
+    """List the names of models that can be used with what is configured or discovered."""
 
 
 class ListFiles(Request[list[str]]):
-    """Files of the workspace whose path matches fuzzily, best first; .gitignore respected.
+    """List files of the workspace whose path matches fuzzily, best first; .gitignore is respected.
 
-    With `folders` those too, with a slash at their end; the query ``src/`` gives the folder itself and what is in it.
+    With `folders`, folders are listed too, with a trailing slash; the query ``src/`` then returns that folder and its
+    contents.
     """
 
     query: str
@@ -278,7 +279,7 @@ class ListFiles(Request[list[str]]):
 
 
 class Shutdown(Request[Empty]):
-    """End in order: a turn under way is stored as interrupted."""
+    """Shut down cleanly: a turn in progress is stored as interrupted."""
 
 
 AnyRequest = (
@@ -316,7 +317,7 @@ AnyRequest = (
 
 
 def response_type(request: Request[Any] | type[Request[Any]]) -> Any:
-    """The type that answers a request: the `R` of its `Request[R]`."""
+    """Return the type of a request's response: the `R` of its `Request[R]`."""
     cls = request if isinstance(request, type) else type(request)
     return get_args(cls.__orig_bases__[0])[0]  # type: ignore[attr-defined]
 
@@ -327,7 +328,7 @@ class RequestLine(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ReplyLine(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """What the engine writes: an answer (`id` with `result` or `error`) or an `event`."""
+    """Line written by the engine: a response (`id` with `result` or `error`) or an `event`."""
 
     id: int | None = None
     result: msgspec.Raw = msgspec.Raw(b"null")
@@ -336,20 +337,20 @@ class ReplyLine(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
 
 class Engine(Protocol):
-    """The engine, wherever it runs."""
+    """The engine, in process or behind a pipe."""
 
     async def request(self, request: Request[R]) -> R:
-        """Ask and wait for the answer.
+        """Send a request and wait for its response.
 
         Raises:
-            RagforgeError: As the engine raised it, or `EngineGoneError` when it ended meanwhile.
+            RagforgeError: The error that the engine raised, or `EngineGoneError` if it ended meanwhile.
         """
         ...
 
     def events(self) -> AsyncIterator[Event]:
-        """Everything the engine says from now on; ends when the engine does. One reader."""
+        """Iterate over all events from now on, until the engine ends. Supports a single reader."""
         ...
 
     async def close(self) -> None:
-        """End the engine in order; a turn under way is stored as interrupted."""
+        """Shut the engine down cleanly; a turn in progress is stored as interrupted."""
         ...

@@ -1,11 +1,11 @@
-"""Masking of keys and passwords: what every text goes through before it is stored, logged, exported or sent to a model.
+"""Masking of keys and passwords, applied to every text before it is stored, logged, exported or sent to a model.
 
-`RULES` is data: one rule for each published shape of a key, and a few for what is a secret by the words around it. A
-masked key keeps a few first characters, so that a reader can tell which one it was. Shared by every room; imports no
-other room.
+`RULES` is data: one rule for each published format of a key, and a few that recognise a secret by the words around it.
+A masked key keeps its first characters, so that a reader can tell which key it was. Shared by all packages; imports
+no other module of the package.
 
-Cost: shapes that begin with a fixed text and go on for at least `_RUN` word characters are only looked for where a run
-of that length is. Every pattern is bounded, so time grows with the text alone, whatever a hostile text holds.
+Cost: formats that start with a literal and continue for at least `_RUN` word characters are searched for only where a
+run of that length exists. Every pattern is bounded, so time grows linearly with the text, even a hostile one.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 MASK = "…[masked]"
-"""Stands for the hidden part of a secret."""
+"""Replacement for the hidden part of a secret."""
 
 _SHOWN = 6
 _JUDGED = 64
-"""Characters by which a value is taken for random or not."""
+"""Number of leading characters by which a value is judged to be random or not."""
 _RUN = 20
 _BEFORE_RUN = 24
-"""How far before a run of word characters the fixed text of a shape may begin (`xapp-1-A0123456789-`)."""
+"""Largest distance from the start of a literal to the run of word characters after it (`xapp-1-A0123456789-`)."""
 
 
 class Rule(NamedTuple):
-    """One shape of a secret.
+    """Format of a secret.
 
     Attributes:
-        literals: Fixed texts the pattern begins with; one of them is there or the pattern is not tried.
-        pattern: Matched where a literal begins; its first group, else all of it, is masked.
-        example: A text of this shape, as a template: ``<36>`` stands for 36 random letters and digits, ``<36d>`` for
-            digits, ``<36h>`` for hexadecimal digits, ``<36U>`` and ``<36l>`` for digits and capital or small letters,
-            ``<36b>`` for base64.
-        lead: Characters before the literal that belong to the match.
-        folded: The literals are lower case, and found whatever the case.
-        short: The shape may hold no run of `_RUN` word characters.
-        inside: The literal may follow a letter or digit.
-        check: Whether a match is a secret after all.
+        literals: Literal starts of the pattern; it is tried only where one of them occurs.
+        pattern: Matched at a literal; its first group, or the whole match without one, is masked.
+        example: Template of a text in this format: ``<36>`` means 36 random letters and digits, ``<36d>`` digits,
+            ``<36h>`` hexadecimal digits, ``<36U>`` and ``<36l>`` digits with capital or small letters, ``<36b>``
+            base64.
+        lead: Number of characters before the literal that belong to the match.
+        folded: Whether the literals, in lower case, match in any case.
+        short: Whether the format may lack a run of `_RUN` word characters.
+        inside: Whether the literal may follow a letter or digit.
+        check: Predicate that decides whether a match is indeed a secret.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Rule(NamedTuple):
     check: Callable[[re.Match[str]], bool] | None = None
 
 
-# --- what looks random ------------------------------------------------------------------------------------------------
+# --- checks of values -------------------------------------------------------------------------------------------------
 
 _PLACEHOLDER = re.compile(
     r"(?i)(.)\1{7}|example|placeholder|your|dummy|change_?me|sample|redacted|insert|xxxx|\.\.\.|<|>|0123456|1234567|abcdef"
@@ -64,7 +64,7 @@ _STEP = re.compile(r"[0-9](?=[A-Za-z])|[A-Za-z](?=[0-9])|[a-z](?=[A-Z])")
 
 
 def _is_random(value: str) -> bool:
-    """Whether a value was drawn rather than written: letters and digits mixed, no words in it."""
+    """Return whether a value looks generated rather than written: letters and digits mixed, without words."""
     if len(value) < 16 or _PLACEHOLDER.search(value) or _WORD.search(value):
         return False
     digits = sum(character.isdigit() for character in value)
@@ -73,12 +73,12 @@ def _is_random(value: str) -> bool:
 
 
 def _is_given(value: str) -> bool:
-    """Whether a value of 8 characters or more is a password rather than a word or the name of one."""
+    """Return whether a value of 8 characters or more looks like a password, not like a word or a placeholder."""
     return any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and not _PLACEHOLDER.search(value)
 
 
 def _is_strong(value: str) -> bool:
-    """Whether a value mixes capital and small letters, digits and signs as passwords have to, and is no expression."""
+    """Return whether a value mixes cases, digits and symbols as password rules require, and is not an expression."""
     return _is_given(value) and all(re.search(kind, value) for kind in ("[a-z]", "[A-Z]", "[^A-Za-z0-9_.]"))
 
 
@@ -86,7 +86,7 @@ def _assigned(match: re.Match[str]) -> bool:
     value = match[1][:_JUDGED]
     if _is_random(value) or (match[0][:1] in "pP" and _is_strong(value)):
         return True
-    # As in a .env file or the output of `env`: an upper-case name that begins a word, no space.
+    # As in a .env file or the output of `env`: an upper-case name at the start of a word, without spaces.
     line = _ENV_LINE.search(match.string, max(0, match.start() - 64), match.start(1))
     return line is not None and _is_given(value)
 
@@ -95,7 +95,7 @@ _ENV_LINE = re.compile(r"(?:^|[\s\x00\"';,]|\\n|\\u0000)(?:export )?[A-Z][A-Z0-9
 
 
 def _not_words(match: re.Match[str]) -> bool:
-    """Not a name of words with hyphens, as style sheets have them (`sk-folding-cube-animation`)."""
+    """Reject hyphenated names, as style sheets contain them (`sk-folding-cube-animation`)."""
     parts = re.split(r"[_-]+", match[0])[1:]
     return any(len(part) > 14 or not (part.isalpha() and (part.islower() or part.isupper())) for part in parts)
 
@@ -125,7 +125,7 @@ _END = "(?![A-Za-z0-9])"
 
 
 def _prefixed(name: str, example: str, pattern: str, *literals: str, lead: int = 0) -> Rule:
-    """A shape that begins with a fixed text; `pattern` is what follows it."""
+    """Return a rule for a format that starts with a literal; `pattern` matches the rest."""
     start = "|".join(re.escape(literal) for literal in literals)
     return Rule(name, literals, f"(?:{start}){pattern}" if not lead else pattern, example, lead=lead)
 
@@ -235,7 +235,7 @@ RULES = (
     Rule(
         "Discord bot token",
         (".",),
-        # What stands before the first full stop is the bot's public id.
+        # The part before the first full stop is the bot's public id.
         rf"\.(?:(?<=[MNO]{_W}{{23}}\.)|(?<=[MNO]{_W}{{25}}\.))({_W}{{6}}\.{_W}{{27,40}})(?!{_W})",
         "M<13><12>.<6>.<38>",
         inside=True,
@@ -267,7 +267,7 @@ RULES = (
         ("-----BEGIN ",),
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         r"(?:(?:[^\"-]|-(?!----)|\"(?![,:}\]])){0,20000}+-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        # Without its end, as in the head of a file: the lines of base64 and the headers that follow.
+        # Without its end, as in the head of a file: the subsequent lines of base64 and headers.
         r"|(?:(?:\\[nrt]|[\s+>|]|\d{1,6}\t){0,24}+"
         r"(?:[A-Za-z0-9+/=]{16,}+|[A-Z][A-Za-z-]{2,20}: [^\n\\\"]{0,80})){1,400}+"
         r"(?:(?:\\[nrt]|[\s+>|]|\d{1,6}\t){1,24}+[A-Za-z0-9+/]{0,63}={1,2})?)",
@@ -327,9 +327,9 @@ _JOINED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 
 def mask_secrets(text: str) -> str:
-    """Replace what has the shape of a secret by its first characters and `MASK`; masking twice is masking once.
+    """Replace each secret by its first characters and `MASK`; idempotent.
 
-    In JSON no mask reaches over the end of a string, so that what was JSON stays JSON.
+    In JSON no mask extends past the end of a string, so that the result is still valid JSON.
     """
     spans = sorted(_spans(text))
     if not spans:
@@ -337,7 +337,7 @@ def mask_secrets(text: str) -> str:
     pieces: list[str] = []
     done = 0
     for start, end in spans:
-        if start < done:  # two rules saw the same; the longer one counts
+        if start < done:  # two rules match here; the longer match counts
             if end > done:
                 done = end
             continue
@@ -347,7 +347,7 @@ def mask_secrets(text: str) -> str:
 
 
 def mask_value(value: Any) -> Any:
-    """`mask_secrets` through lists and mappings; keys stay as they are."""
+    """Apply `mask_secrets` to lists and mappings; keys stay unchanged."""
     if isinstance(value, str):
         return mask_secrets(value)
     if isinstance(value, dict):
@@ -358,38 +358,38 @@ def mask_value(value: Any) -> Any:
 
 
 def adds_mask(before: str, after: str) -> bool:
-    """Whether a new text holds a mask the earlier one does not: written, it would replace the secret itself."""
+    """Return whether a new text contains more masks than the old one: writing it would overwrite the secret."""
     return MASK in after and after.count(MASK) > before.count(MASK)
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    plain = text.encode("ascii", "replace")  # one byte a character, so that places are the same
+    plain = text.encode("ascii", "replace")  # one byte per character, so that offsets are the same
     folded = plain.lower()
     dense = _Dense(plain)
     for rule, needle in _SHORT:
-        where = folded if rule.folded else plain
-        if needle in where:
-            yield from _matches(rule, text, plain, _places(where, needle))
+        haystack = folded if rule.folded else plain
+        if needle in haystack:
+            yield from _matches(rule, text, plain, _offsets(haystack, needle))
     for rule, needle in _LONG if dense.text else ():
         if needle in dense.text:
-            yield from _matches(rule, text, plain, dense.places(needle))
+            yield from _matches(rule, text, plain, dense.offsets(needle))
 
 
-def _matches(rule: Rule, text: str, plain: bytes, places: Iterator[int]) -> Iterator[tuple[int, int]]:
+def _matches(rule: Rule, text: str, plain: bytes, offsets: Iterator[int]) -> Iterator[tuple[int, int]]:
     pattern = _compiled(rule.pattern)
     done = 0
-    for at in places:
-        if at < done or not (rule.folded or rule.lead or rule.inside or _begins(plain, at)):
+    for at in offsets:
+        if at < done or not (rule.folded or rule.lead or rule.inside or _may_start(plain, at)):
             continue
         match = pattern.match(text, max(0, at - rule.lead))
         if match is None or (rule.check is not None and not rule.check(match)):
             continue
         start, done = match.span(pattern.groups and 1)
-        if not text.startswith(MASK, done):  # else it is what a mask left
+        if not text.startswith(MASK, done):  # otherwise the secret is masked already
             yield start, done
 
 
-def _places(plain: bytes, needle: bytes) -> Iterator[int]:
+def _offsets(plain: bytes, needle: bytes) -> Iterator[int]:
     at = plain.find(needle)
     while at >= 0:
         yield at
@@ -397,14 +397,14 @@ def _places(plain: bytes, needle: bytes) -> Iterator[int]:
 
 
 class _Dense:
-    """The parts of a text that hold `_RUN` word characters in a row, put together: a few hundredths of most texts."""
+    """Concatenated parts of a text that hold `_RUN` consecutive word characters: a few percent of most texts."""
 
     def __init__(self, plain: bytes) -> None:
         words = plain.translate(_WORDS)
         needle = b"a" * _RUN
         pieces: list[bytes] = []
         self._starts: list[int] = []
-        self._moved: list[int] = []
+        self._shifts: list[int] = []
         size = done = 0
         at = words.find(needle)
         while at >= 0:
@@ -414,20 +414,20 @@ class _Dense:
             start = max(done, at - _BEFORE_RUN)
             pieces.append(plain[start:end])
             self._starts.append(size)
-            self._moved.append(start - size)
+            self._shifts.append(start - size)
             size += end - start + 1
             done = end
             at = words.find(needle, end)
         self.text = b"\n".join(pieces)
 
-    def places(self, needle: bytes) -> Iterator[int]:
-        """Where a literal is in the whole text."""
-        for at in _places(self.text, needle):
-            yield at + self._moved[bisect.bisect_right(self._starts, at) - 1]
+    def offsets(self, needle: bytes) -> Iterator[int]:
+        """Yield the offsets of a literal in the whole text."""
+        for at in _offsets(self.text, needle):
+            yield at + self._shifts[bisect.bisect_right(self._starts, at) - 1]
 
 
-def _begins(plain: bytes, at: int) -> bool:
-    """Whether a key can begin here: not within a word, but after the letters of an escape (`\\n`, `\\u003d`, `%3D`)."""
+def _may_start(plain: bytes, at: int) -> bool:
+    """Return whether a key can start here: not inside a word, except after an escape (`\\n`, `\\u003d`, `%3D`)."""
     if at == 0 or plain[at - 1] not in _JOINED:
         return True
     return (

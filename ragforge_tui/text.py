@@ -1,7 +1,7 @@
-"""What text must go through before it is stored or shown.
+"""Sanitizing of text before it is stored or displayed.
 
-Two doors: `storable` where foreign text enters (graph and pipe refuse what it removes), `plain_text` before a
-terminal sees it. Secrets are `redaction`'s matter. Shared by every room; leans on nothing.
+`storable` is applied where foreign text enters, since graph and pipe reject what it replaces; `plain_text` before
+text reaches a terminal. `redaction` handles secrets. Shared by all packages; imports no other module of the package.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]?"
 )
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_NEEDS_CLEANING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def storable(text: str) -> str:
-    """Make a text fit for the graph and the pipe without changing what a person sees.
+    """Make a text acceptable to the graph and the pipe without changing its appearance.
 
-    Surrogate pairs become the character they stand for, lone surrogates U+FFFD, NUL its visible symbol U+2400.
+    Surrogate pairs become the character they encode, lone surrogates U+FFFD, NUL its visible symbol U+2400.
     """
     if "\x00" in text:
         text = text.replace("\x00", "\u2400")
@@ -37,18 +36,18 @@ def storable(text: str) -> str:
 
 
 def storable_value(value: Any) -> Any:
-    """`storable` through lists and mappings, keys included; integers beyond 64 bit become text."""
+    """Apply `storable` to lists and mappings, keys included; integers beyond 64 bits become text."""
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         return str(value)
-    return _through(value, storable, storable_value)
+    return _map(value, storable, storable_value)
 
 
 def plain_value(value: Any) -> Any:
-    """`plain_text` through lists and mappings, keys included."""
-    return _through(value, plain_text, plain_value)
+    """Apply `plain_text` to every string in lists and mappings, keys included."""
+    return _map(value, plain_text, plain_value)
 
 
-def _through(value: Any, text: Callable[[str], str], item: Callable[[Any], Any]) -> Any:
+def _map(value: Any, text: Callable[[str], str], item: Callable[[Any], Any]) -> Any:
     if isinstance(value, str):
         return text(value)
     if isinstance(value, dict):
@@ -59,17 +58,17 @@ def _through(value: Any, text: Callable[[str], str], item: Callable[[Any], Any])
 
 
 def plain_length(text: str) -> int:
-    """How many characters at its start `plain_text` leaves as they are, whatever may follow them."""
-    match = _NEEDS_CLEANING.search(text)
+    """Return the number of leading characters that `plain_text` keeps unchanged, whatever follows them."""
+    match = _CONTROLS.search(text)
     return match.start() if match is not None else len(text)
 
 
 def plain_text(text: str) -> str:
-    """Text that is safe on a terminal: no escape sequences, no controls but newline and tab, no bidi overrides.
+    """Remove escape sequences, bidi overrides and all controls but newline and tab, for safe display on a terminal.
 
-    Carriage returns become line ends, as an editor would show them.
+    Carriage returns become line ends, as in an editor.
     """
-    if not _NEEDS_CLEANING.search(text):
+    if not _CONTROLS.search(text):
         return text
     text = _ESCAPES.sub("", text)
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
@@ -77,20 +76,20 @@ def plain_text(text: str) -> str:
 
 
 def fenced(name: str, text: str) -> str:
-    """Put a text, byte for byte, between two marker lines with its digest, so that it cannot hold its own end."""
+    """Put a text, byte for byte, between two marker lines with its digest, so that it cannot contain its own end."""
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
     return f"<<<{name} {digest}\n{text}\n{name} {digest}>>>"
 
 
 def dollars(amount: float) -> str:
-    """An amount of money, with as many digits as say something."""
+    """Format an amount in US dollars, with enough digits to show a small one."""
     if amount >= 0.1 or not amount:
         return f"${amount:.2f}"
     return f"${amount:.4f}" if amount >= 0.0001 else f"${amount:.1g}"
 
 
 def cut_middle(text: str, limit: int, note: str = "\n… [{cut} characters left out] …\n") -> str:
-    """At most about `limit` characters: two thirds of the head, one third of the tail, and a note between."""
+    """Truncate a text to about `limit` characters: two thirds head, one third tail, and a note between."""
     if len(text) <= limit:
         return text
     head = limit * 2 // 3

@@ -1,7 +1,6 @@
-"""How a file's bytes are written as text: known by a byte order mark, or by the zero beside a first `<`.
+"""Detection of a file's text encoding by its byte order mark, or by the zero byte next to an initial `<`.
 
-Used where persona files are read and written, and where an editor's file is read back. Shared words; leans on
-nothing.
+Used to read and write persona files, and to read a file back from an editor. Imports no other module of the package.
 """
 
 from __future__ import annotations
@@ -11,22 +10,22 @@ from typing import Final, NamedTuple
 
 
 class Encoding(NamedTuple):
-    """A codec, and the byte order mark in front, if any."""
+    """Codec with an optional byte order mark."""
 
     codec: str
     mark: bytes = b""
 
     def encode(self, text: str) -> bytes:
-        """A text as a file of this encoding holds it; as UTF-8 where nothing would tell that it is not."""
+        """Encode a text with its mark; as UTF-8 if the encoding could not be detected from the result."""
         raw = self.mark + text.encode(self.codec, "surrogatepass")
-        told = self.codec == UTF8.codec or encoding_of(raw).codec == self.codec
-        return raw if told else UTF8.encode(text)
+        detectable = self.codec == UTF8.codec or encoding_of(raw).codec == self.codec
+        return raw if detectable else UTF8.encode(text)
 
     def decode(self, raw: bytes, errors: str = "strict") -> str:
-        """The text of a file of this encoding, less its mark.
+        """Decode a file's bytes and drop the mark.
 
         Raises:
-            UnicodeDecodeError: Some bytes mean nothing in it.
+            UnicodeDecodeError: Some bytes are invalid in this encoding.
         """
         return raw[len(self.mark) :].decode(self.codec, errors)
 
@@ -34,7 +33,7 @@ class Encoding(NamedTuple):
 UTF8: Final = Encoding("utf-8")
 _MARKED: Final = (
     Encoding("utf-8", codecs.BOM_UTF8),
-    Encoding("utf-32-le", codecs.BOM_UTF32_LE),  # Begins as UTF-16's mark does, so it is looked for first.
+    Encoding("utf-32-le", codecs.BOM_UTF32_LE),  # Starts with the mark of UTF-16, so it must be tried first.
     Encoding("utf-32-be", codecs.BOM_UTF32_BE),
     Encoding("utf-16-le", codecs.BOM_UTF16_LE),
     Encoding("utf-16-be", codecs.BOM_UTF16_BE),
@@ -42,7 +41,7 @@ _MARKED: Final = (
 
 
 def encoding_of(raw: bytes) -> Encoding:
-    """What a file that begins so is written in; UTF-8 when nothing says otherwise."""
+    """Detect the encoding from the first bytes of a file; UTF-8 without any indication."""
     for encoding in _MARKED:
         if raw.startswith(encoding.mark):
             return encoding
@@ -52,9 +51,9 @@ def encoding_of(raw: bytes) -> Encoding:
 
 
 def as_meant(raw: bytes) -> str:
-    """The text of a file somebody just wrote: bytes that mean nothing in its encoding are taken as Latin-1.
+    """Decode a file that the user just wrote; bytes that are invalid in its encoding are read as Latin-1.
 
-    An editor may save in the encoding of its locale, and nothing of what was written may be lost for that.
+    An editor may save in the encoding of its locale, and no character may be lost because of that.
     """
     encoding = encoding_of(raw)
     try:

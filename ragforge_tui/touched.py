@@ -1,7 +1,7 @@
-"""Which files of the workspace turns touched, each once, in the group it is shown in.
+"""Files of the workspace that turns accessed, each once, in the group it is displayed in.
 
-Used by memory for requests, by the store over a whole conversation and by Markdown exports, so that all three say
-the same. A shared word: it leans on the records alone.
+Used by memory for requests, by the store for a whole conversation and by Markdown exports, so that all three agree.
+Depends on the record types alone.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from ragforge_tui.models import AccessedFile, FileAccessKind, Turn
 Group = Literal["read", "modified", "found"]
 
 _GROUPS: dict[FileAccessKind, Group] = {"write": "modified", "read": "read", "search": "found"}
-"""Listings name folders, not files, and stand in no group."""
+"""Group by kind of access. Listings access folders, not files, and belong to no group."""
 _RANKS: dict[Group, int] = {"found": 0, "read": 1, "modified": 2}
 
 
 def group_of(access: FileAccessKind) -> Group | None:
-    """The group an access puts its file in, None for one that is not of a file."""
+    """Return the group of the file accessed, None for an access that is not to a file."""
     return _GROUPS.get(access)
 
 
 def touched_by(turn: Turn) -> Iterator[AccessedFile]:
-    """Every access of a file by the turn's calls, in order; calls that failed touched nothing.
+    """Yield every file access of the turn's calls, in order; failed calls accessed nothing.
 
-    Attempts that were superseded count: what they changed is changed.
+    Superseded attempts count: their changes to files remain.
     """
     for message in turn.messages:
         for call in message.tool_calls:
@@ -47,21 +47,21 @@ def touched_by(turn: Turn) -> Iterator[AccessedFile]:
 
 
 def joined(files: Iterable[AccessedFile]) -> dict[str, AccessedFile]:
-    """Each path once. Modified wins over read, read over found; within a group the newest access is told."""
-    found: dict[str, AccessedFile] = {}
+    """Merge accesses by path. Modified wins over read, read over found; within a group the newest access wins."""
+    by_path: dict[str, AccessedFile] = {}
     for file in files:
-        known = found.get(file.path)
-        found[file.path] = file if known is None else _join(known, file)
-    return found
+        earlier = by_path.get(file.path)
+        by_path[file.path] = file if earlier is None else _join(earlier, file)
+    return by_path
 
 
-def _join(one: AccessedFile, other: AccessedFile) -> AccessedFile:
-    told = max(one, other, key=lambda file: (_RANKS[file.group], *_age(file)))
-    return msgspec.structs.replace(told, count=one.count + other.count)
+def _join(first: AccessedFile, second: AccessedFile) -> AccessedFile:
+    winner = max(first, second, key=lambda file: (_RANKS[file.group], *_age(file)))
+    return msgspec.structs.replace(winner, count=first.count + second.count)
 
 
 def most_telling(files: Iterable[AccessedFile], limit: int) -> list[AccessedFile]:
-    """At most `limit` files: those modified first, then those read, then those found, each newest first."""
+    """Return at most `limit` files: modified before read before found, and the newest first in each group."""
     return sorted(files, key=lambda file: (_RANKS[file.group], *_age(file)), reverse=True)[: max(limit, 0)]
 
 

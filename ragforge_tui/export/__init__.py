@@ -1,7 +1,7 @@
-"""A conversation as a file: JSON that imports again without loss, Markdown for people.
+"""Export of a conversation to a file: JSON that can be imported without loss, or Markdown for reading.
 
-Used by the command line, the screen's /export and the exports in real time, which write the same bytes. A shared
-word: it leans on the records alone.
+Used by the command line, the screen's /export and the real-time exports, which all write the same bytes. Depends on
+the record types alone.
 """
 
 from ragforge_tui.export.calls import CALL_MARKS, main_argument, result_text

@@ -1,4 +1,4 @@
-"""What a tool call was about and what it gave, in words. Used by exports and wherever a call is told in short."""
+"""Main argument and result of a tool call as short text, for exports and for summaries of calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CALL_MARKS: dict[CallEnd, str] = {"ok": "✓", "failed": "✗", "refused": "⊘"
 
 
 def main_argument(call: ToolCall) -> str:
-    """The argument that says what the call was about, on one line; empty when there is none."""
+    """Return the argument that identifies what a call acted on, on one line; empty without one."""
     arguments = _object(call.arguments)
     for name in _MAIN_ARGUMENTS:
         if isinstance(value := arguments.get(name), str):
@@ -24,7 +24,7 @@ def main_argument(call: ToolCall) -> str:
 
 
 def result_text(call: ToolCall) -> str:
-    """What the model was told."""
+    """Return the text of a call's result that the model received, or its error; empty without a result."""
     if call.result is None:
         return ""
     text = _object(call.result.result).get("text")

@@ -1,7 +1,7 @@
-"""Foreign text inside a Markdown document, so that it cannot act on what stands around it.
+"""Escaping of foreign text inside a Markdown document, so that it cannot affect the text around it.
 
-Used by the Markdown export. A text that is harmless as Markdown stays as it was written, so that answers read as
-they were meant; any other is quoted, with its tags as text. What is harmless is asked of a parser, not guessed.
+Used by the Markdown export. Text that is harmless as Markdown stays as written, so that replies read as intended. Any
+other text is quoted, with its tags escaped. A parser decides what is harmless; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _PARSED_CHARS = 200_000
-"""Longer texts are no prose to be laid out, and would take long to judge."""
+"""Longest text that is parsed. A longer one is fenced: it is hardly prose, and parsing it would take long."""
 _SENTINEL = "after-the-text"
 _OWN_HEADINGS = ("h1", "h2")
-"""Levels the document uses itself; lower ones may stand in a text."""
+"""Heading levels that the document uses itself; a text may contain lower ones."""
 _FENCE_RUN = re.compile(r"`{3,}")
 _CODE_SPAN = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
@@ -38,7 +38,7 @@ _PLAIN_ITEM = [
 
 
 def contained(text: str) -> str:
-    """The text as a block of its own, as it is or quoted."""
+    """Return the text as a block of its own: unchanged if harmless, else quoted, or fenced if too long to parse."""
     text = plain_text(text).strip("\n")
     if not text.strip():
         return ""
@@ -46,19 +46,19 @@ def contained(text: str) -> str:
         return fenced(text)
     if _harmless(text):
         return text
-    shown = _tags_as_text(text)
-    return "\n".join(f"> {line}".rstrip() for line in shown.split("\n"))
+    escaped = _escape_tags(text)
+    return "\n".join(f"> {line}".rstrip() for line in escaped.split("\n"))
 
 
 def fenced(text: str) -> str:
-    """The text as a block of code, between fences longer than any in it."""
+    """Return the text as a block of code, between fences longer than any in it."""
     longest = max((len(run) for run in _FENCE_RUN.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{text}\n{fence}"
 
 
 def inline(text: str) -> str:
-    """The text on one line, without anything Markdown or HTML would act on; escaped only where it would be."""
+    """Return the text on one line, escaped only if Markdown or HTML would act on it."""
     line = " ".join(plain_text(text).split())
     tokens = _parser().parse(f"- {line}")
     children = tokens[3].children or [] if [token.type for token in tokens] == _PLAIN_ITEM else []
@@ -69,12 +69,12 @@ def inline(text: str) -> str:
 
 
 def _harmless(text: str) -> bool:
-    """Whether the text ends where it ends, and has no heading, tag or definition that reaches beyond it."""
-    if text[0].isspace():  # after a list it would go on with its last entry
+    """Return whether no block stays open after the text, and no heading, tag or definition reaches beyond it."""
+    if text[0].isspace():  # after a list it would continue the last entry
         return False
     environment: dict[str, object] = {}
     tokens = _parser().parse(f"{text}\n\n{_SENTINEL}\n", environment)
-    if environment.get("references") or any(_acts(token) for token in tokens):
+    if environment.get("references") or any(_is_harmful(token) for token in tokens):
         return False
     end = tokens[-3:]
     return (
@@ -84,7 +84,7 @@ def _harmless(text: str) -> bool:
     )
 
 
-def _acts(token: Token) -> bool:
+def _is_harmful(token: Token) -> bool:
     return _is_tag(token) or (token.type == "heading_open" and token.tag in _OWN_HEADINGS)
 
 
@@ -92,22 +92,22 @@ def _is_tag(token: Token) -> bool:
     return token.type == "html_block" or any(child.type == "html_inline" for child in token.children or ())
 
 
-def _tags_as_text(text: str) -> str:
-    """The text with its tags escaped: outside of code alone where that is enough, everywhere otherwise."""
+def _escape_tags(text: str) -> str:
+    """Escape the tags of a text: only those outside of code if that is enough, else all of them."""
     lines = text.split("\n")
     code: set[int] = set()
     for token in _parser().parse(text):
         if token.type in ("fence", "code_block") and token.map:
             code.update(range(*token.map))
-    escaped = "\n".join(line if number in code else _outside_code(line) for number, line in enumerate(lines))
+    escaped = "\n".join(line if number in code else _escape_outside_spans(line) for number, line in enumerate(lines))
     quoted = "\n".join(f"> {line}" for line in escaped.split("\n"))
     if any(_is_tag(token) for token in _parser().parse(quoted)):
         escaped = _TAG.sub("&lt;", text)
-    # A definition would make links of brackets anywhere in the document.
+    # A link definition would turn brackets anywhere in the document into links.
     return re.sub(r"^((?:\s|>|[-*+]\s)*)\[(?=[^\]\n]*\]:)", r"\1\\[", escaped, flags=re.MULTILINE)
 
 
-def _outside_code(line: str) -> str:
+def _escape_outside_spans(line: str) -> str:
     parts: list[str] = []
     position = 0
     for match in _CODE_SPAN.finditer(line):

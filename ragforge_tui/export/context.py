@@ -1,6 +1,6 @@
-"""What a request held, as plain text: for the command line and the screen.
+"""Contents of a request to the model as plain text, for the command line and the screen.
 
-Every item stands under its section with where it came from, its tokens and what was cut, followed by what was sent.
+Each item is listed in its section with its source, its tokens and the characters cut, followed by the text sent.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _KINDS = {
 
 
 def context_text(record: ContextRecord, *, texts: bool = True) -> str:
-    """The record as text.
+    """Return the record as text.
 
     Args:
-        texts: With what was sent; without, only sources, tokens and cuts.
+        texts: Include the text sent; otherwise only sources, tokens and cuts.
     """
     parts = [context_headline(record)]
     if not record.verified:
-        parts.append("A source has changed since: this is not to the letter what was sent.")
+        parts.append("A source has changed since: the text below differs from what was sent.")
     for section in record.sections:
         if section.items:
             parts.append(_section(section, texts))
@@ -39,32 +39,32 @@ def context_text(record: ContextRecord, *, texts: bool = True) -> str:
 
 
 def context_headline(record: ContextRecord) -> str:
-    """One line: turn, model, tokens, how the past was chosen."""
-    how = "the whole conversation" if record.whole else f"strategy {record.strategy}"
+    """Return one line with turn, model, tokens and the way past turns were selected."""
+    selection = "the whole conversation" if record.whole else f"strategy {record.strategy}"
     budget = f" of {record.budget}" if record.budget else ""
-    return f"Turn {record.turn_index} · {record.model} · {record.tokens}{budget} tokens of the past · {how}"
+    return f"Turn {record.turn_index} · {record.model} · {record.tokens}{budget} tokens of the past · {selection}"
 
 
 def section_headline(section: ContextSection) -> str:
-    """One line on a section: its title, tokens and what had no room."""
+    """Return one line on a section: its title, tokens and the number of items that did not fit."""
     budget = f" of {section.budget}" if section.budget else ""
     left_out = f", {section.left_out} left out" if section.left_out else ""
     return f"{section.title} ({section.tokens}{budget} tokens{left_out})"
 
 
 def item_kind(item: ContextItem) -> str:
-    """What an item is, in words."""
+    """Return the name of an item's kind, as shown to the user."""
     return _KINDS.get(item.kind, item.kind)
 
 
 def item_turns(item: ContextItem) -> str:
-    """The turns an item stands for; empty when it stands for none."""
+    """Return the range of turns an item represents, such as ``t3–t5``; empty if it represents none."""
     last = f"–t{item.last_turn}" if item.last_turn > item.turn_index else ""
     return f"t{item.turn_index}{last}" if item.turn_index else ""
 
 
 def item_headline(item: ContextItem) -> str:
-    """One line on where an item came from."""
+    """Return one line on the source of an item, its tokens and its cuts."""
     parts = [item_kind(item)]
     if turns := item_turns(item):
         parts.append(turns)

@@ -1,7 +1,7 @@
-"""The lossless form of a conversation: one JSON document, read back by `import`.
+"""Lossless form of a conversation: one JSON document, which `import` reads.
 
-Also in pieces (`head`, `list_begin`, `items`, `list_end`, `tail`), which put together are byte for byte the whole: an
-export in real time writes the new turns and copies the rest.
+It can also be written in pieces (`head`, `list_begin`, `items`, `list_end`, `tail`) whose concatenation equals the
+whole byte for byte: a real-time export writes only the new turns and copies the rest.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ragforge_tui.models import Conversation
 from ragforge_tui.redaction import mask_secrets
 
 EXPORT_VERSION = 2
-"""The newest form this program reads, and the one it writes."""
+"""Version that is written, and the newest one that can be read."""
 
 ExportFormat = Literal["json", "markdown"]
 
 LISTS = ("turns", "contexts", "spoken")
-"""What grows with the conversation, in the order of the document."""
+"""Lists that grow with the conversation, in document order."""
 
 _SUFFIXES: dict[ExportFormat, str] = {"json": ".json", "markdown": ".md"}
 _FILE_ID = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -32,9 +32,9 @@ _CONTROLS = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def names_a_file(uuid: str) -> bool:
-    """Whether files can be named after an id: it has no separators, dots or controls, and is short.
+    """Return whether files can be named after an id: it is short, without separators, dots or control characters.
 
-    Imports let only UUIDs in; a graph of an earlier release may hold others.
+    Imports accept only UUIDs; a graph written by an earlier release may hold other ids.
     """
     return _FILE_ID.fullmatch(uuid) is not None
 
@@ -43,11 +43,11 @@ def file_name(uuid: str, format: ExportFormat) -> str:
     """Return the name of an exported conversation's file.
 
     Raises:
-        RagforgeError: The id would name another file, or none.
+        RagforgeError: The id is not fit for a file name.
     """
     if not names_a_file(uuid):
         raise RagforgeError(
-            f"No file can be named after the conversation {uuid[:60]!r}: its id is no UUID.",
+            f"No file can be named after the conversation {uuid[:60]!r}: its id is not a UUID.",
             todo="Name the file yourself.",
             kind="bad_id",
         )
@@ -55,7 +55,7 @@ def file_name(uuid: str, format: ExportFormat) -> str:
 
 
 def to_json(export: ConversationExport) -> bytes:
-    """The lossless form."""
+    """Return the lossless form, with secrets masked."""
     return _indented(export) + b"\n"
 
 
@@ -63,9 +63,9 @@ def from_json(data: bytes) -> ConversationExport:
     """Read the lossless form, of this version or an earlier one.
 
     Raises:
-        RagforgeError: It is not an export, or one of a newer program.
+        RagforgeError: The data is not an export, or a newer program wrote it.
     """
-    with suppress(UnicodeDecodeError):  # is reported by the decoder
+    with suppress(UnicodeDecodeError):  # the decoder reports it
         data = mask_secrets(data.decode()).encode()
     try:
         export = msgspec.json.decode(data, type=ConversationExport)
@@ -82,24 +82,24 @@ def from_json(data: bytes) -> ConversationExport:
 
 
 def safe_json(document: bytes) -> bytes:
-    """The same document with the controls JSON leaves as they are (DEL, C1, bidi) escaped too."""
+    """Escape the control characters that JSON leaves as they are: DEL, C1 and bidirectional controls."""
     text = document.decode()
     return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
 
 
 def head(conversation: Conversation) -> bytes:
-    """The document up to its first list."""
+    """Return the document up to its first list."""
     whole = _indented(ConversationExport(conversation=conversation, turns=[]))
     return whole[: whole.rindex(b',\n  "turns": []')]
 
 
 def list_begin(name: str) -> bytes:
-    """The beginning of a list of the document."""
+    """Return the opening of a list, with its key and the comma before it."""
     return f',\n  "{name}": ['.encode()
 
 
 def items(records: Iterable[Any], *, first: bool) -> list[bytes]:
-    """Records as elements of a list that is open; `first` when nothing stands in it yet."""
+    """Return records as elements of an open list; `first` if the list is still empty."""
     pieces: list[bytes] = []
     for record in records:
         comma = b"" if first and not pieces else b","
@@ -108,12 +108,12 @@ def items(records: Iterable[Any], *, first: bool) -> list[bytes]:
 
 
 def list_end(*, empty: bool) -> bytes:
-    """The end of a list."""
+    """Return the end of a list; an empty one is closed on the same line."""
     return b"]" if empty else b"\n  ]"
 
 
 def tail(memory: MemoryExport) -> bytes:
-    """The rest of the document."""
+    """Return the memory section and the end of the document."""
     return b',\n  "memory": ' + _indented(memory).replace(b"\n", b"\n  ") + b"\n}\n"
 
 

@@ -1,7 +1,8 @@
-"""The form of a conversation for people: its summaries, topics and files, then every turn.
+"""Readable form of a conversation in Markdown: its summaries, topics and files, then every turn.
 
-Foreign text cannot change the document's structure. Also in pieces, each beginning with the blank line before it,
-which put together are the whole: an export in real time writes the new turns and copies the rest.
+Foreign text cannot change the document's structure. The document can also be written in pieces, each starting with
+the blank line before it, whose concatenation equals the whole: a real-time export writes only the new turns and
+copies the rest.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ _RESULT_CHARS = 4_000
 
 
 def to_markdown(export: ConversationExport) -> str:
-    """The whole document. Replaced answers are left out."""
+    """Return the whole document. Replaced replies are left out."""
     files = joined(file for turn in export.turns for file in touched_by(turn)).values()
     pieces = [head_text(export.conversation), memory_text(export.memory), files_text(files)]
     return "".join((*pieces, *map(turn_text, export.turns))) + "\n"
 
 
 def head_text(conversation: Conversation) -> str:
-    """Title, facts and summary."""
+    """Return the document's title, facts and summary."""
     facts = {
         "Created": f"{conversation.created_at:%Y-%m-%d %H:%M} UTC",
         "Updated": f"{conversation.updated_at:%Y-%m-%d %H:%M} UTC",
@@ -48,7 +49,7 @@ def head_text(conversation: Conversation) -> str:
 
 
 def memory_text(memory: MemoryExport) -> str:
-    """The tree of summaries and the topics; empty when there are none."""
+    """Return the tree of summaries and the topics; empty if there are none."""
     parts = []
     if memory.summaries:
         parts.append("\n\n## Summaries\n\n" + "\n".join(_tree(memory.summaries)))
@@ -59,7 +60,7 @@ def memory_text(memory: MemoryExport) -> str:
 
 
 def files_text(files: Iterable[AccessedFile]) -> str:
-    """The files tools touched, in their groups; empty when there are none."""
+    """Return the files that tools accessed, by group; empty if there are none."""
     chosen = most_telling(files, MOST_FILES)
     parts = []
     for group, heading in _GROUPS.items():
@@ -70,12 +71,12 @@ def files_text(files: Iterable[AccessedFile]) -> str:
 
 
 def turn_text(turn: Turn) -> str:
-    """One turn; empty when nothing of it is to be shown."""
+    """Return one turn; empty if all its messages were replaced."""
     return mask_secrets("".join(f"\n\n{block}" for block in _turn(turn) if block))
 
 
 def _tree(summaries: list[Summary]) -> Iterator[str]:
-    """The frontier in order of the turns, below each what it was made of."""
+    """Yield the top-level summaries in order of their turns, each followed by the summaries it was made from."""
     by_id = {summary.uuid: summary for summary in summaries}
     top = [summary for summary in summaries if summary.parent not in by_id]
     pending = [(summary, 0) for summary in sorted(top, key=lambda s: s.start_turn_index, reverse=True)]
@@ -112,7 +113,7 @@ def _turn(turn: Turn) -> Iterator[str]:
 
 
 def _speaker(message: Message) -> str:
-    own = "You" if message.tool_calls else "System"  # what the person did without the model
+    own = "You" if message.tool_calls else "System"  # tool calls the user made without the model
     names = {"user": "You", "assistant": message.persona or "Assistant", "system": own}
     return inline(names[message.role])
 

@@ -1,7 +1,7 @@
-"""Attributes of a tag as they are written: quoted, unquoted, without a value, with a quote that never ends.
+"""Attributes of a tag as written: quoted, unquoted, without a value, or with a quote that never ends.
 
-The reader steps over them once to find the end of the tag and to say what is odd; what they are is read again out of
-the tag when somebody asks, so that a tag of a million attributes costs no million objects.
+The reader passes over them once, to find the end of the tag and to report irregularities. Their values are parsed
+again from the tag on demand, so that a tag with a million attributes does not cost a million objects.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-# Nothing in them may be tried twice (possessive), so a match takes as long as what it matched.
+# Possessive quantifiers rule out backtracking, so a match takes time linear in its length.
 NAME = re.compile(r"[^\s<>/=\"']++")
-# A `<` in a quoted value is believed only when the value ends on the same line.
+# A `<` is accepted in a quoted value only if the value ends on the same line.
 IN_TAG = re.compile(
     r"\s*+(?:([^\s<>/=\"']++)"
     r"(?:\s*+=\s*+(?:(\"[^\"<]*+\"|'[^'<]*+'|\"[^\"\n]*+\"|'[^'\n]*+')|([^\s<>\"']++)|())|)"
     r"|(/?+>)|)"
 )
-"""What may stand in a tag, by the last group that matched: a name without value (1), with a value between quotes
-(`QUOTED`), with another (`UNQUOTED`), with `=` and no value (`ODD`), the end of the tag (`TAG_END`), none of these."""
+"""One item of a tag, classified by the last group that matched: a name without a value (1), with a quoted value
+(`QUOTED`), with an unquoted value (`UNQUOTED`), with `=` but no value (`ODD`), the end of the tag (`TAG_END`), or
+none of these (no group)."""
 QUOTED: Final = 2
 UNQUOTED: Final = 3
 ODD: Final = 4
@@ -30,7 +31,7 @@ _BARE_VALUE = re.compile(r"[^\s<>\"']++")
 
 @dataclass(slots=True, eq=False)
 class Attribute:
-    """One attribute as written: `raw` is its value without quotes, entities untouched; None when it has none."""
+    """Attribute as written: `raw` is its value without quotes and with entities untouched; None without a value."""
 
     name: str
     raw: str | None
@@ -38,12 +39,12 @@ class Attribute:
 
     @property
     def value(self) -> str:
-        """The value, an empty text when there is none."""
+        """Value of the attribute, or an empty string without one."""
         return self.raw or ""
 
 
 def after_value(text: str, match: re.Match[str]) -> int:
-    """The offset after an attribute's value that is not between two quotes."""
+    """Return the offset after an attribute's value that is not enclosed in quotes."""
     end = match.end()
     if match.lastindex == ODD:
         if text[end : end + 1] in ('"', "'"):
@@ -56,7 +57,7 @@ def after_value(text: str, match: re.Match[str]) -> int:
 
 
 def attributes(text: str, position: int, end: int) -> Iterator[Attribute]:
-    """The attributes between the name and the end of a tag.
+    """Yield the attributes between the name and the end of a tag.
 
     Args:
         position: The offset after the tag's name.
@@ -65,7 +66,7 @@ def attributes(text: str, position: int, end: int) -> Iterator[Attribute]:
     while position < end and (match := IN_TAG.match(text, position)) is not None:
         start, position = match.start(1), match.end()
         if start < 0:
-            # Its end, or what means nothing in a tag and is passed over; the reader has said so.
+            # The end of the tag, or a character without meaning in a tag, which the reader has reported: skip it.
             position += 1
             continue
         raw: str | None = None

@@ -1,6 +1,6 @@
-"""New personas: a template made of what the person said, and the words that ask a model to make more of it.
+"""Drafts of new personas: a template filled in from the user's brief, and the request to a model to improve it.
 
-Pure. The conversation asks the model; what comes back is only a proposal until the person accepts it.
+Pure functions. The conversation sends the request; the model's reply stays a proposal until the user accepts it.
 """
 
 from __future__ import annotations
@@ -20,43 +20,44 @@ from ragforge_tui.personas.signs import clean_name, color_of, first_sign
 
 DEFAULT_GLYPH = "✶"
 ONE_LINE = ("name", "color", "language", "purpose")
-"""The order of `Name | colour | language | description`."""
+"""Fields of the one-line form `Name | colour | language | description`, in order."""
 
 _ROOT = re.compile(r"<luciform[\s>]")
 _END = "</luciform>"
 _NAME = re.compile(r"""name\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]*)""")
 
 _ASK = """\
-You write personas for an agent that works beside a person in a terminal: it reads and edits files, runs commands and \
-remembers earlier conversations. A persona is one .luciform document: XML in looks, symbolic in spirit. Glyphs are \
-part of it and reach the agent as written.
+You write personas for an agent that helps a user in a terminal. The agent reads and edits files, runs commands and \
+remembers earlier conversations. A persona is one .luciform document: XML in form, symbolic in style. Glyphs are part \
+of the document and reach the agent as written.
 
-Keep to these rules:
-- Answer with the one document only, from <luciform …> to </luciform>. No fence, no word before or after.
+Follow these rules:
+- Reply with that one document only, from <luciform …> to </luciform>. No fence, no text before or after it.
 - Keep the root's attributes name, color, glyph and language as they are in the draft.
 - Sections: trigger (entry, frequency, note), payload (semantic_layer, symbolic_layer, hidden_ingredient), \
-effect (internal_response, manifestation). Add a section where the draft has one; leave out what stays empty.
-- Address the agent as "you", in the draft's language. Concrete habits of speech and work, no praise, no biography.
-- Keep every rule and example the draft gives; sharpen their wording.
-- Never promise what an agent cannot do. Never tell it to hide, lie or skip asking.
-- You may use {placeholder} where the person's name belongs. 150 to 400 words."""
+effect (internal_response, manifestation). Keep any other section of the draft; leave out empty ones.
+- Address the agent as "you", in the draft's language. Describe concrete habits of speech and work; no praise, no \
+biography.
+- Keep every rule and example of the draft; sharpen their wording.
+- Never promise anything an agent cannot do. Never ask it to hide, to lie or to act without permission.
+- You may use {placeholder} for the user's name. Write 150 to 400 words."""
 
 
 def brief_of(line: str) -> PersonaBrief:
-    """What `Name | colour | language | description` says; what is missing stays empty.
+    """Parse `Name | colour | language | description`; missing fields stay empty.
 
     Raises:
-        RagforgeError: There is no name.
+        RagforgeError: The name is missing.
     """
     parts = [part.strip() for part in line.split("|", len(ONE_LINE) - 1)]
-    said = dict(zip(ONE_LINE, parts, strict=False))
-    if not clean_name(said["name"]):
+    values = dict(zip(ONE_LINE, parts, strict=False))
+    if not clean_name(values["name"]):
         raise RagforgeError("A persona needs a name.", todo="Name | colour | language | description", kind="bad_name")
-    return PersonaBrief(**said)
+    return PersonaBrief(**values)
 
 
 class _Words(msgspec.Struct, frozen=True):
-    """What a template says where the person said nothing, in one language."""
+    """Default texts of a template in one language, for the fields that the brief leaves empty."""
 
     entry: str
     note: str
@@ -71,11 +72,11 @@ class _Words(msgspec.Struct, frozen=True):
 _ENGLISH = _Words(
     entry="{USER_NAME} calls %name%",
     note="Speaks until another is called",
-    who="You are **%name%**, and you work beside {USER_NAME}.",
-    purpose="You help with what is asked: files, commands, questions, plans.",
+    who="You are **%name%**, and you work with {USER_NAME}.",
+    purpose="You help with files, commands, questions and plans.",
     language="You speak %language%, unless {USER_NAME} asks for another language.",
     tone="A calm voice: few words, each with its weight.",
-    rules=("Begin with the answer.", "Say what is not known; invent nothing."),
+    rules=("Start with the answer.", "Admit what you do not know; invent nothing."),
     examples="Plain Markdown; code in fences.",
 )
 _FRENCH = _Words(
@@ -95,7 +96,7 @@ def _words(language: str) -> _Words:
 
 
 def template(brief: PersonaBrief, author: str) -> str:
-    """A complete persona out of what was said, in the form of the shipped ones."""
+    """Return a complete persona built from a brief, in the form of the built-in ones."""
     words = _words(brief.language)
     name = clean_name(brief.name)
     glyph = first_sign(brief.glyph) or DEFAULT_GLYPH
@@ -139,7 +140,7 @@ def _examples(brief: PersonaBrief, words: _Words) -> str:
 
 
 def _listed(text: str) -> list[str]:
-    """Lines, or what semicolons part, without the signs they begin with."""
+    """Split into lines, or at semicolons if there is only one line, and strip bullets."""
     pieces = text.splitlines() if "\n" in text.strip() else text.split(";")
     return [piece.strip().lstrip("-*•").strip() for piece in pieces if piece.strip(" -*•\t")]
 
@@ -164,41 +165,39 @@ def _slug(name: str) -> str:
 
 
 def improvement_request(draft: str) -> list[dict[str, Any]]:
-    """What a model is asked so that it makes more of a draft."""
-    asked = "Write the complete persona out of this draft:\n\n" + draft
+    """Return the messages that ask a model to turn a draft into a complete persona."""
+    request = "Write the complete persona from this draft:\n\n" + draft
     return [
         {"role": "system", "content": _ASK.replace("{placeholder}", "{USER_NAME}")},
-        {"role": "user", "content": asked},
+        {"role": "user", "content": request},
     ]
 
 
 def improved(answer: str, draft: str) -> str:
-    """The document in a model's answer, under the draft's name.
+    """Extract the document from a model's reply and give it the draft's name.
 
     Raises:
-        RagforgeError: There is none in it.
+        RagforgeError: The reply contains no document.
     """
     start = _ROOT.search(answer)
     end = answer.rfind(_END)
     if start is None or end < start.start():
-        raise RagforgeError(
-            "The model did not answer with a persona.", kept="The draft is as it was.", kind="bad_draft"
-        )
+        raise RagforgeError("The model did not reply with a persona.", kept="The draft is unchanged.", kind="bad_draft")
     return _named(answer[start.start() : end + len(_END)] + "\n", draft)
 
 
 def _named(text: str, draft: str) -> str:
-    """The text with the draft's name: a model may change everything else."""
-    wanted = read(draft).root
-    name = wanted.attribute("name") if wanted is not None else None
+    """Return the text with the draft's name, the one thing a model may not change."""
+    draft_root = read(draft).root
+    name = draft_root.attribute("name") if draft_root is not None else None
     root = read(text).root
     if name is None or root is None:
         return text
-    found = next((one for one in root.attributes if one.name == "name" and one.raw is not None), None)
-    if found is None:
+    current = next((item for item in root.attributes if item.name == "name" and item.raw is not None), None)
+    if current is None:
         at = root.start + 1 + len(root.name)
         return f'{text[:at]} name="{name}"{text[at:]}'
-    if key_of(html.unescape(found.value)) == key_of(html.unescape(name)):
+    if key_of(html.unescape(current.value)) == key_of(html.unescape(name)):
         return text
-    written = _NAME.match(text, found.start)
-    return text if written is None else f'{text[: found.start]}name="{name}"{text[written.end() :]}'
+    written = _NAME.match(text, current.start)
+    return text if written is None else f'{text[: current.start]}name="{name}"{text[written.end() :]}'

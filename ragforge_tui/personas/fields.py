@@ -1,8 +1,8 @@
-"""What a persona's file says of itself: name, description, colour and the rest, from its own tags and attributes.
+"""Metadata of a persona's file: name, description, colour and more, read from its tags and attributes.
 
-Nothing has to be there. An attribute of the first element wins over a tag of the same name at most two levels below
-it; without either, the name is the file's, the description its first line, the glyph the first symbol in the
-element's id or type. Used by the library.
+Every field is optional. An attribute of the first element takes precedence over a tag of the same name at most two
+levels below it. Without either, the name defaults to the file's name, the description to the first line of text, and
+the glyph to the first symbol in the element's id or type. Used by the library.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ WORDS: dict[str, tuple[str, ...]] = {
     "temperature": ("temperature", "température"),
     "tools": ("tools", "outils"),
 }
-"""Fields, and how attributes and tags that hold them may be called."""
+"""Accepted names of attributes and tags, by field."""
 _FIELD_OF = {word: field for field, words in WORDS.items() for word in words}
 _SEPARATORS = re.compile(r"[\s,;|·]+")
 _TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 class Fields(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a persona besides its text; see `persona_records.PersonaInfo`."""
+    """Metadata of a persona; `persona_records.PersonaInfo` documents the fields."""
 
     name: str
     description: str = ""
@@ -54,74 +54,74 @@ class Fields(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fields_of(document: Luciform, stem: str) -> tuple[Fields, list[Diagnostic]]:
-    """The fields of a text, and what was wrong with those that could not be used.
+    """Return the fields of a text, and a diagnostic for each value that cannot be used.
 
     Args:
         stem: The file's name without its suffix.
     """
-    found = _said(document)
-    wrong: list[Diagnostic] = []
+    raw = _raw_values(document)
+    diagnostics: list[Diagnostic] = []
 
-    def said(field: str, limit: int = WORD_CHARS) -> str:
-        return one_line(found[field][0][: limit * 8])[:limit].strip() if field in found else ""
+    def value(field: str, limit: int = WORD_CHARS) -> str:
+        return one_line(raw[field][0][: limit * 8])[:limit].strip() if field in raw else ""
 
     def refuse(field: str, message: str) -> None:
-        wrong.append(Diagnostic(*document.place(found[field][1]), message))
+        diagnostics.append(Diagnostic(*document.place(raw[field][1]), message))
 
-    color = color_of(said("color"))
-    if said("color") and not color:
-        refuse("color", "this colour is not known: a usual name or #rrggbb is")
-    temperature = _temperature(said("temperature"))
-    if said("temperature") and temperature is None:
-        refuse("temperature", f"the temperature is no number from 0 to {HIGHEST_TEMPERATURE:g}")
-    tools, odd = _tools(said("tools", 2_000)) if "tools" in found else (None, "")
-    if odd:
-        refuse("tools", f"{odd} is no tool's name")
-    name = clean_name(said("name"))
-    if "name" in found and not name:
-        refuse("name", "nothing of this name can be shown: the file's name is used")
+    color = color_of(value("color"))
+    if value("color") and not color:
+        refuse("color", "unknown colour: use a common colour name or #rrggbb")
+    temperature = _temperature(value("temperature"))
+    if value("temperature") and temperature is None:
+        refuse("temperature", f"the temperature must be a number from 0 to {HIGHEST_TEMPERATURE:g}")
+    tools, invalid = _tools(value("tools", 2_000)) if "tools" in raw else (None, "")
+    if invalid:
+        refuse("tools", f"{invalid} is not a tool name")
+    name = clean_name(value("name"))
+    if "name" in raw and not name:
+        refuse("name", "this name has no visible characters: the file's name is used")
     root = document.root
-    signed = "" if root is None else (root.attribute("id") or "") + " " + (root.attribute("type") or "")
+    id_and_type = "" if root is None else (root.attribute("id") or "") + " " + (root.attribute("type") or "")
     fields = Fields(
         name=name or clean_name(stem) or "unnamed",
-        description=said("description", DESCRIPTION_CHARS) or _first_line(document),
+        description=value("description", DESCRIPTION_CHARS) or _first_line(document),
         color=color,
-        glyph=first_sign(said("glyph")) or symbol_in(one_line(signed[:WORD_CHARS])),
-        greeting=said("greeting", GREETING_CHARS),
-        language=said("language"),
-        model="" if " " in said("model") else said("model"),
+        glyph=first_sign(value("glyph")) or symbol_in(one_line(id_and_type[:WORD_CHARS])),
+        greeting=value("greeting", GREETING_CHARS),
+        language=value("language"),
+        model="" if " " in value("model") else value("model"),
         temperature=temperature,
         tools=tools,
     )
-    return fields, wrong
+    return fields, diagnostics
 
 
-def _said(document: Luciform) -> dict[str, tuple[str, int]]:
-    """What the file says, by field, each with its place."""
-    found: dict[str, tuple[str, int]] = {}
+def _raw_values(document: Luciform) -> dict[str, tuple[str, int]]:
+    """Return the raw value of each field that the file sets, with its offset."""
+    values: dict[str, tuple[str, int]] = {}
     root = document.root
     if root is None:
-        return found
+        return values
     for attribute in islice(root.attributes, 1_000):
         field = _FIELD_OF.get(bare(attribute.name))
-        if field and attribute.raw is not None and field not in found and attribute.raw.strip():
-            found[field] = (attribute.raw, attribute.start)
+        if field and attribute.raw is not None and field not in values and attribute.raw.strip():
+            values[field] = (attribute.raw, attribute.start)
     level = [root]
     for _ in range(TAG_DEPTH):
         level = [child for node in level for child in node.children if child.kind == "element"]
         for node in level:
-            _take_tag(document, node, found)
-    return found
+            _take_tag(document, node, values)
+    return values
 
 
-def _take_tag(document: Luciform, node: Node, found: dict[str, tuple[str, int]]) -> None:
+def _take_tag(document: Luciform, node: Node, values: dict[str, tuple[str, int]]) -> None:
     field = _FIELD_OF.get(node.bare_name)
-    if field and field not in found and (text := document.text_of(node, 4_000)).strip():
-        found[field] = (text, node.start)
+    if field and field not in values and (text := document.text_of(node, 4_000)).strip():
+        values[field] = (text, node.start)
 
 
 def _first_line(document: Luciform) -> str:
-    """The first line that is more than tags and comments."""
+    """Return the first line that has text besides tags and comments."""
     line: list[str] = []
     for node, _ in document.walk():
         if node.kind == "text":
@@ -133,8 +133,8 @@ def _first_line(document: Luciform) -> str:
         head, *rest = text.split("\n")
         line.append(head[:2_000])
         for following in rest:
-            if found := one_line("".join(line)):
-                return found[:DESCRIPTION_CHARS]
+            if shown := one_line("".join(line)):
+                return shown[:DESCRIPTION_CHARS]
             line = [following[:2_000]]
     return one_line("".join(line))[:DESCRIPTION_CHARS]
 
@@ -148,12 +148,12 @@ def _temperature(text: str) -> float | None:
 
 
 def _tools(text: str) -> tuple[tuple[str, ...] | None, str]:
-    """Names of tools as written, None for all; and the first word that can be none."""
+    """Return the tool names as written (None: all), and the first word that is not a tool name."""
     words = [word for word in _SEPARATORS.split(text) if word]
     folded = [word.casefold() for word in words]
     if folded == ["all"]:
         return None, ""
     if folded == ["none"]:
         return (), ""
-    odd = next((word for word in words if not _TOOL.fullmatch(word)), "")
-    return tuple(dict.fromkeys(word for word in words if _TOOL.fullmatch(word))), odd
+    invalid = next((word for word in words if not _TOOL.fullmatch(word)), "")
+    return tuple(dict.fromkeys(word for word in words if _TOOL.fullmatch(word))), invalid

@@ -1,8 +1,8 @@
-"""Finding personas by name: the person's own before the project's, these before the shipped ones.
+"""Lookup of personas by name: user-defined ones take precedence over project-level ones, these over built-in ones.
 
-Used by the conversation for its system prompt and by the command line for its listings. Files are read anew each
-time, so that an edit holds from the next message on. The text of a file is never rewritten; only the placeholder
-``{USER_NAME}`` is filled in when it is sent.
+Used by the conversation for its system prompt and by the command line for its listings. Files are read again each
+time, so that an edit takes effect from the next message on. A file's text is never rewritten; only the placeholder
+``{USER_NAME}`` is filled in when the text is sent.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ SUFFIX = ".luciform"
 PLACEHOLDER = "{USER_NAME}"
 PROJECT_FOLDER = Path(".ragforge") / "personas"
 MAX_BYTES = 1024 * 1024
-"""Of a file that is used as a persona: what is larger fits no prompt, and would be sent with every message."""
+"""Largest file accepted as a persona: a larger one fits no prompt, and would be sent with every message."""
 MAX_FILES = 500
-"""Of one folder: a repository could hold any number, and all of them are looked at for each message."""
+"""Most files read from one folder: a repository may hold any number, and all are read for each message."""
 LISTED_REMARKS = 50
 
 SHIPPED = (
@@ -39,15 +39,15 @@ SHIPPED = (
 
 
 class Persona(msgspec.Struct, frozen=True, kw_only=True):
-    """A character.
+    """Character that the agent takes on.
 
     Attributes:
-        text: The file as written, less a byte order mark.
+        text: The file as written, without a byte order mark.
         digest: SHA-256 of the text in hex.
-        fields: What the file says of itself.
-        unlisted: How many more diagnostics there were.
-        shadows: Origins of others of the same name that this one hides.
-        problem: Why it cannot be used, empty when it can.
+        fields: The file's metadata.
+        unlisted: Number of diagnostics beyond those in `diagnostics`.
+        shadows: Origins of other personas of the same name that this one hides.
+        problem: The reason it cannot be used; empty if it can.
     """
 
     name: str
@@ -62,16 +62,15 @@ class Persona(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
 
     def prompt(self, user: str) -> str:
-        """The text as it reaches the model, with the person's name filled in."""
+        """Return the text as it reaches the model, with the user's name filled in."""
         return self.text.replace(PLACEHOLDER, user)
 
     @property
     def description(self) -> str:
-        """One line for listings."""
         return self.fields.description
 
     def info(self, user: str) -> PersonaInfo:
-        """As it is listed; `user` is filled into description and greeting."""
+        """Return the record for listings, with `user` filled in in the description and the greeting."""
         fields = self.fields
         return PersonaInfo(
             name=self.name,
@@ -97,12 +96,12 @@ class Persona(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PersonaLibrary:
-    """The personas a person can choose from.
+    """Personas that a user can choose from.
 
     Args:
-        own: Folder of the person's own ones.
-        workspace: The folder the agent works in, whose `PROJECT_FOLDER` is looked into; None: no project.
-        shipped: Folders of those that come with the program.
+        own: Folder of the user-defined personas.
+        workspace: The folder the agent works in; its `PROJECT_FOLDER` holds the project's personas. None: no project.
+        shipped: Folders of the built-in personas.
     """
 
     def __init__(self, own: Path, workspace: Path | None = None, shipped: Sequence[Path] = SHIPPED) -> None:
@@ -111,67 +110,67 @@ class PersonaLibrary:
         self._shipped = tuple(shipped)
 
     def all(self) -> list[Persona]:
-        """Everything there is, own ones first, then the project's, then shipped ones; hidden ones too."""
-        found = [_read(path, "own") for path in _files(self.own)]
+        """Return all personas, hidden ones included: user-defined first, then project-level, then built-in."""
+        personas = [_read(path, "own") for path in _files(self.own)]
         if self._workspace is not None:
             inside = self._workspace.resolve()
             folder = self._workspace / PROJECT_FOLDER
-            # A link that leads out of the project would show a file of the person's as the project's.
-            found += [_read(path, "project") for path in _files(folder) if path.resolve().is_relative_to(inside)]
-        found += [_read(path, "shipped") for folder in self._shipped for path in _files(folder)]
-        return found
+            # A link that points out of the project would show one of the user's files as the project's.
+            personas += [_read(path, "project") for path in _files(folder) if path.resolve().is_relative_to(inside)]
+        personas += [_read(path, "shipped") for folder in self._shipped for path in _files(folder)]
+        return personas
 
     def found(self, origins: Iterable[PersonaOrigin] = ("own", "project", "shipped")) -> list[Persona]:
-        """One persona a name, the one that is used, in alphabetical order; each says which ones it hides."""
+        """Return the effective persona of each name, in alphabetical order, with the origins it hides."""
         by_name: dict[str, list[Persona]] = {}
         for persona in self.all():
             if persona.origin in origins:
                 by_name.setdefault(key_of(persona.name), []).append(persona)
-        shown = [
+        effective = [
             msgspec.structs.replace(first, shadows=tuple(other.origin for other in others))
             for first, *others in by_name.values()
         ]
-        return sorted(shown, key=lambda persona: key_of(persona.name))
+        return sorted(effective, key=lambda persona: key_of(persona.name))
 
     def names(self) -> list[str]:
-        """All names, in alphabetical order."""
+        """Return the names of the personas in `found`, in alphabetical order."""
         return [persona.name for persona in self.found()]
 
     def load(self, name: str, origins: Iterable[PersonaOrigin] = ("own", "project", "shipped")) -> Persona:
-        """The persona of that name, or else of that file name; case and, if need be, accents alike.
+        """Return the persona of that name, else of that file name; case and, as a last resort, accents are ignored.
 
         Raises:
-            NotFoundError: When there is none; names the ones there are.
+            NotFoundError: No persona matches; the message lists those there are.
         """
-        found = self.found(origins)
-        for names in (_shown_name, _file_name):
-            for alike in (key_of, _plain_key):
-                for persona in found:
-                    if alike(names(persona)) == alike(clean_name(name)):
+        personas = self.found(origins)
+        for name_of in (_shown_name, _file_name):
+            for key in (key_of, _plain_key):
+                for persona in personas:
+                    if key(name_of(persona)) == key(clean_name(name)):
                         return persona
-        known = ", ".join(persona.name for persona in found)
-        raise NotFoundError(f"There is no persona named {clean_name(name)!r}.", todo=f"Choose one of: {known}.")
+        listed = ", ".join(persona.name for persona in personas)
+        raise NotFoundError(f"There is no persona named {clean_name(name)!r}.", todo=f"Choose one of: {listed}.")
 
     def pick(self, wanted: str) -> Persona:
-        """The persona of that name, or of that number in the list.
+        """Return the persona of that name, else of that number in the list.
 
         Raises:
-            NotFoundError: There is none.
+            NotFoundError: No persona matches.
         """
         try:
             return self.load(wanted)
         except NotFoundError:
-            found = self.found()
-            if wanted.isascii() and wanted.isdecimal() and 0 < int(wanted[:9]) <= len(found):
-                return found[int(wanted) - 1]
+            personas = self.found()
+            if wanted.isascii() and wanted.isdecimal() and 0 < int(wanted[:9]) <= len(personas):
+                return personas[int(wanted) - 1]
             raise
 
 
 def usable(persona: Persona) -> Persona:
-    """The persona, when it can be sent to a model.
+    """Return the persona if it can be sent to a model.
 
     Raises:
-        RagforgeError: Why not.
+        RagforgeError: It cannot; the message gives the reason.
     """
     if persona.problem:
         raise RagforgeError(f"The persona {persona.name} cannot be used: {persona.problem}.", kind="persona")
@@ -179,12 +178,12 @@ def usable(persona: Persona) -> Persona:
 
 
 def key_of(name: str) -> str:
-    """Names that are the same but for case have the same key."""
+    """Return the key of a name; names that differ only in case share one."""
     return unicodedata.normalize("NFC", clean_name(name)).casefold()
 
 
 def _plain_key(name: str) -> str:
-    """`key_of` without accents: Ragnarok finds Ragnarök."""
+    """Return `key_of` without accents, so that Ragnarok finds Ragnarök."""
     return "".join(c for c in unicodedata.normalize("NFKD", key_of(name)) if not unicodedata.combining(c))
 
 
@@ -217,13 +216,13 @@ def _read(path: Path, origin: PersonaOrigin) -> Persona:
 
 
 def persona_of(raw: bytes, stem: str, origin: PersonaOrigin, path: str) -> Persona:
-    """A persona from the bytes of its file."""
-    text, whole = decode(raw)
+    """Return the persona in the bytes of a file."""
+    text, lossless = decode(raw)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    fields, diagnostics, unlisted = _understood(text, stem)
-    if not whole:
-        odd = Diagnostic(1, 1, "some bytes are not UTF-8; they reach the model as U+FFFD")
-        diagnostics = (odd, *diagnostics)
+    fields, diagnostics, unlisted = _parse(text, stem)
+    if not lossless:
+        invalid = Diagnostic(1, 1, "some bytes are not UTF-8; they reach the model as U+FFFD")
+        diagnostics = (invalid, *diagnostics)
     return Persona(
         name=fields.name,
         origin=origin,
@@ -245,14 +244,14 @@ def _unusable(path: Path, origin: PersonaOrigin, problem: str) -> Persona:
 
 
 @functools.lru_cache(maxsize=64)
-def _understood(text: str, stem: str) -> tuple[Fields, tuple[Diagnostic, ...], int]:
+def _parse(text: str, stem: str) -> tuple[Fields, tuple[Diagnostic, ...], int]:
     document = read(text)
-    fields, wrong = fields_of(document, stem)
-    return fields, tuple(sorted([*document.diagnostics, *wrong], key=lambda d: (d.line, d.column))), document.unlisted
+    fields, invalid = fields_of(document, stem)
+    return fields, tuple(sorted([*document.diagnostics, *invalid], key=lambda d: (d.line, d.column))), document.unlisted
 
 
 def decode(raw: bytes) -> tuple[str, bool]:
-    """The text of a file, less a byte order mark, and whether every byte of it could be understood."""
+    """Return the text of a file without a byte order mark, and whether every byte could be decoded."""
     encoding = encoding_of(raw)
     try:
         return encoding.decode(raw), True

@@ -1,10 +1,9 @@
-"""The tree of a `.luciform` text: elements, texts and what else stands between angle brackets, each with its place.
+"""Syntax tree of a `.luciform` text: elements, texts and other markup in angle brackets, each with its offsets.
 
-A text may hold millions of tags, and an object for each would take longer to make than the text takes to read. So
-what is kept is two columns of numbers, a row for each token in the order of the text (where it begins, and what it is
-or where its end tag stands), and a node is made of a row when somebody looks at it. Lines are counted
-likewise only when somebody asks. Made by `reader`, used for metadata, validation and previews; the model never sees
-it.
+A text may hold millions of tags, and creating an object for each would take longer than reading the text. The tree is
+therefore stored as two columns of numbers with a row for each token in document order: its start offset, and either
+its kind or the row of its end tag. Nodes are created from rows on access, and lines are counted on demand. Built by
+`reader`; used for metadata, validation and previews, never for the prompt.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from ragforge_tui.personas.attributes import NAME, Attribute, attributes
 
 Kind = Literal["text", "element", "comment", "cdata", "declaration", "stray"]
 Severity = Literal["warning", "note"]
-Found = tuple[int, str, Severity]
-"""Something to say of an offset."""
+RawDiagnostic = tuple[int, str, Severity]
+"""Offset, message and severity of a diagnostic."""
 
 UNCLOSED: Final = -1
 EMPTY: Final = -2
@@ -38,7 +37,7 @@ _END_TAG = re.compile(r"(</[^\s<>/=\"']*+)[^<>]*+(>)?")
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """Something a reader stumbled over. `line` and `column` count from 1; a column is a character."""
+    """Irregularity found while reading. `line` and `column` count from 1; a column is a character."""
 
     line: int
     column: int
@@ -50,12 +49,12 @@ class Diagnostic:
 
 
 class Tokens:
-    """The rows of a text, in its order; what lies between two of them is text.
+    """Rows of tokens in document order; everything between two tokens is text.
 
     Attributes:
-        mates: Of an element with an end tag, the row of that; of every other token, which it is (`UNCLOSED` …).
-        ends: The offset after a token, where it is not the one after the next `>` (or, of an end tag that meets the
-            next `<` first, the one after its name).
+        mates: The row of the end tag for an element that has one; the kind (`UNCLOSED` …) for every other token.
+        ends: The offset after a token, only where it differs from the offset after the next `>`. For an end tag cut
+            short by a `<`, only where it differs from the offset after its name.
     """
 
     __slots__ = ("ends", "mates", "starts")
@@ -69,18 +68,18 @@ class Tokens:
         return len(self.starts)
 
     def add(self, start: int, end: int, mate: int) -> None:
-        """Put a token after the others."""
+        """Append a token with an explicit end offset."""
         self.ends[len(self.starts)] = end
         self.starts.append(start)
         self.mates.append(mate)
 
 
 class Node:
-    """A piece of the text, as one looks at it.
+    """Piece of the text, created on access.
 
     Attributes:
-        start, end: The token's own offsets: an element's are those of its start tag.
-        close: Offsets of an element's end tag; None when it has none.
+        start, end: Offsets of the token itself; for an element, those of its start tag.
+        close: Offsets of an element's end tag; None without one.
     """
 
     __slots__ = ("_document", "_row", "close", "end", "kind", "start")
@@ -100,7 +99,7 @@ class Node:
 
     @property
     def name(self) -> str:
-        """An element's as written, a stray end tag's, else empty."""
+        """Name of an element or a stray end tag as written, else empty."""
         if self.kind not in ("element", "stray"):
             return ""
         match = NAME.match(self._document.text, self.start + (1 if self.kind == "element" else 2))
@@ -108,23 +107,23 @@ class Node:
 
     @property
     def bare_name(self) -> str:
-        """The name to look things up by: without the signs before its letters, in lower case."""
+        """Name for lookups: in lower case, without symbols before its first letter."""
         return bare(self.name)
 
     @property
     def children(self) -> Iterator[Node]:
-        """What stands directly in it, in order."""
+        """Direct children of an element, in order; empty for other nodes."""
         return self._document.children(self._row) if self.kind == "element" else iter(())
 
     @property
     def attributes(self) -> Iterator[Attribute]:
-        """An element's, in order, given twice or not."""
+        """Attributes of an element, in order, duplicates included; empty for other nodes."""
         if self.kind != "element":
             return iter(())
         return attributes(self._document.text, self.start + 1 + len(self.name), self.end)
 
     def attribute(self, *names: str) -> str | None:
-        """The value of the first attribute with one of these bare names that has one."""
+        """Return the value of the first attribute that has one of these bare names and a value, else None."""
         for attribute in self.attributes:
             if attribute.raw is not None and bare(attribute.name) in names:
                 return attribute.raw
@@ -132,24 +131,24 @@ class Node:
 
 
 class Luciform:
-    """A text, read.
+    """Parsed text with its tree and diagnostics.
 
     Attributes:
-        unlisted: How many more diagnostics there were than are kept.
+        unlisted: Number of diagnostics beyond those that were recorded.
     """
 
-    def __init__(self, text: str, tokens: Tokens, found: list[Found], unlisted: int) -> None:
+    def __init__(self, text: str, tokens: Tokens, raw_diagnostics: list[RawDiagnostic], unlisted: int) -> None:
         self.text = text
         self.unlisted = unlisted
         self._tokens = tokens
-        self._found = found
+        self._raw_diagnostics = raw_diagnostics
 
     @cached_property
     def diagnostics(self) -> list[Diagnostic]:
-        """What the reader stumbled over, in order, the first of them."""
+        """Recorded diagnostics, in document order."""
         listed: list[Diagnostic] = []
         line, line_start, counted = 1, 0, 0
-        for offset, message, severity in self._found:
+        for offset, message, severity in self._raw_diagnostics:
             if feeds := self.text.count("\n", counted, offset):
                 line += feeds
                 line_start = self.text.rindex("\n", counted, offset) + 1
@@ -158,21 +157,21 @@ class Luciform:
         return listed
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset, from 1. A line ends with a line feed."""
+        """Return line and column of an offset, counted from 1. A line ends with a line feed."""
         return self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset)
 
     @property
     def roots(self) -> Iterator[Node]:
-        """The outermost nodes, in order; several elements may be among them."""
+        """Outermost nodes in order, possibly with several elements among them."""
         return self._row_nodes(0, len(self._tokens), 0)
 
     @property
     def root(self) -> Node | None:
-        """The first element of all."""
+        """First outermost element, which holds the metadata; None in a text without elements."""
         return next((node for node in self.roots if node.kind == "element"), None)
 
     def children(self, row: int) -> Iterator[Node]:
-        """What stands directly in the element of a row."""
+        """Return the direct children of the element at a row."""
         tokens = self._tokens
         mate = tokens.mates[row]
         if mate >= 0:
@@ -180,7 +179,10 @@ class Luciform:
         return self._leaves_after(row) if mate == UNCLOSED else iter(())
 
     def _row_nodes(self, row: int, last: int, position: int) -> Iterator[Node]:
-        """The nodes of one level: of the rows from `row` to before `last`, and the texts between from `position` on."""
+        """Yield the nodes of one level: those of the rows from `row` to before `last`, and the texts between them.
+
+        The first text starts at `position`.
+        """
         starts, mates = self._tokens.starts, self._tokens.mates
         while row < last:
             start = starts[row]
@@ -206,9 +208,9 @@ class Luciform:
         return Node(self, _KINDS.get(mate, "element"), starts[row], self._end(row), row)
 
     def _end(self, row: int) -> int:
-        """The offset after a token."""
-        if known := self._tokens.ends.get(row):
-            return known
+        """Return the offset after a token."""
+        if recorded := self._tokens.ends.get(row):
+            return recorded
         start = self._tokens.starts[row]
         match = _END_TAG.match(self.text, start)
         if match is None:
@@ -216,9 +218,10 @@ class Luciform:
         return match.end() if match[2] else match.end(1)
 
     def _past_leaves(self, row: int) -> tuple[int, int]:
-        """The row after an unclosed element and what stays in it, and where the text before that row has ended.
+        """Return the row after an unclosed element and its children, and the offset where the text before it ends.
 
-        Texts, comments and CDATA right after its tag stay in it; from the first other token on all is beside it.
+        Texts, comments and CDATA directly after the tag are its children; everything from the first other token on
+        is a sibling.
         """
         mates = self._tokens.mates
         row += 1
@@ -239,11 +242,11 @@ class Luciform:
             yield Node(self, "text", position, end)
 
     def source(self, node: Node) -> str:
-        """A node's own token as written."""
+        """Return the source of a node's token, without its children."""
         return self.text[node.start : node.end]
 
     def walk(self, *, max_depth: int | None = None) -> Iterator[tuple[Node, int]]:
-        """All nodes in the order of their start, each with its depth, roots being 0."""
+        """Yield all nodes in document order, each with its depth; roots have depth 0."""
         levels = [self.roots]
         while levels:
             node = next(levels[-1], None)
@@ -255,7 +258,7 @@ class Luciform:
                 levels.append(node.children)
 
     def pieces(self) -> Iterator[str]:
-        """The text again, token by token: joined they are the text, which is how the tree proves it lost nothing."""
+        """Yield the text token by token; joined, the pieces equal the text, which proves that the tree is lossless."""
         levels: list[tuple[Iterator[Node], tuple[int, int] | None]] = [(self.roots, None)]
         while levels:
             nodes, close = levels[-1]
@@ -270,7 +273,11 @@ class Luciform:
                 levels.append((node.children, node.close))
 
     def text_of(self, node: Node, limit: int = 100_000) -> str:
-        """What is written in an element and below it, comments left out, CDATA taken in; at most about `limit`."""
+        """Return the text in a node and its descendants, with CDATA and without comments.
+
+        Args:
+            limit: Characters after which reading stops; each piece of text is cut to it.
+        """
         parts: list[str] = []
         length = 0
         levels = [iter((node,))]
@@ -291,10 +298,10 @@ class Luciform:
 
 
 def bare(name: str) -> str:
-    """A name without the signs, joiners and prefixes before its first letter, in lower case.
+    """Return a name in lower case, without symbols, joiners and prefixes before its first letter.
 
-    `<⛧manifestation>` and a name that begins with an invisible U+FE0F are found under their letters; a name without
-    letters stays as it is.
+    `<⛧manifestation>` and a name that starts with an invisible U+FE0F are thus found by their letters. A name without
+    letters is returned unchanged.
     """
     if name.isascii() and name[:1].isalpha():
         return name.lower()

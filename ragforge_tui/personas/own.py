@@ -1,6 +1,6 @@
-"""The person's own persona files: saved, deleted and brought back.
+"""User-defined persona files: saving, deleting and restoring.
 
-Names become file names here, and none of these leads out of the folder. Used by the conversation (for the screen)
+Names become file names here, and no file name can point out of the folder. Used by the conversation (for the screen)
 and the command line.
 """
 
@@ -22,24 +22,24 @@ DELETED = "deleted"
 _MAX_FILE_NAME_BYTES = 200
 _MARK_BYTES = 4
 _UNFIT = re.compile(r"[./\\]*[/\\\x00-\x1f\x7f][./\\]*")
-"""What no file name may hold, with the dots of a path beside it."""
+"""Characters that no file name may contain, together with adjacent dots."""
 
 
 def file_name(name: str) -> str:
-    """The file a persona of this name is kept in: the name itself, less what a file name cannot hold.
+    """Return the file name for a persona: its name without characters that a file name cannot contain.
 
     Raises:
-        RagforgeError: There is nothing of the name that can be shown.
+        RagforgeError: The name has no visible characters.
     """
     cleaned = clean_name(name)
     if not cleaned:
-        raise RagforgeError("A persona needs a name that can be shown.", kind="bad_name")
+        raise RagforgeError("A persona needs a name with visible characters.", kind="bad_name")
     stem = _UNFIT.sub("-", cleaned).lstrip(".- ") or "persona"
     return stem.encode()[:_MAX_FILE_NAME_BYTES].decode(errors="ignore") + SUFFIX
 
 
 class OwnPersonas:
-    """What may be changed in a library: the files of its own folder."""
+    """Changes to the user-defined files of a library."""
 
     def __init__(self, library: PersonaLibrary) -> None:
         self._library = library
@@ -49,20 +49,21 @@ class OwnPersonas:
         """Write a persona's text, in the encoding of the file it was edited from.
 
         Args:
-            name: Its name where the text says none.
-            instead_of: Name of the one that was edited: an own one keeps its file, another gets an own copy.
+            name: The persona's name if the text sets none.
+            instead_of: Name of the persona that was edited. A user-defined one keeps its file; any other gets a
+                user-defined copy.
 
         Raises:
-            RagforgeError: The name is taken or cannot be one, or nobody could use the text.
+            RagforgeError: The name is taken or invalid, or the text is unusable.
         """
         encoding = self._encoding(instead_of) if instead_of else UTF8
         return self._write(encoding.encode(text), name, self._of_name(instead_of))
 
     def add(self, path: Path, *, replace: bool = False) -> Persona:
-        """Take in a file, byte for byte.
+        """Copy a file into the folder, byte for byte.
 
         Args:
-            replace: Overwrite an own one of the same name.
+            replace: Overwrite a user-defined persona of the same name.
 
         Raises:
             RagforgeError: As for `save`, or the file cannot be read.
@@ -74,7 +75,7 @@ class OwnPersonas:
         return self._write(raw, path.name.removesuffix(SUFFIX), None, replace=replace)
 
     def _encoding(self, name: str) -> Encoding:
-        """What the file of that persona is written in."""
+        """Return the encoding of that persona's file, UTF-8 if there is none."""
         try:
             with Path(self._library.load(name).path).open("rb") as file:
                 return encoding_of(file.read(_MARK_BYTES))
@@ -82,20 +83,23 @@ class OwnPersonas:
             return UTF8
 
     def _write(self, raw: bytes, name: str, edited: Persona | None, *, replace: bool = False) -> Persona:
-        wanted = self._folder / file_name(name)
-        before = edited or self._of_name(_read(raw, wanted).name)
-        path = Path(before.path) if before is not None else self._free(_read(raw, wanted).name)
+        default_path = self._folder / file_name(name)
+        previous = edited or self._of_name(_read(raw, default_path).name)
+        path = Path(previous.path) if previous is not None else self._free_path(_read(raw, default_path).name)
         persona = usable(_read(raw, path))
         taken = self._of_name(persona.name)
         if taken is not None and not replace and (edited is None or taken.path != edited.path):
             raise RagforgeError(
-                f"You have a persona named {taken.name} already.", todo="Choose another name.", kind="taken"
+                f"You already have a persona named {taken.name}.", todo="Choose another name.", kind="taken"
             )
-        _put(path, raw)
+        _write_atomically(path, raw)
         return self._library.load(persona.name, ("own",))
 
-    def _free(self, name: str) -> Path:
-        """A file for a persona of this name: another's of a name that differs by its signs only is left alone."""
+    def _free_path(self, name: str) -> Path:
+        """Return an unused path for a persona of this name.
+
+        Names that differ only in characters a file name cannot contain share a file name; a number is appended then.
+        """
         path = self._folder / file_name(name)
         stem = path.name.removesuffix(SUFFIX)
         numbers = itertools.count(2)
@@ -104,11 +108,11 @@ class OwnPersonas:
         return path
 
     def delete(self, name: str) -> Persona:
-        """Put an own persona aside, from where `restore` brings it back.
+        """Move a user-defined persona aside; `restore` moves it back.
 
         Raises:
-            NotFoundError: There is none of that name.
-            RagforgeError: It is not the person's own.
+            NotFoundError: No persona has that name.
+            RagforgeError: The persona is not user-defined.
         """
         persona = self._library.load(name)
         if persona.origin != "own":
@@ -121,26 +125,26 @@ class OwnPersonas:
         return persona
 
     def restore(self, name: str = "") -> Persona:
-        """Bring back what was deleted last, or last under that name.
+        """Restore the persona that was deleted last, or last under that name.
 
         Raises:
-            NotFoundError: Nothing of it is left.
-            RagforgeError: There is another one of that name by now.
+            NotFoundError: No such deleted persona is left.
+            RagforgeError: Another persona has that name now.
         """
         aside = self._folder / DELETED
-        kept = sorted(aside.glob(f"*{SUFFIX}"), reverse=True) if aside.is_dir() else []
-        for path in kept:
+        deleted = sorted(aside.glob(f"*{SUFFIX}"), reverse=True) if aside.is_dir() else []
+        for path in deleted:
             original = path.name.partition(" ")[2]
             persona = persona_of(path.read_bytes(), original.removesuffix(SUFFIX), "own", str(path))
             if name and key_of(name) not in (key_of(persona.name), key_of(original.removesuffix(SUFFIX))):
                 continue
             if self._of_name(persona.name) is not None:
-                raise RagforgeError(f"There is another persona named {persona.name} by now.", kind="taken")
+                raise RagforgeError(f"Another persona is now named {persona.name}.", kind="taken")
             target = self._folder / original
-            target = self._free(persona.name) if target.exists() else target
+            target = self._free_path(persona.name) if target.exists() else target
             path.replace(target)
             return self._library.load(_read(target.read_bytes(), target).name, ("own",))
-        raise NotFoundError("No deleted persona is left to bring back.")
+        raise NotFoundError("No deleted persona is left to restore.")
 
     def _of_name(self, name: str) -> Persona | None:
         if not name:
@@ -152,8 +156,8 @@ def _read(raw: bytes, path: Path) -> Persona:
     return persona_of(raw, path.name.removesuffix(SUFFIX), "own", str(path))
 
 
-def _put(path: Path, raw: bytes) -> None:
-    """Write a file whole or not at all."""
+def _write_atomically(path: Path, raw: bytes) -> None:
+    """Write a file completely, or leave the old one in place."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, new = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:

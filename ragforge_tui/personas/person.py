@@ -1,4 +1,4 @@
-"""What the agent may call the user: fills ``{USER_NAME}`` in a persona's text."""
+"""Name the agent may call the user, which fills ``{USER_NAME}`` in a persona's text."""
 
 from __future__ import annotations
 

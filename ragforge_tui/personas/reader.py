@@ -1,16 +1,16 @@
-"""Reads `.luciform`, which looks like XML and need not be: whatever it is given, it makes a tree of it.
+"""Lenient reader for `.luciform`, which looks like XML but need not be well-formed: any text yields a tree.
 
-One pass, no recursion, no pattern that could try twice; so it takes a time that grows with the text alone, however
-deep or crooked that is. It never raises on content, never resolves an entity and never opens anything. What a strict
-parser would refuse is taken as it was probably meant and listed:
+It takes one pass, without recursion or backtracking patterns, so its time is linear in the text's length, no matter
+how deeply nested or malformed the text is. It never raises on content, never resolves an entity and never opens a
+file. What a strict parser would reject is interpreted as probably intended, and recorded as a diagnostic:
 
-- `<` that begins no tag is text, and so is a tag that meets the next `<` before its `>`;
-- an end tag closes the nearest open element of its name; what was open within is taken as closed before its first
-  inner element, so that one forgotten end tag does not swallow what follows it;
-- an end tag without an open element stands as a stray node.
+- a `<` that starts no tag is text, and so is a tag in which another `<` precedes the `>`;
+- an end tag closes the nearest open element of its name; elements open within it end before their first inner
+  element, so that one forgotten end tag does not swallow everything after it;
+- an end tag without an open element becomes a stray node.
 
-Tags without attributes are most of what there is to read: they are found by one pattern and handled in one loop,
-without a call for each and without an object that stays.
+Most tags have no attributes. One pattern finds those and one loop handles them, without a call or a lasting object
+for each.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ragforge_tui.personas.luciform import (
     END_TAG,
     STRAY,
     UNCLOSED,
-    Found,
     Luciform,
+    RawDiagnostic,
     Severity,
     Tokens,
     bare,
@@ -36,41 +36,43 @@ from ragforge_tui.personas.luciform import (
 
 MAX_DIAGNOSTICS = 1_000
 
-# Nothing in them may be tried twice (possessive), so a match takes as long as what it matched.
+# Possessive quantifiers rule out backtracking, so a match takes time linear in its length.
 _NO_NAME = "<>/=!?\"'&;,.:()[]{}+-*|\\`@#$%^~"
-"""What no name begins with, besides spaces and digits."""
+"""Characters that cannot start a name, in addition to spaces and digits."""
 _TAG_NAME = rf"[^\s\d{re.escape(_NO_NAME)}][^\s<>/=\"']*+"
 _TOKEN = re.compile(rf"<(?:({_TAG_NAME})\s*+(?:>|(/)>|(?=<)())|/(?:({_TAG_NAME})[^<>]*+(?:>|(?=<)())|()>)|(?=[^\s\d]))")
-"""A tag without attributes, by the last group that matched; or any other `<` but one as in arithmetic or at the end of
-a word, which is text and nothing to say of."""
+"""A tag without attributes, classified by the last group that matched, or another `<` (no group). A `<` before a space
+or a digit, as in arithmetic, or at the end of the text is plain text and needs no diagnostic."""
 _OPENS, _EMPTY, _BROKEN, _CLOSES, _CUT, _NAMELESS = 1, 2, 3, 4, 5, 6
 _CLOSING = frozenset({_CLOSES, _CUT, _NAMELESS})
 _FAR = 200
-"""From how many characters on it is cheaper to look anew behind a token than to pass over what is found within it."""
-_ROW = re.compile(r"<++")
+"""Token length in characters from which restarting the search behind it is cheaper than skipping matches in it."""
+_RUN = re.compile(r"<++")
 _NO_END = "<{} has no '>' and is taken as text"
 _END_CUT = "</{} has no '>'"
-_WORDS = {COMMENT: "comment", CDATA: "cdata", DECLARATION: "declaration"}
+_LABELS = {COMMENT: "comment", CDATA: "cdata", DECLARATION: "declaration"}
 
 
 def read(text: str) -> Luciform:
-    """The tree of a text."""
+    """Parse a text into a tree; malformed markup is recorded as diagnostics, never raised."""
     return _Reader(text).read()
 
 
 class _Reader:
-    """One pass over one text.
+    """Single pass over one text.
 
-    _stack, _names: Rows and names of the open elements, outermost first.
-    _open: By name, the places on the stack where elements are open that an end tag of this name may close; names that
-        differ by their signs and case share one list.
+    Attributes:
+        _stack: Rows of the open elements, outermost first.
+        _names: Names of the open elements, in the same order.
+        _open: By name, the stack levels of the open elements that an end tag of this name may close. Names that differ
+            only in symbols and case share one list.
     """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = Tokens()
         self._next: dict[str, int] = {}
-        self._found: list[Found] = []
+        self._diagnostics: list[RawDiagnostic] = []
         self._unlisted = 0
         self._stack: list[int] = []
         self._names: list[str] = []
@@ -83,22 +85,25 @@ class _Reader:
             position = self._plain_run(position)
         self._leave_unclosed(0)
         self._check_roots()
-        # Unclosed elements are met at the end, before what follows them: sort what is said by place.
-        self._found.sort(key=lambda found: found[0])
-        return Luciform(self._text, self._tokens, self._found, self._unlisted)
+        # Unclosed elements are reported only once the text is read: sort the diagnostics by offset.
+        self._diagnostics.sort(key=lambda diagnostic: diagnostic[0])
+        return Luciform(self._text, self._tokens, self._diagnostics, self._unlisted)
 
     def _plain_run(self, position: int) -> int:
-        """Read tags without attributes up to one that is more; gives the offset after that, -1 at the end.
+        """Read tags without attributes up to a longer token, which is read too.
 
-        Does as `_opened` and `_closed` do, without calling them.
+        Repeats the work of `_opened` and `_close` inline, which saves a call for each tag.
+
+        Returns:
+            The offset after the longer token, -1 at the end of the text.
         """
         tokens, stack, names, by_name = self._tokens, self._stack, self._names, self._open
         starts, mates = tokens.starts.append, tokens.mates.append
-        rows, found = tokens.starts, self._found
-        passed = position
+        rows, diagnostics = tokens.starts, self._diagnostics
+        read_to = position
         for match in _TOKEN.finditer(self._text, position):
             start = match.start()
-            if start < passed:
+            if start < read_to:
                 continue
             which = match.lastindex
             if which == _OPENS:
@@ -113,7 +118,7 @@ class _Reader:
             elif which in _CLOSING:
                 name = match[_CLOSES] or (names[-1] if names else "")
                 if which == _CUT:
-                    if len(found) < MAX_DIAGNOSTICS:
+                    if len(diagnostics) < MAX_DIAGNOSTICS:
                         self._note(start, _END_CUT, name)
                     else:
                         self._unlisted += 1
@@ -123,7 +128,7 @@ class _Reader:
                     names.pop()
                     tokens.mates[stack.pop()] = len(rows)
                     mates(END_TAG)
-                elif not levels and len(found) == MAX_DIAGNOSTICS and (levels is not None or not name):
+                elif not levels and len(diagnostics) == MAX_DIAGNOSTICS and (levels is not None or not name):
                     self._unlisted += 1
                     mates(STRAY)
                 else:
@@ -134,34 +139,37 @@ class _Reader:
                 self._note(start, _NO_END, match[_OPENS])
                 continue
             else:
-                passed = self._markup(start)
-                if passed - start > _FAR:
-                    return passed
+                read_to = self._markup(start)
+                if read_to - start > _FAR:
+                    return read_to
                 continue
             starts(start)
         return -1
 
-    # -- finding and saying
+    # -- searching and reporting
 
     def _find(self, what: str, start: int) -> int:
-        """The next `what` from `start` on, -1 for none. Remembers what it found ahead, so nothing is read twice."""
-        known = self._next.get(what, -2)
-        if known == -1 or known >= start:
-            return known
-        found = self._next[what] = self._text.find(what, start)
-        return found
+        """Return the offset of the next `what` from `start` on, -1 for none.
+
+        Results are cached, so that no stretch of text is searched twice for the same string.
+        """
+        cached = self._next.get(what, -2)
+        if cached == -1 or cached >= start:
+            return cached
+        offset = self._next[what] = self._text.find(what, start)
+        return offset
 
     def _note(self, offset: int, message: str, name: str = "", *, severity: Severity = "warning") -> None:
-        """Keep something to say; `{}` in the message is the name, written only for what is kept."""
-        if len(self._found) < MAX_DIAGNOSTICS:
-            self._found.append((offset, message.replace("{}", _shown(name)), severity))
+        """Record a diagnostic; `{}` in the message stands for the name, filled in only if it is recorded."""
+        if len(self._diagnostics) < MAX_DIAGNOSTICS:
+            self._diagnostics.append((offset, message.replace("{}", _shown(name)), severity))
         else:
             self._unlisted += 1
 
     # -- the tree
 
     def _levels(self, name: str) -> list[int]:
-        """Where elements are open that an end tag of this name may close."""
+        """Return the stack levels of the open elements that an end tag of this name may close."""
         levels = self._open.get(name)
         if levels is None:
             levels = self._open[name] = self._open_by_bare.setdefault(bare(name), [])
@@ -174,9 +182,10 @@ class _Reader:
         self._tokens.add(start, end, UNCLOSED)
 
     def _close(self, name: str, start: int) -> int:
-        """Close what the end tag at `start` closes, without a name what is open last; gives what it is itself.
+        """Close the element that the end tag at `start` closes; without a name, the innermost open one.
 
-        Its row is the next to be added.
+        Returns:
+            The kind of the end tag, which the caller adds as the next row: `END_TAG` or `STRAY`.
         """
         levels = self._levels(name or self._names[-1]) if name or self._names else None
         if not levels:
@@ -184,8 +193,8 @@ class _Reader:
             return STRAY
         level = levels.pop()
         if name and self._names[level] != name:
-            self._note(start, "</{}> closes an element that is written otherwise", name, severity="note")
-        while len(self._found) == MAX_DIAGNOSTICS and len(self._stack) > level + 1:
+            self._note(start, "</{}> closes an element that is spelled differently", name, severity="note")
+        while len(self._diagnostics) == MAX_DIAGNOSTICS and len(self._stack) > level + 1:
             self._open[self._names.pop()].pop()
             self._stack.pop()
             self._unlisted += 1
@@ -198,17 +207,21 @@ class _Reader:
         return END_TAG
 
     def _leave_unclosed(self, level: int) -> None:
-        """Take what is open from `level` on as never closed."""
-        starts, room = self._tokens.starts, MAX_DIAGNOSTICS - len(self._found)
-        for row, name in zip(self._stack[level : level + room], self._names[level:], strict=False):
+        """Report the open elements from `level` on as never closed."""
+        starts, remaining = self._tokens.starts, MAX_DIAGNOSTICS - len(self._diagnostics)
+        for row, name in zip(self._stack[level : level + remaining], self._names[level:], strict=False):
             self._note(starts[row], "<{}> is never closed", name)
-        self._unlisted += max(0, len(self._stack) - level - room)
+        self._unlisted += max(0, len(self._stack) - level - remaining)
         del self._stack[level:], self._names[level:]
 
     # -- tokens
 
     def _markup(self, start: int) -> int:
-        """Read what begins with the `<` at `start`; gives the offset after it, or after that `<` when it is text."""
+        """Read the token that starts with the `<` at `start`.
+
+        Returns:
+            The offset after the token, or after that `<` if it is text.
+        """
         second = self._text[start + 1]
         if second == "!":
             return self._bang(start)
@@ -224,12 +237,12 @@ class _Reader:
         return self._start_tag(start)
 
     def _stray(self, start: int) -> int:
-        """Pass over a `<` that begins no tag; of a row of them the last may."""
+        """Skip a `<` that starts no tag; in a run of several, the last one may start a tag."""
         text = self._text
         if not text[start + 1].isdigit():
-            self._note(start, "'<' begins no tag here and is taken as text", severity="note")
-        row = _ROW.match(text, start + 1) if text[start + 1] == "<" else None
-        return row.end() - 1 if row else start + 1
+            self._note(start, "'<' does not start a tag here and is taken as text", severity="note")
+        run = _RUN.match(text, start + 1) if text[start + 1] == "<" else None
+        return run.end() - 1 if run else start + 1
 
     def _bang(self, start: int) -> int:
         if self._text.startswith("<!--", start):
@@ -241,17 +254,25 @@ class _Reader:
         return self._delimited(start, DECLARATION, "]>" if 0 <= bracket < end else ">", 2)
 
     def _delimited(self, start: int, kind: int, closing: str, opening: int) -> int:
-        """What ends with `closing`; gives the offset after it, that of text when there is no end."""
+        """Read a token that ends with `closing`.
+
+        Returns:
+            The offset after the token, or after its `<` if the end is missing and it counts as text.
+        """
         end = self._find(closing, start + opening)
         if end < 0:
-            self._note(start, "a {} without its end is taken as text", _WORDS[kind])
+            self._note(start, "a {} without its end is taken as text", _LABELS[kind])
             return start + 1
         end += len(closing)
         self._tokens.add(start, end, kind)
         return end
 
     def _end_tag(self, start: int) -> int:
-        """The offset after an end tag that is not a plain one, or of where it turns out to be text."""
+        """Read an end tag that `_plain_run` cannot handle.
+
+        Returns:
+            The offset after the tag, or the offset up to which it turned out to be text.
+        """
         match = NAME.match(self._text, start + 2)
         name = match[0] if match else ""
         after = match.end() if match else start + 2
@@ -268,14 +289,18 @@ class _Reader:
         return end
 
     def _start_tag(self, start: int) -> int:
-        """The offset after a start tag with attributes or an odd name, or of where it turns out to be text."""
+        """Read a start tag with attributes or an unusual name.
+
+        Returns:
+            The offset after the tag, or the offset up to which it turned out to be text.
+        """
         text, step = self._text, IN_TAG.match
         match = NAME.match(text, start + 1)
         if match is None:
             return self._stray(start)
         name, given = match[0], list[str]()
         inside = position = match.end()
-        noted, unlisted = len(self._found), self._unlisted
+        noted, unlisted = len(self._diagnostics), self._unlisted
         while (match := step(text, position)) is not None:
             position = match.end()
             which = match.lastindex
@@ -283,7 +308,7 @@ class _Reader:
                 character = text[position : position + 1]
                 if character in ("<", ""):
                     break
-                self._note(position, "{} in a tag means nothing", character, severity="note")
+                self._note(position, "{} has no meaning in a tag", character, severity="note")
                 position += 1
             elif which == TAG_END:
                 if len(given) > 1:
@@ -298,15 +323,15 @@ class _Reader:
                 if which >= UNQUOTED:
                     self._note_value(match)
                     position = after_value(text, match)
-        # All of it is text up to here; going back to its beginning would read it again and again.
-        del self._found[noted:]
+        # All of it is text up to here. Going back to its start would read it again for each such tag.
+        del self._diagnostics[noted:]
         self._unlisted = unlisted
         self._note(start, _NO_END, name)
         return position
 
     def _note_value(self, match: re.Match[str]) -> None:
-        """Say what is odd about a value that is not between two quotes."""
-        if len(self._found) == MAX_DIAGNOSTICS:
+        """Report a value that is not enclosed in quotes."""
+        if len(self._diagnostics) == MAX_DIAGNOSTICS:
             self._unlisted += 1
             return
         start = match.start(match.lastindex or 0)
@@ -316,22 +341,22 @@ class _Reader:
         else:
             self._note(start, "a value without quotes", severity="note")
 
-    # -- what is worth saying of well-formed things
+    # -- checks of well-formed markup
 
     def _check_duplicates(self, given: list[str], inside: int, end: int) -> None:
-        """Say which attributes are given twice, of a tag whose name ends at `inside`."""
-        left = len(given) - len(set(given))
-        if not left:
+        """Report the duplicate attributes of a tag whose name ends at `inside`."""
+        unreported = len(given) - len(set(given))
+        if not unreported:
             return
         seen: set[str] = set()
         for attribute in attributes(self._text, inside, end):
-            if len(self._found) == MAX_DIAGNOSTICS or not left:
+            if len(self._diagnostics) == MAX_DIAGNOSTICS or not unreported:
                 break
             if attribute.name in seen:
                 self._note(attribute.start, "the attribute {} is given twice; the first counts", attribute.name)
-                left -= 1
+                unreported -= 1
             seen.add(attribute.name)
-        self._unlisted += left
+        self._unlisted += unreported
 
     def _check_roots(self) -> None:
         rows = self._root_rows()
@@ -340,12 +365,12 @@ class _Reader:
         for row in rows:
             start = self._tokens.starts[row]
             match = NAME.match(self._text, start + 1)
-            self._note(start, "<{}> is a further root", match[0] if match else "", severity="note")
+            self._note(start, "<{}> is an additional root", match[0] if match else "", severity="note")
             if self._unlisted:
                 self._unlisted += sum(1 for _ in rows)
 
     def _root_rows(self) -> Iterator[int]:
-        """The rows of the outermost elements."""
+        """Yield the rows of the outermost elements."""
         mates = self._tokens.mates
         row = 0
         while row < len(mates):
@@ -356,5 +381,5 @@ class _Reader:
 
 
 def _shown(name: str) -> str:
-    """A name as a diagnostic quotes it."""
+    """Return a name as a diagnostic quotes it, shortened to 40 characters."""
     return name if len(name) <= 40 else f"{name[:39]}…"

@@ -1,7 +1,7 @@
-"""Names, glyphs and colours out of foreign files, made fit for a line on a terminal.
+"""Sanitizing of names, glyphs and colours from foreign files for display on one line of a terminal.
 
-A persona's file may say anything; what is shown of it holds no control characters, no direction marks and no stacks
-of accents, and stays short. Used where fields are read.
+A persona's file may contain anything. Text shown from it has no control characters, no direction marks, no stacks of
+combining accents, and is short. Used wherever fields are read.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ COLORS: dict[str, tuple[str, ...]] = {
     "white": ("blanc", "blanche", "silver", "argent"),
     "gray": ("grey", "gris", "grise", "black", "noir", "noire"),
 }
-"""Colours by name, each with other words for it."""
+"""Colours by name, each with its synonyms."""
 _BY_WORD = {word: color for color, others in COLORS.items() for word in (color, *others)}
 _HEX = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 
 
 def one_line(text: str) -> str:
-    """A text on one line, entities written out, without anything a terminal would act on."""
+    """Return a text on one line, with entities decoded and without anything a terminal would act on."""
     return " ".join(plain_text(storable(html.unescape(text))).split())
 
 
 def clean_name(text: str) -> str:
-    """A name as it is shown and looked up; empty when nothing of it can be seen."""
-    kept: list[str] = []
+    """Return a name as shown and looked up; empty if it has no visible characters."""
+    visible: list[str] = []
     marks = 0
     for character in unicodedata.normalize("NFC", one_line(text)):
         category = unicodedata.category(character)
-        joins = character == _JOINER and bool(kept) and not kept[-1].isalnum()
+        joins = character == _JOINER and bool(visible) and not visible[-1].isalnum()
         if category in _DROPPED and not joins:
             continue
         marks = marks + 1 if category in ("Mn", "Me") else 0
         if marks <= _MAX_MARKS:
-            kept.append(character)
-    return " ".join("".join(kept).split())[:NAME_CHARS].strip().rstrip(_JOINER)
+            visible.append(character)
+    return " ".join("".join(visible).split())[:NAME_CHARS].strip().rstrip(_JOINER)
 
 
 def first_sign(text: str) -> str:
-    """The first character of a text with what belongs to it (accents, joined emoji); empty when there is none."""
+    """Return the first grapheme cluster of a text, with its accents or joined emoji; empty if there is none."""
     text = one_line(text)
     start = next((place for place, c in enumerate(text) if unicodedata.category(c) not in {*_DROPPED, "Mn", "Me"}), -1)
     if start < 0 or unicodedata.bidirectional(text[start]) in ("R", "AL"):
@@ -75,7 +75,7 @@ def first_sign(text: str) -> str:
 
 
 def symbol_in(text: str) -> str:
-    """The first symbol (no letter, digit or punctuation) in a text such as ``daemon⛧``; empty when there is none."""
+    """Return the first symbol (not a letter, digit or punctuation) in a text such as ``daemon⛧``, else empty."""
     for place, character in enumerate(text):
         if unicodedata.category(character) in ("So", "Sm") and not character.isascii():
             return first_sign(text[place:])
@@ -83,7 +83,7 @@ def symbol_in(text: str) -> str:
 
 
 def color_of(text: str) -> str:
-    """A colour as it is kept: a name of `COLORS` or ``#rrggbb``; empty when it is none."""
+    """Return the stored form of a colour: a name of `COLORS` or ``#rrggbb``; empty if it is not a colour."""
     word = one_line(text).casefold()
     if _HEX.fullmatch(word):
         return word if len(word) == 7 else "#" + "".join(digit * 2 for digit in word[1:])

@@ -53,7 +53,7 @@ def test_the_document_is_found_in_the_answer_and_keeps_the_name() -> None:
     assert improved(answer, draft) == "<luciform name=\"Vega\" id='x'>deep</luciform>\n"
     assert improved("<luciform id='x'>deep</luciform>", draft) == "<luciform name=\"Vega\" id='x'>deep</luciform>\n"
     for none in ("Sorry, no.", "</luciform> <luciform>", "<luciformer></luciform>"):
-        with pytest.raises(RagforgeError, match="did not answer"):
+        with pytest.raises(RagforgeError, match="did not reply"):
             improved(none, draft)
 
 

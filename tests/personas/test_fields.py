@@ -61,10 +61,10 @@ def test_the_real_files_have_a_name_a_glyph_and_a_line() -> None:
 def test_what_cannot_be_used_is_said_with_its_place() -> None:
     text = "<x color='plaid' temperature='hot' tools='read_file, rm -rf' name='\u202e'>a</x>"
     assert faults(text) == [
-        "this colour is not known: a usual name or #rrggbb is",
-        "the temperature is no number from 0 to 2",
-        "-rf is no tool's name",
-        "nothing of this name can be shown: the file's name is used",
+        "unknown colour: use a common colour name or #rrggbb",
+        "the temperature must be a number from 0 to 2",
+        "-rf is not a tool name",
+        "this name has no visible characters: the file's name is used",
     ]
     assert fields(text).name == "stem"
 

@@ -107,7 +107,7 @@ def test_undo_overwrites_nothing(desk: OwnPersonas) -> None:
     desk.save("a", "Vega")
     desk.delete("Vega")
     desk.save("b", "Vega")
-    with pytest.raises(RagforgeError, match="another"):
+    with pytest.raises(RagforgeError, match="Another persona is now named Vega"):
         desk.restore()
 
 

@@ -82,11 +82,11 @@ def test_any_text_comes_back(text: str) -> None:
     [
         ("<a><b>hi<c>x</c></a>", [("a", 0), ("b", 1), ("c", 1)], "1:4 <b> is never closed"),
         ("<a><b></a></b>", [("a", 0), ("b", 1)], "1:11 </b> closes nothing that is open"),
-        ("<⛧a>x</a>", [("a", 0)], "1:6 </a> closes an element that is written otherwise"),
+        ("<⛧a>x</a>", [("a", 0)], "1:6 </a> closes an element that is spelled differently"),
         ("<a b=c d='1'>x</a>", [("a", 0)], "1:6 a value without quotes"),
         ('<a b="1\nc>x</a>', [("a", 0)], '1:6 a value without its closing "'),
         ("<a x='1' x='2'/>", [("a", 0)], "1:10 the attribute x is given twice; the first counts"),
-        ("<a/>\n<b/>", [("a", 0), ("b", 0)], "2:1 <b> is a further root"),
+        ("<a/>\n<b/>", [("a", 0), ("b", 0)], "2:1 <b> is an additional root"),
         ("<a>if i <n; <b/></a>", [("a", 0), ("b", 1)], "1:9 <n; has no '>' and is taken as text"),
         ("<a>1 < 2 && <3</a>", [("a", 0)], ""),
         ("<a>&amp;&x;</a>", [("a", 0)], ""),
