@@ -1,7 +1,7 @@
 """Models: the LiteLLM client, the offline assistant, discovery, token counts.
 
-The only room that imports litellm, and only inside functions: importing this package costs next to nothing. Cut
-here because everything about providers (their names, errors, retries, prices) changes together.
+The only package that imports litellm, and only inside functions: importing this package costs next to nothing. It is
+separate because everything about providers (their names, errors, retries, prices) changes together.
 """
 
 from ragforge_tui.llm.base import THIS_MACHINE, ChatModel, ModelChoice

@@ -15,15 +15,15 @@ from typing import Any
 from ragforge_tui.llm.base import Messages
 
 NO_ANSWER = "[No answer was given to these results.]"
-"""Stands between tool results and a user message: the turn was interrupted, or a note follows."""
+"""Sent between tool results and a user message: the turn was interrupted, or a note follows."""
 LEFT_OUT = "[Earlier messages are left out.]"
-"""Begins a conversation whose first message is the assistant's, as in some imported ones."""
+"""Sent first in a conversation that starts with the assistant's message, as some imported ones do."""
 SEPARATOR = "\n\n"
 _TAKEN_BY_ALL = re.compile(r"[0-9a-zA-Z]{9}")
 
 
 def alternating(messages: Messages) -> Messages:
-    """Return the messages with user and assistant in turn, beginning with user; no text is left out.
+    """Return the messages with user and assistant in turn, the user first; no text is left out.
 
     Runs of one role are joined. Tool results stay after the calls they answer.
     """
@@ -42,7 +42,7 @@ def alternating(messages: Messages) -> Messages:
 
 
 def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Both as one message; of two replies only the second has calls, whose results follow it."""
+    """Return both as one message; of two replies only the second has calls, whose results follow it."""
     texts = [text for text in (first["content"], second["content"]) if text]
     return {**first, **second, "content": SEPARATOR.join(texts)}
 

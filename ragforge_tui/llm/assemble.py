@@ -1,6 +1,6 @@
-"""Puts a provider's chunks together: text as it comes, tool calls once they are whole, usage at the end.
+"""Assembly of a provider's chunks: text as it arrives, tool calls once they are complete, usage at the end.
 
-Apart from the client because providers differ in how they cut tool calls, and this can be tested without one.
+Separate from the client because providers split tool calls in different ways, and this can be tested without one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ragforge_tui.llm.thinking import ThoughtSplitter
 
 
 class _Call:
-    """A tool call under way."""
+    """Tool call whose pieces are still arriving."""
 
     def __init__(self) -> None:
         self.id = ""
@@ -23,7 +23,7 @@ class _Call:
         self.arguments = ""
 
     def is_another(self, call_id: str, name: str) -> bool:
-        """Whether a delta with this id and name begins another call, though it claims to be of this one.
+        """Return whether a delta with this id and name starts another call, although its index is this call's.
 
         Some servers give every parallel call the index 0.
         """
@@ -35,12 +35,12 @@ class _Call:
 
 
 class Assembler:
-    """Takes chunks in OpenAI's format, one answer each.
+    """Collector of the chunks of one answer, in OpenAI's format.
 
     Attributes:
-        finish_reason: What the provider said at the end, empty before.
-        usage: The provider's own token counts, None when it gave none.
-        answered: Whether there was any text or tool call.
+        finish_reason: The provider's reason for the end, empty until it arrives.
+        usage: The provider's own token counts, None if it sent none.
+        answered: Whether any text or tool call arrived.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Assembler:
         self._by_index: dict[int, _Call] = {}
 
     def feed(self, chunk: Any) -> Iterator[TextPart | ReasoningPart]:
-        """Take a chunk in; gives what can be shown at once."""
+        """Add a chunk and yield the parts that can be shown at once."""
         usage = getattr(chunk, "usage", None)
         if usage is not None:
             self.usage = usage
@@ -72,7 +72,7 @@ class Assembler:
                 self._feed_call(piece)
 
     def rest(self) -> Iterator[TextPart | ReasoningPart]:
-        """What is left to show when no more chunks come."""
+        """Yield the text held back, once no more chunks arrive."""
         return self._thoughts.rest()
 
     def _feed_call(self, piece: Any) -> None:
@@ -91,7 +91,7 @@ class Assembler:
         call.arguments += str(getattr(function, "arguments", None) or "")
 
     def requests(self) -> list[ToolRequest]:
-        """The tool calls, in the order they began; a missing id is made up."""
+        """Return the tool calls in the order they started; a missing id is generated."""
         return [
             ToolRequest(id=call.id or f"call_{uuid4().hex[:24]}", name=call.name, arguments=call.arguments)
             for call in self._calls

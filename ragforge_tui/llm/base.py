@@ -1,6 +1,6 @@
-"""What every model can do, whether a provider's, a local one or the built-in assistant.
+"""Interface of every model: a provider's, a local one or the built-in assistant.
 
-The conversation room knows only this interface. Leans on the shared words.
+The conversation depends on this interface alone, so no code outside this package depends on LiteLLM.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ Messages = list[dict[str, Any]]
 """Messages in OpenAI's chat format."""
 
 DEFAULT_CONTEXT_WINDOW = 32_768
-"""Tokens assumed for a model nobody knows anything about."""
+"""Tokens assumed for a model that is not in any table."""
 
 OFFLINE_NAME = "offline"
 THIS_MACHINE = "this machine"
-"""The destination of what is asked at a loopback address."""
+"""Destination shown for requests to a loopback address."""
 KEYLESS = "no-key-needed"
-"""Sent to an address that was given without a key."""
+"""Key sent to an address that was configured without one."""
 
 
 class ChatModel(Protocol):
-    """A model that can hold a conversation and call tools."""
+    """Model that can hold a conversation and call tools."""
 
     @property
     def name(self) -> str:
-        """The name it goes by, as a person would configure it."""
+        """Model name as the user would configure it."""
         ...
 
     @property
     def context_window(self) -> int:
-        """Tokens it can read; exact only after `preload`."""
+        """Tokens the model can read; exact only after `preload`."""
         ...
 
     @property
     def offline(self) -> bool:
-        """Whether it is the built-in assistant, not a language model."""
+        """Whether this is the built-in assistant, not a language model."""
         ...
 
     @property
     def destination(self) -> str:
-        """Where what is said goes, in words."""
+        """Where requests go, in words."""
         ...
 
     @property
@@ -57,33 +57,33 @@ class ChatModel(Protocol):
     def stream(
         self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int] = ()
     ) -> AsyncGenerator[ModelPart, None]:
-        """Answer; the parts come as the model makes them and end with `Finished`.
+        """Yield the parts of the answer as the model produces them; the last one is `Finished`.
 
         Args:
             messages: The conversation in OpenAI's format; at most one of role system, the first. Runs of user
                 messages are fine: they are joined where a request leaves this program.
             tools: Function tools in OpenAI's format; None asks for a plain answer.
-            cache_marks: Offsets in the system message's text, ascending: what comes before each of them stays the
+            cache_marks: Offsets in the system message's text, ascending: the text before each of them stays the
                 same in later requests, so that a provider may cache it.
 
         Raises:
-            ModelError: When the provider fails for good, also after some parts were yielded.
+            ModelError: The provider failed for good, possibly after some parts were yielded.
         """
         ...
 
     async def complete(self, messages: Messages, *, max_tokens: int | None = None) -> tuple[str, Usage]:
-        """A whole answer at once, without tools: titles, summaries."""
+        """Return a whole answer at once, without tools, for titles and summaries."""
         ...
 
 
 class ModelChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """Which model answers, and why.
+    """The model that answers, and the reason it was chosen.
 
     Attributes:
         origin: Where the choice came from, in words ("OPENAI_API_KEY in the environment").
-        destination: Where what is said goes, in words ("api.openai.com", "this machine").
-        api_base: Empty: the provider's own address.
-        api_key: Empty: the provider's own variable.
+        destination: Where requests go, in words ("api.openai.com", "this machine").
+        api_base: Address of the server; empty for the provider's own.
+        api_key: Key to send; empty for the one in the provider's own variable.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Any LiteLLM model as a `ChatModel`: streaming, retries a person can see, errors in sentences.
+"""Any LiteLLM model as a `ChatModel`: streaming, retries the user can see, errors in sentences.
 
-Used by the conversation room through `ChatModel`. Apart from `assemble` (what providers send), `failures` (what
-goes wrong) and `library` (loading), so that here stands only how one request runs.
+Used by the conversation through `ChatModel`. Chunks (`assemble`), errors (`failures`) and loading (`library`) have
+modules of their own, so this one holds only the course of one request.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from ragforge_tui.redaction import mask_value
 logger = logging.getLogger(__name__)
 
 LONGEST_WAIT = 120.0
-"""Seconds; a provider that asks for a longer wait gets no retry, the person is told instead."""
+"""Seconds; if a provider asks for a longer wait, the error is shown and no retry is sent."""
 _LONGEST_BACKOFF = 30.0
 FIRST_TOKEN_TIMEOUT = 600.0
-"""Seconds a server elsewhere may take until its answer begins; models that hide their reasoning take minutes."""
+"""Seconds a remote server may take to start its answer; models that hide their reasoning take minutes."""
 _CONNECT_TIMEOUT = 30.0
 _NO_TIMEOUT = 1e7
-"""Seconds; LiteLLM takes None for its own limit of 600 s at most providers."""
+"""Seconds; at most providers LiteLLM reads None as its own limit of 600 s."""
 
 
 class _Clock:
-    """How long the next chunk of an answer may take.
+    """Time limit for the next chunk of an answer.
 
     Args:
-        first: Seconds until the answer begins, None for no limit.
+        first: Seconds until the answer starts, None for no limit.
         token: Seconds between tokens after that.
     """
 
@@ -55,7 +55,7 @@ class _Clock:
         self._ends = None if first is None else asyncio.get_running_loop().time() + first
 
     def begin(self) -> None:
-        """The answer has begun: from here on it counts from token to token."""
+        """Switch to the limit between tokens: the answer has started."""
         self.begun, self.limit, self._ends = True, self._token, None
 
     def deadline(self) -> asyncio.Timeout:
@@ -66,14 +66,14 @@ class _Clock:
 
 
 class LiteLLMModel:
-    """A model behind LiteLLM.
+    """Model reached through LiteLLM.
 
     Args:
-        choice: Which one, and where it is.
-        settings: How to ask it.
-        live: Returns the settings as they are now; `LIVE_MODEL_SETTINGS` of them replace those of `settings` at the
-            start of each request, so that a change in a running chat holds from the next one on.
-        backoff: Seconds before the first retry; doubled with each further one.
+        choice: The model and its address.
+        settings: Sampling, limits and timeouts of requests.
+        live: Returns the current settings; those in `LIVE_MODEL_SETTINGS` replace the ones in `settings` at the
+            start of each request, so that a change in a running chat applies from the next request.
+        backoff: Seconds before the first retry, doubled for each further one.
     """
 
     offline = False
@@ -102,7 +102,7 @@ class LiteLLMModel:
 
     @property
     def context_window(self) -> int:
-        """Tokens it can read: from the settings, else from LiteLLM's table once that is loaded."""
+        """Tokens the model can read: from the settings, else from LiteLLM's table once that is loaded."""
         if self._settings.context_window is not None:
             return self._settings.context_window
         entry = self._table_entry()
@@ -150,10 +150,10 @@ class LiteLLMModel:
                 return
             except ModelError as error:
                 if error.info.kind == "stall":
-                    # It waited long, and what the server did meanwhile, such as reading the prompt, is lost by asking
-                    # again: here it is pointless, elsewhere a lost connection is worth one more request.
+                    # The wait was long, and a new request discards what the server did meanwhile, such as reading the
+                    # prompt. On this machine a retry is pointless; elsewhere a lost connection is worth one more.
                     retries = 0 if self.destination == THIS_MACHINE else min(retries, 1)
-                # Once something was shown, asking again would show it twice: the user decides.
+                # Once text was shown, a retry would show it twice: the user decides.
                 wait = self._wait(error, attempt)
                 if shown or wait is None or attempt > retries:
                     raise
@@ -169,15 +169,15 @@ class LiteLLMModel:
             self._settings = msgspec.structs.replace(self._settings, **changed)
 
     def _first_token_timeout(self) -> float | None:
-        """Seconds until an answer has to begin; None for no limit."""
+        """Return the seconds within which an answer has to start; None for no limit."""
         settings = self._settings
         if settings.first_token_timeout is not None:
             return settings.first_token_timeout
-        # Who allowed more between two tokens than the default for the first one has a slow provider.
+        # If the limit between two tokens exceeds the default for the first one, the provider is slow.
         return None if self.destination == THIS_MACHINE else max(FIRST_TOKEN_TIMEOUT, settings.token_timeout)
 
     def _wait(self, error: ModelError, attempt: int) -> float | None:
-        """Seconds until the next attempt, None when there is no point in one."""
+        """Return the seconds until the next attempt, None if a retry is pointless."""
         if not error.transient or (error.retry_after or 0) > LONGEST_WAIT:
             return None
         backoff: float = min(_LONGEST_BACKOFF, self._backoff * 2.0 ** (attempt - 1)) * random.uniform(0.75, 1.25)
@@ -219,8 +219,8 @@ class LiteLLMModel:
                 try:
                     chunk = await self._soon(anext(chunks), clock)
                 except StopAsyncIteration:
-                    # LiteLLM makes a "stop" up where the provider gave no reason: a server that died while it
-                    # answered looks the same, unless the transfer was chunked.
+                    # LiteLLM invents a "stop" where the provider gave no reason: a server that died in the middle
+                    # of its answer looks the same, unless the transfer was chunked.
                     if getattr(response, "received_finish_reason", "unknown") is None:
                         assembler.finish_reason = ""
                     return
@@ -229,7 +229,7 @@ class LiteLLMModel:
             raise
         except Exception as error:
             failure = to_model_error(error, model=self.name, destination=self.destination, secrets=self._secrets())
-            # Where an answer had begun there was a connection.
+            # If the answer had started, there was a connection.
             cut = response is not None and failure.info.kind == "no_network"
             raise (cut_off(self._where()) if cut else failure) from None
         finally:
@@ -270,19 +270,19 @@ class LiteLLMModel:
             "temperature": settings.temperature,
             "max_tokens": max_tokens or settings.max_output_tokens,
             "api_base": choice.api_base or None,
-            # A key of the environment belongs to its provider: another address never gets it.
+            # A key in the environment belongs to its provider: no other address ever receives it.
             "api_key": choice.api_key or (KEYLESS if choice.api_base else None),
         }
         if tools:
-            # Without the flag LiteLLM looks whether a tool is an MCP server, with a package it does not depend on.
+            # Without the flag LiteLLM checks for MCP servers among the tools, with a package it does not depend on.
             arguments |= {"tools": tools, "_skip_mcp_handler": True}
         if model.startswith("ollama_chat/"):
-            # Ollama cuts requests silently at a small window unless it is told.
+            # Ollama silently truncates requests to a small window unless it is given the size.
             arguments["num_ctx"] = self.context_window
         return {key: value for key, value in arguments.items() if value is not None}
 
     def _network_timeout(self) -> Any:
-        """Return LiteLLM's own time-out, which only backs up ours: a connection needs no time to load a model."""
+        """Return LiteLLM's own timeout, a backstop for ours: a connection needs no time to load a model."""
         import httpx
 
         first = self._first_token_timeout()
@@ -294,7 +294,7 @@ class LiteLLMModel:
         if litellm is None:
             return {}
         table: dict[str, dict[str, Any]] = litellm.model_cost
-        # A model is known by its full name, without its provider, or (at a reseller) by its last part.
+        # The table lists a model by its full name, without its provider, or (at a reseller) by its last part.
         names = (self.name, self.name.partition("/")[2], self.name.rpartition("/")[2])
         return next((table[name] for name in names if name in table), {})
 
@@ -322,7 +322,7 @@ class LiteLLMModel:
         return float(sum(costs))
 
     def _where(self) -> str:
-        """Return who answers, by its address; "this machine" alone would blame the user's own computer."""
+        """Return the server's name with its address; "this machine" alone would blame the user's own computer."""
         if self.destination != THIS_MACHINE:
             return self.destination
         address = "" if self.server == THIS_MACHINE else f" ({self.server})"
@@ -334,10 +334,10 @@ class LiteLLMModel:
 
 
 def _litellm_name(litellm: Any, name: str, *, custom: bool) -> str:
-    """What LiteLLM has to be told so that it asks the right provider in the right way."""
+    """Return the name that makes LiteLLM use the right provider and endpoint."""
     provider, slash, rest = name.partition("/")
     if slash and provider == "ollama":
-        # Its other endpoint for Ollama knows no tool calls.
+        # LiteLLM's other endpoint for Ollama does not support tool calls.
         return f"ollama_chat/{rest}"
     if custom and (not slash or provider not in {str(getattr(p, "value", p)) for p in litellm.provider_list}):
         return f"openai/{name}"
@@ -345,15 +345,15 @@ def _litellm_name(litellm: Any, name: str, *, custom: bool) -> str:
 
 
 def _without_secrets(messages: Messages) -> Messages:
-    """Mask secrets in all that is sent; only the system message stays, in which the persona is byte for byte.
+    """Mask secrets in every message except the system message, which holds the persona byte for byte.
 
-    What is stored is masked, but an earlier version knew fewer shapes of keys.
+    Stored text is masked already, but an earlier version recognised fewer shapes of keys.
     """
     return [message if message.get("role") == "system" else mask_value(message) for message in messages]
 
 
 def _marked_for_cache(messages: Messages, marks: Sequence[int]) -> Messages:
-    """Return a copy whose system message is made of blocks, each up to one mark, that Anthropic is told to keep."""
+    """Return a copy whose system message consists of blocks, one up to each mark, flagged for Anthropic's cache."""
     system, *rest = messages
     if system["role"] != "system":
         return messages

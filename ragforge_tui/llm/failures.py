@@ -1,7 +1,7 @@
-"""Turns what goes wrong at a provider into sentences a person can act on.
+"""Provider errors as sentences the user can act on.
 
-LiteLLM wraps errors in errors and calls a refused connection a server error; what is true stands in the chain of
-causes. No key ever gets into a sentence. Used by the client and by discovery.
+LiteLLM wraps errors in errors and calls a refused connection a server error, so the chain of causes is searched for
+the real one. No key ever appears in a sentence. Used by the client and by discovery.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ _MAX_DETAIL = 300
 
 
 def to_model_error(error: BaseException, *, model: str, destination: str, secrets: Iterable[str] = ()) -> ModelError:
-    """The sentence for an error of a request.
+    """Return the error of a request as a `ModelError` in plain sentences.
 
     Args:
-        error: What was raised.
-        model: Name of the model that was asked.
+        error: The exception that was raised.
+        model: Name of the requested model.
         destination: Where the request went, in words.
         secrets: Keys that must not be shown, whatever their shape.
     """
     chain = list(_chain(error))
     detail = _detail(error, secrets)
-    # What to do stands behind it, so it has to end like a sentence.
-    said = f" It said: {detail}{'' if detail[-1] in '.!?…' else '.'}" if detail else ""
+    # The advice follows it, so it has to end like a sentence.
+    quote = f" It said: {detail}{'' if detail[-1] in '.!?…' else '.'}" if detail else ""
     where = destination or "The provider"
     status = _status(chain)
     if _KEY_WORDS.search(detail):
@@ -69,59 +69,59 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
         )
     if status in (401, 403):
         return ModelError(
-            f"{where} refused the API key.{said}",
+            f"{where} refused the API key.{quote}",
             kind="bad_key",
             todo=_KEY_TODO,
         )
     if _CONTEXT_WORDS.search(detail) or status == 413:
         return ModelError(
-            f"The request is longer than {model} can read.{said}",
+            f"The request is longer than {model} can read.{quote}",
             kind="context_too_long",
             todo="Start a new conversation (/new), choose a model with a larger window, or set model.context_window.",
         )
     if status in (402, 429):
-        return _limited(chain, detail, where, said)
+        return _limited(chain, detail, where, quote)
     if status == 404 or _MODEL_WORDS.search(detail):
         return ModelError(
-            f"{where} does not know the model {model}.{said}",
+            f"{where} does not know the model {model}.{quote}",
             kind="unknown_model",
             todo="Choose another one with /model or --model; LiteLLM names look like provider/model.",
         )
     if status is not None and status < 500 and status != 408:
-        return ModelError(f"{where} refused the request.{said}", kind="bad_request", todo="Change it and retry.")
-    known = status is not None
+        return ModelError(f"{where} refused the request.{quote}", kind="bad_request", todo="Change it and retry.")
+    has_status = status is not None
     return ModelError(
-        f"{where} failed{f' ({status})' if known else ''}.{said or f' {type(error).__name__}.'}",
+        f"{where} failed{f' ({status})' if has_status else ''}.{quote or f' {type(error).__name__}.'}",
         kind="provider",
-        todo="Retry in a moment; if it lasts, choose another model with /model.",
+        todo="Retry in a moment; if the error persists, choose another model with /model.",
         retry_after=_retry_after(chain, detail),
-        transient=known,
+        transient=has_status,
     )
 
 
 def stalled(where: str, seconds: float | None = None) -> ModelError:
-    """The provider stopped talking."""
+    """Return the error for a provider that stopped sending."""
     waited = f" for {seconds:g} s" if seconds is not None else ""
     return ModelError(
-        f"{_sentence(where)} sent nothing{waited}, so the request was given up.",
+        f"{_sentence(where)} sent nothing{waited}, so the request was cancelled.",
         kind="stall",
-        todo="/retry asks again; raise model.token_timeout in /settings for a slow model.",
+        todo="Use /retry; for a slow model raise model.token_timeout in /settings.",
         transient=True,
     )
 
 
 def never_began(where: str, seconds: float | None) -> ModelError:
-    """Return the error for an answer that did not begin in time."""
+    """Return the error for an answer that did not start in time."""
     return ModelError(
-        f"{_sentence(where)} did not begin to answer within {seconds or 0:g} s, so the request was given up.",
+        f"{_sentence(where)} did not start to answer within {seconds or 0:g} s, so the request was cancelled.",
         kind="stall",
-        todo="/retry asks again; raise model.first_token_timeout in /settings for a slow model.",
+        todo="Use /retry; for a slow model raise model.first_token_timeout in /settings.",
         transient=True,
     )
 
 
 def cut_off(where: str) -> ModelError:
-    """The answer ended without its end."""
+    """Return the error for a connection lost in the middle of an answer."""
     return ModelError(
         f"The connection to {where} was cut while it answered.",
         kind="no_network",
@@ -131,7 +131,7 @@ def cut_off(where: str) -> ModelError:
 
 
 def unfinished(where: str) -> ModelError:
-    """Return the error for an answer that ended in order but without the reason that marks its end."""
+    """Return the error for an answer that ended normally but without a finish reason."""
     return ModelError(
         f"{_sentence(where)} stopped in the middle: the answer has no finish reason.",
         kind="unfinished",
@@ -141,29 +141,29 @@ def unfinished(where: str) -> ModelError:
 
 
 def _sentence(where: str) -> str:
-    """Return a subject fit to begin a sentence; host names keep their case."""
+    """Return a subject fit for the start of a sentence; host names keep their case."""
     return f"The{where[3:]}" if where.startswith("the ") else where
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
-    """The text without these keys and without anything that has the shape of one."""
+    """Mask these keys, and anything with the shape of a key, in a text."""
     for secret in secrets:
         if len(secret) >= 6:
             text = text.replace(secret, "[masked]")
     return plain_text(mask_secrets(text))
 
 
-def _limited(chain: list[BaseException], detail: str, where: str, said: str) -> ModelError:
+def _limited(chain: list[BaseException], detail: str, where: str, quote: str) -> ModelError:
     if _status(chain) == 402 or _QUOTA_WORDS.search(detail):
         return ModelError(
-            f"The account at {where} has no credit or quota left.{said}",
+            f"The account at {where} has no credit or quota left.{quote}",
             kind="rate_limit",
             todo="Check its billing page, or choose another model with /model.",
         )
     wait = _retry_after(chain, detail)
     when = f" Wait {_seconds(wait)}." if wait is not None else ""
     return ModelError(
-        f"{where} limits how often it may be asked.{when}{said}",
+        f"{where} is limiting requests.{when}{quote}",
         kind="rate_limit",
         todo="Wait and retry, or choose another model with /model.",
         retry_after=wait,
@@ -185,14 +185,14 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _is_timeout(chain: list[BaseException]) -> bool:
-    # A connection that could not be made in time (the system's own TimeoutError has an errno) is no stall.
+    # A connection that could not be opened in time (the system's own TimeoutError has an errno) is not a stall.
     if any(type(e).__name__ == "ConnectTimeout" for e in chain):
         return False
     return any(type(e).__name__ in _TIMEOUT_NAMES or (isinstance(e, TimeoutError) and e.errno is None) for e in chain)
 
 
 def _is_network(chain: list[BaseException]) -> bool:
-    # LiteLLM's own APIConnectionError is also its word for "anything else"; a status beside it is more telling.
+    # LiteLLM also uses its APIConnectionError for "anything else"; a status in the chain says more.
     for error in chain:
         module = type(error).__module__.split(".")[0]
         if module in _NETWORK_MODULES and type(error).__name__ != "HTTPStatusError":
@@ -203,7 +203,7 @@ def _is_network(chain: list[BaseException]) -> bool:
 
 
 def _status(chain: list[BaseException]) -> int | None:
-    # The innermost one is what the server really answered.
+    # The innermost status is the server's own.
     for error in reversed(chain):
         status = getattr(error, "status_code", None)
         if isinstance(status, int) and status >= 400 and type(error).__name__ != "APIConnectionError":
@@ -220,7 +220,7 @@ def _reason(chain: list[BaseException], secrets: Iterable[str]) -> str:
 
 
 def _detail(error: BaseException, secrets: Iterable[str]) -> str:
-    """What the provider itself said, on one line."""
+    """Return the provider's own message on one line."""
     text = getattr(error, "message", None) or str(error)
     text = " ".join(scrub(str(text), secrets).split())
     while match := _PREFIX.match(text):

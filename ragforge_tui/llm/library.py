@@ -1,7 +1,7 @@
-"""Loads LiteLLM: late, quietly, without a network. The only place that imports it.
+"""LiteLLM, loaded late, quietly and without a network. The only module that imports it.
 
-Importing it takes seconds and 140 MB, so it happens on the first request or in `preload`, in a thread. It is told
-here, once, to print nothing, phone nowhere and read no `.env` of the folder it is started in. Used by the client.
+Importing it takes seconds and 140 MB, so it happens on the first request or in `preload`, in a thread. It is
+configured here, once, to print nothing, to send no telemetry and to ignore a `.env` in the working folder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 
 
 def load_litellm() -> Any:
-    """LiteLLM, imported and configured; blocks for seconds the first time. Safe from any thread."""
+    """Return LiteLLM, imported and configured; blocks for seconds the first time. Safe from any thread."""
     global _loaded
     if _loaded is None:
         with _LOCK:
@@ -42,7 +42,7 @@ def load_litellm() -> Any:
 
 
 def loaded_litellm() -> Any | None:
-    """LiteLLM when it is there already, else None."""
+    """Return LiteLLM if it is loaded already, else None."""
     return _loaded
 
 
@@ -52,7 +52,7 @@ async def preload() -> None:
 
 
 def litellm_folder() -> Path | None:
-    """Where LiteLLM is installed, found without importing it."""
+    """Return the folder LiteLLM is installed in, found without importing it."""
     spec = importlib.util.find_spec("litellm")
     if spec is None or spec.origin is None:
         return None
@@ -67,7 +67,7 @@ def _import() -> Any:
     module.suppress_debug_info = True
     module.set_verbose = False
     module.drop_params = True
-    # Lets it repair what a provider would refuse, such as tool calls in the history of a request without tools.
+    # Lets it repair requests a provider would refuse, such as ones with tool calls in the history but no tools.
     module.modify_params = True
     # Its token counts of some model families would fetch tokenizers.
     module.disable_hf_tokenizer_download = True
@@ -79,9 +79,9 @@ def _import() -> Any:
 
 
 def _warm_up(module: Any) -> None:
-    """Answer a request without a network, so that the modules LiteLLM imports on the first one are there.
+    """Answer a request without a network, so that the modules LiteLLM imports on its first one are loaded.
 
-    They are some 500 and would else stall the event loop for most of a second.
+    There are some 500 of them; without this they stall the event loop for most of a second.
     """
     tool = {"type": "function", "function": {"name": "none", "parameters": {"type": "object", "properties": {}}}}
     messages = [{"role": "user", "content": "none"}]
@@ -98,14 +98,14 @@ def _warm_up(module: Any) -> None:
         for _ in answer:
             pass
     except Exception as error:
-        # Then the first request pays, and says what is wrong if it is still wrong.
+        # Then the first request takes longer, and reports the error if it persists.
         logger.info("LiteLLM could not be warmed up: %s", type(error).__name__)
 
 
 def _silence() -> None:
     for name in _LOGGERS:
         logger = logging.getLogger(name)
-        # Its records may hold keys and prompts: they go nowhere, what matters is in the errors it raises.
+        # Its records may hold keys and prompts, so they are dropped; the errors it raises say enough.
         logger.handlers = [logging.NullHandler()]
         logger.propagate = False
     for name in ("httpx", "httpcore", "openai"):

@@ -1,8 +1,8 @@
-"""The built-in assistant: answers without any language model, from the files and the memory.
+"""Built-in assistant that answers without any language model, from the files and the memory.
 
-It runs the same loop as a model: it asks for tools, sees their results in the next request and quotes what it found
-with path and line. Everything follows from the messages alone, so the same conversation gets the same answer. Used
-by the conversation room through `ChatModel`; understanding and wording are in `offline_intents` and `offline_answers`.
+It runs the same loop as a model: it requests tools, gets their results in the next request and quotes them with path
+and line. Everything follows from the messages alone, so the same conversation gets the same answer. Used by the
+conversation through `ChatModel`; understanding and wording are in `offline_intents` and `offline_answers`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _QUOTED = re.compile(r"^(?:- )?`[^`]+:\d+(?:-\d+)?`|^- (?:you|me|vous|moi): |^`[
 
 
 class OfflineAssistant:
-    """A deterministic `ChatModel` that says plainly that it is not a language model."""
+    """Deterministic `ChatModel` that states plainly that it is not a language model."""
 
     name = OFFLINE_NAME
     context_window = DEFAULT_CONTEXT_WINDOW
@@ -38,7 +38,7 @@ class OfflineAssistant:
     async def stream(
         self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int] = ()
     ) -> AsyncGenerator[ModelPart, None]:
-        """Ask for the next tools, or answer from what they gave, in small pieces."""
+        """Request the next tools, or answer from their results, in small pieces."""
         start = _last_question(messages)
         intent = understand(_text(messages[start])) if messages else Intent(kind="help")
         done = _done(messages[start + 1 :])
@@ -63,7 +63,7 @@ class OfflineAssistant:
         yield Finished(reason="stop", usage=_usage(messages, text))
 
     async def complete(self, messages: Messages, *, max_tokens: int | None = None) -> tuple[str, Usage]:
-        """The beginning of the last message: no summary, but never wrong."""
+        """Return the start of the last message: not a summary, but never wrong."""
         question = _text(messages[_last_question(messages)]) if messages else ""
         words = " ".join(question.split())[: (max_tokens or 50) * 4]
         return words, _usage(messages, words)
@@ -84,7 +84,7 @@ def _text(message: dict[str, Any]) -> str:
 
 
 def _done(messages: Messages) -> list[Done]:
-    """The tool calls of this turn that have a result, in order."""
+    """Return the tool calls of this turn that have a result, in order."""
     results = {str(m.get("tool_call_id")): _text(m) for m in messages if m.get("role") == "tool"}
     done: list[Done] = []
     for message in messages:
@@ -109,26 +109,26 @@ def _request(wish: Wish, call_id: str) -> ToolRequest:
 
 
 def _past(messages: Messages, terms: list[str]) -> list[tuple[str, str]]:
-    """What person and assistant themselves said before about the terms: (who, line), the newest last."""
+    """Return earlier lines of user and assistant about the terms as (role, line), the newest last."""
     if not terms:
         return []
     if messages and messages[-1].get("role") == "user":
-        # A message of the person's role right before the question is what memory looked up, or was never answered.
+        # A user message right before the question is the memory block, or was never answered.
         messages = messages[:-1]
-    wanted = [term.lower() for term in terms]
-    found: list[tuple[str, str]] = []
+    folded = [term.lower() for term in terms]
+    lines: list[tuple[str, str]] = []
     for message in messages:
         if message.get("role") not in ("user", "assistant"):
             continue
         for line in _own_words(_text(message)):
-            # One common word of a longer question says little.
-            if sum(term in line.lower() for term in wanted) >= min(2, len(wanted)) and key_terms(line):
-                found.append((str(message["role"]), line.strip()))
-    return list(dict.fromkeys(found))[-5:]
+            # One common word of a longer question means little.
+            if sum(term in line.lower() for term in folded) >= min(2, len(folded)) and key_terms(line):
+                lines.append((str(message["role"]), line.strip()))
+    return list(dict.fromkeys(lines))[-5:]
 
 
 def _own_words(text: str) -> Iterator[str]:
-    """The lines of a message that quote nothing: no code, no lines of files, nothing said before."""
+    """Yield the lines of a message that are not quotations: no code, no lines of files, no earlier messages."""
     fence = ""
     for line in text.splitlines():
         mark = _FENCE.match(line)
@@ -139,6 +139,6 @@ def _own_words(text: str) -> Iterator[str]:
 
 
 def _usage(messages: Messages, text: str) -> Usage:
-    """Rough counts; there is no tokenizer behind it and nothing to pay."""
+    """Return rough counts at no cost: the assistant has no tokenizer."""
     read = sum(len(_text(message)) for message in messages)
     return Usage(input_tokens=read // 4, output_tokens=len(text) // 4, cost_usd=0.0)

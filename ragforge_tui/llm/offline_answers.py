@@ -1,6 +1,6 @@
-"""Words the offline assistant's answers: lines quoted from what the tools gave, with path and line.
+"""Wording of the offline assistant's answers: lines quoted from tool results, with path and line.
 
-Used by `offline` and `offline_plan`; pure functions over tool results. Nothing here invents: every fact in an answer
+Used by `offline` and `offline_plan`; pure functions over tool results. Nothing is invented: every fact in an answer
 is a line of a result.
 """
 
@@ -51,7 +51,7 @@ _HELP = {
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool call of this turn and what it gave."""
+    """Tool call of this turn and its result."""
 
     name: str
     arguments: dict[str, Any]
@@ -59,7 +59,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
-    """A line that matched."""
+    """Matching line of a file."""
 
     path: str
     line: int
@@ -67,10 +67,10 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """All an answer is made of.
+    """Material an answer is made of.
 
     Attributes:
-        past: What was said in this conversation about the terms: (who, line).
+        past: Earlier lines of this conversation about the terms, as (role, line).
         first: Whether it is the conversation's first answer.
     """
 
@@ -81,23 +81,23 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_listing(text: str) -> bool:
-    """Whether a result of read_file is lines, not the word that it failed."""
+    """Return whether a result of read_file holds numbered lines, not an error."""
     return any(_NUMBERED.match(line) for line in text.splitlines()[:1])
 
 
 def grep_hits(text: str) -> list[Hit]:
-    """The lines of a result of grep_files."""
+    """Return the matching lines in a result of grep_files."""
     matches = [_HIT.match(line) for line in text.splitlines()]
     return [Hit(path=m["path"], line=int(m["line"]), text=m["text"]) for m in matches if m]
 
 
 def best_hits(hits: list[Hit], terms: list[str]) -> list[Hit]:
-    """The best line of each of the best files.
+    """Return the best line of each of the best files.
 
-    A term counts the more the fewer lines it is in, several terms together count more than each alone, a line that
-    defines something counts double, and so does a file that is named like a term.
+    A term counts more the fewer lines contain it, several terms together count more than each alone, a line that
+    defines something counts double, and so does a file whose name contains a term.
     """
-    # The stem of a plain word was searched for, so its beginning is what counts here.
+    # The search was for the stem of a plain word, so only its beginning counts here.
     low = [term.lower() for term in terms]
     low = list(
         dict.fromkeys(term[: max(4, len(term) - 2)] if term.isalpha() and len(term) > 5 else term for term in low)
@@ -105,15 +105,15 @@ def best_hits(hits: list[Hit], terms: list[str]) -> list[Hit]:
     lines = [hit.text.lower() for hit in hits]
     weight = {term: 1.0 / (2 + math.log2(1 + sum(term in line for line in lines))) for term in low}
 
-    def score(found: set[str]) -> float:
-        return sum(weight[term] for term in found) * len(found)
+    def score(matched: set[str]) -> float:
+        return sum(weight[term] for term in matched) * len(matched)
 
     best: dict[str, tuple[float, Hit]] = {}
     seen: dict[str, set[str]] = {}
     for hit, line in zip(hits, lines, strict=True):
-        found = {term for term in low if term in line}
-        seen.setdefault(hit.path, set()).update(found)
-        value = score(found) * (2.0 if _DEFINITION.match(hit.text) else 1.0)
+        matched = {term for term in low if term in line}
+        seen.setdefault(hit.path, set()).update(matched)
+        value = score(matched) * (2.0 if _DEFINITION.match(hit.text) else 1.0)
         if hit.path not in best or value > best[hit.path][0]:
             best[hit.path] = (value, hit)
 
@@ -125,7 +125,7 @@ def best_hits(hits: list[Hit], terms: list[str]) -> list[Hit]:
 
 
 def answer(evidence: Evidence) -> str:
-    """The answer to what was asked, from what was found."""
+    """Return the answer to a question from the evidence for it."""
     french = evidence.intent.french
     if evidence.intent.kind in ("greet", "help"):
         body = _HELP[french]
@@ -140,7 +140,7 @@ def _outcome(evidence: Evidence) -> str:
         return (
             "Je ne dispose pas de l'outil qu'il faudrait pour cela."
             if intent.french
-            else "I was not given the tool that would need."
+            else "I do not have the tool this needs."
         )
     last = done[-1]
     if last.name == "read_file" and is_listing(last.text):
@@ -155,7 +155,7 @@ def _outcome(evidence: Evidence) -> str:
 
 
 def _file(intent: Intent, read: Done) -> str:
-    """A file: the lines asked about when they are in it, else its beginning."""
+    """Return the lines of a file that match the question, else its beginning."""
     path = str(read.arguments.get("path", intent.path))
     lines = read.text.splitlines()
     matching = _matching(lines, intent.terms) if not intent.lines else []
@@ -163,19 +163,19 @@ def _file(intent: Intent, read: Done) -> str:
         quoted = [f"`{path}:{number}` {text.strip()}" for number, text in matching[:12]]
         return "\n".join(f"- {line}" for line in quoted)
     numbered = [line for line in lines if _NUMBERED.match(line)]
-    kept = numbered[:_MOST_QUOTED]
-    numbers = [int(match[1]) for line in kept if (match := _NUMBERED.match(line))]
-    more = len(numbered) - len(kept)
+    shown = numbered[:_MOST_QUOTED]
+    numbers = [int(match[1]) for line in shown if (match := _NUMBERED.match(line))]
+    more = len(numbered) - len(shown)
     note = ""
     if more > 0:
         note = f"\n\n… encore {more} lignes." if intent.french else f"\n\n… {more} more lines."
-    return f"`{path}:{numbers[0]}-{numbers[-1]}`\n\n{_fenced(chr(10).join(kept))}{note}"
+    return f"`{path}:{numbers[0]}-{numbers[-1]}`\n\n{_fenced(chr(10).join(shown))}{note}"
 
 
 def _matching(lines: list[str], terms: list[str]) -> list[tuple[int, str]]:
-    wanted = [term.lower() for term in terms]
+    folded = [term.lower() for term in terms]
     numbered = [(int(m[1]), m[2]) for line in lines if (m := _NUMBERED.match(line))]
-    return [(number, text) for number, text in numbered if any(term in text.lower() for term in wanted)]
+    return [(number, text) for number, text in numbered if any(term in text.lower() for term in folded)]
 
 
 def _lookup(evidence: Evidence) -> str:
@@ -187,12 +187,12 @@ def _lookup(evidence: Evidence) -> str:
     if intent.french:
         missing = f"Je n'ai rien trouvé sur {words}." if words else "Je n'ai pas compris ce qu'il faut chercher."
     else:
-        missing = f"I found nothing about {words}." if words else "I did not see what to look for."
+        missing = f"I found nothing about {words}." if words else "I could not tell what to look for."
     return f"{missing}\n\n{_HELP[intent.french]}"
 
 
 def _quotes(evidence: Evidence) -> list[str]:
-    """The lines around the best matches, then further matches."""
+    """Return the lines around the best matches, then further matches."""
     parts: list[str] = []
     read: set[str] = set()
     for call in evidence.done:
@@ -211,10 +211,10 @@ def _quotes(evidence: Evidence) -> list[str]:
 
 
 def _files(evidence: Evidence) -> list[str]:
-    """Files that are named like what was asked, when the name really holds it."""
+    """Return the files whose names contain the first term of the question."""
     term = evidence.intent.terms[0].lower() if evidence.intent.terms else ""
-    found = [line.strip() for call in evidence.done if call.name == "search_files" for line in call.text.splitlines()]
-    named = [path for path in found if term and term in path.lower() and " " not in path]
+    paths = [line.strip() for call in evidence.done if call.name == "search_files" for line in call.text.splitlines()]
+    named = [path for path in paths if term and term in path.lower() and " " not in path]
     if not named:
         return []
     heading = "Fichiers de ce nom :" if evidence.intent.french else "Files of that name:"
@@ -222,26 +222,26 @@ def _files(evidence: Evidence) -> list[str]:
 
 
 def _memory(evidence: Evidence) -> list[str]:
-    """What was said before, here and in other conversations."""
+    """Return earlier messages about the terms, from this conversation and from others."""
     french = evidence.intent.french
     parts: list[str] = []
     if evidence.past:
         who = {"user": "vous" if french else "you", "assistant": "moi" if french else "me"}
         lines = "\n".join(f"- {who[role]}: {_short(line)}" for role, line in evidence.past)
         parts.append(("Dit plus tôt ici :\n" if french else "Said earlier here:\n") + lines)
-    wanted = [term.lower() for term in evidence.intent.terms]
+    folded = [term.lower() for term in evidence.intent.terms]
     in_files = any(grep_hits(call.text) for call in evidence.done if call.name == "grep_files")
     recalled = [
         line.strip()
         for call in evidence.done
         if call.name == "search_history"
         for line in call.text.splitlines()
-        # What was found in the files a moment ago is no news because it was quoted here before.
+        # If the files hold it, an earlier quotation of it in this conversation adds nothing.
         if (m := _RECALLED.match(line)) and not (in_files and m["where"].startswith("this conversation"))
     ]
-    # As for what was said here: one common word of a longer question says little.
-    needed = min(2, len(wanted)) or 1
-    quoted = [f"- {_short(line)}" for line in recalled if sum(term in line.lower() for term in wanted) >= needed]
+    # As in this conversation, one common word of a longer question means little.
+    needed = min(2, len(folded)) or 1
+    quoted = [f"- {_short(line)}" for line in recalled if sum(term in line.lower() for term in folded) >= needed]
     if quoted:
         heading = "Dans la mémoire :" if french else "From the memory:"
         parts.append(f"{heading}\n" + "\n".join(quoted[:_MOST_HITS]))
@@ -249,14 +249,14 @@ def _memory(evidence: Evidence) -> list[str]:
 
 
 def _short(text: str) -> str:
-    """At most 160 characters of a line; a code span that is cut in two must not swallow what follows it."""
+    """Return at most 160 characters of a line; a code span that is cut in two must not swallow the text after it."""
     text = text.strip()
     text = text if len(text) <= 160 else f"{text[:159]}…"
     return text.replace("`", "") if text.count("`") % 2 or "``" in text else text
 
 
 def _fenced(text: str) -> str:
-    """A code block whose fence is longer than any in the text."""
+    """Return a code block whose fence is longer than any in the text."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{text}\n{fence}"

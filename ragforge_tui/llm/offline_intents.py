@@ -1,7 +1,7 @@
-"""What a person wants of the offline assistant, read from the words alone, in English and French.
+"""Intents of messages to the offline assistant, read from the words alone, in English and French.
 
-Patterns, not understanding: the first that fits wins, what fits none is a question whose words are looked up.
-Used by `offline` only.
+Patterns, not understanding: the first match wins, and a message that matches none is a question whose words are
+looked up. Used by `offline` only.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Kind = Literal["greet", "help", "run", "replace", "create", "read", "list", "fin
 
 
 class Intent(msgspec.Struct, kw_only=True, frozen=True):
-    """A wish, and what it is about.
+    """Request of the user and its object.
 
     Attributes:
-        terms: Words to look up, the most telling first.
-        lines: First and last line asked for.
-        french: The language to answer in.
+        terms: Words to look up, the most specific first.
+        lines: First and last line requested.
+        french: Whether to answer in French.
     """
 
     kind: Kind
@@ -99,12 +99,12 @@ _GLOB = re.compile(r"\S*\*\S*")
 
 
 def understand(text: str) -> Intent:
-    """The wish in a message."""
+    """Return the intent of a message."""
     text = text.strip()
     french = is_french(text)
     for recognise in (_change, _reading, _searching):
-        if (found := recognise(text)) is not None:
-            return msgspec.structs.replace(found, french=french)
+        if (intent := recognise(text)) is not None:
+            return msgspec.structs.replace(intent, french=french)
     if _HELP.search(text):
         return Intent(kind="help", french=french)
     terms = key_terms(text)
@@ -114,13 +114,13 @@ def understand(text: str) -> Intent:
 
 
 def is_french(text: str) -> bool:
-    """Whether the words look French rather than English."""
+    """Return whether the words look French rather than English."""
     words = {word.lower() for word in re.findall(r"[^\W\d_]+", text)}
     return len(words & _FRENCH) > len(words & {"the", "is", "in", "what", "where", "how", "are", "of", "to", "find"})
 
 
 def key_terms(text: str) -> list[str]:
-    """Up to eight words that tell what a question is about: quoted ones first, then names, then the rest."""
+    """Return up to eight words that identify the subject of a question: quoted ones, then names, then the rest."""
     quoted = [next(group for group in groups if group) for groups in _QUOTED.findall(text)]
     words = [word.rstrip(".-/") for word in _WORD.findall(_QUOTED.sub(" ", text))]
     words = [word for word in words if len(word) > 1 and word.lower() not in _STOP_WORDS]
@@ -170,7 +170,7 @@ def _clean(path: str) -> str:
 
 
 def _content(text: str) -> str:
-    """What stands in a fence or in quotes, else the text as it is."""
+    """Return the text inside a fence or quotes, else the text as it is."""
     if match := re.search(r"```[^\n]*\n(.*?)```", text, re.S):
         return match[1]
     text = text.strip()

@@ -1,4 +1,4 @@
-"""Which tools the offline assistant wants next, given what it was asked and what the tools gave so far.
+"""Next tool calls of the offline assistant, given the question and the results so far.
 
 Used by `offline` only; pure functions. Tool names and arguments are those every model sees.
 """
@@ -20,7 +20,7 @@ _ENDINGS = re.compile(r"(?:ies|ing|es|ed|s)$")
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool to call."""
+    """Tool call to make."""
 
     name: str
     arguments: dict[str, Any]
@@ -28,7 +28,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def next_calls(intent: Intent, done: list[Done], offered: set[str]) -> list[Wish]:
-    """The calls to make now; empty when it is time to answer. No call is ever made twice."""
+    """Return the calls to make now; none if it is time to answer. No call is ever made twice."""
     planned = _PLANS.get(intent.kind)
     wishes = planned(intent, done) if planned else []
     made = [(call.name, {key: value for key, value in call.arguments.items() if key != "reason"}) for call in done]
@@ -36,7 +36,7 @@ def next_calls(intent: Intent, done: list[Done], offered: set[str]) -> list[Wish
 
 
 def search_pattern(terms: list[str]) -> str:
-    """A regular expression that finds any of the terms, also with another ending."""
+    """Return a regular expression that matches any of the terms, also with another ending."""
     stems = [_ENDINGS.sub("", term) if term.isalpha() and term.islower() and len(term) > 5 else term for term in terms]
     return "|".join(re.escape(stem) for stem in dict.fromkeys(stems))
 
@@ -77,9 +77,9 @@ def _read(intent: Intent, done: list[Done]) -> list[Wish]:
         query = intent.path.rsplit("/", 1)[-1]
         return [Wish(name="search_files", arguments={"query": query}, reason="No such file; perhaps it is elsewhere.")]
     if len(done) == 2 and done[1].name == "search_files":
-        found = [line.strip() for line in done[1].text.splitlines()]
+        paths = [line.strip() for line in done[1].text.splitlines()]
         name = intent.path.rsplit("/", 1)[-1].lower()
-        same = [path for path in found if path.rsplit("/", 1)[-1].lower() == name]
+        same = [path for path in paths if path.rsplit("/", 1)[-1].lower() == name]
         return [_read_wish(intent, same[0])] if same else []
     return []
 
@@ -98,9 +98,9 @@ def _lookup(intent: Intent, done: list[Done]) -> list[Wish]:
         words = " ".join(intent.terms)
         pattern = {"pattern": search_pattern(intent.terms), "ignore_case": True}
         return [
-            Wish(name="grep_files", arguments=pattern, reason=f"To find where {words} is spoken of."),
-            Wish(name="search_files", arguments={"query": intent.terms[0], "limit": 5}, reason="Perhaps it is a file."),
-            Wish(name="search_history", arguments={"query": words}, reason="Perhaps it was spoken of before."),
+            Wish(name="grep_files", arguments=pattern, reason=f"To find where {words} is mentioned."),
+            Wish(name="search_files", arguments={"query": intent.terms[0], "limit": 5}, reason="It may be a file."),
+            Wish(name="search_history", arguments={"query": words}, reason="It may have been mentioned before."),
         ]
     if any(call.name == "read_file" for call in done):
         return []
@@ -113,7 +113,7 @@ def _lookup(intent: Intent, done: list[Done]) -> list[Wish]:
 
 
 def _together(terms: list[str]) -> str:
-    """A regular expression for lines with two of the terms."""
+    """Return a regular expression for lines with two of the terms."""
     stems = [search_pattern([term]) for term in terms[:5]]
     return "|".join(f"{first}.*{second}|{second}.*{first}" for first, second in itertools.combinations(stems, 2))
 

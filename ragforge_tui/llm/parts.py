@@ -1,7 +1,7 @@
-"""What a model's answer is made of while it streams.
+"""Parts of a model's answer while it streams.
 
-`ChatModel.stream` yields these; the turn loop turns them into events. They are apart from the clients so that
-whoever consumes an answer needs no client. Leans on the shared words.
+`ChatModel.stream` yields these; the turn loop turns them into events. They are separate from the clients so that
+the consumer of an answer needs no client.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from ragforge_tui.models import Usage
 
 
 class TextPart(msgspec.Struct, frozen=True):
-    """A piece of the answer's text."""
+    """Piece of the answer's text."""
 
     text: str
 
 
 class ReasoningPart(msgspec.Struct, frozen=True):
-    """A piece of what the model thinks before it answers."""
+    """Piece of the model's reasoning before its answer."""
 
     text: str
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Something came that cannot be shown yet: a piece of a tool call."""
+    """Sign of life that cannot be shown yet: a piece of a tool call arrived."""
 
 
 class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The model wants a tool called.
+    """Tool call requested by the model.
 
     Attributes:
-        arguments: As the model wrote them; JSON when the model is well-behaved.
+        arguments: As the model wrote them; JSON if the model is well-behaved.
     """
 
     id: str
@@ -40,12 +40,12 @@ class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Retrying(msgspec.Struct, frozen=True, kw_only=True):
-    """The provider failed in a way that may pass; the wait starts now, then the request is sent again.
+    """Retry after a failure that may pass; the wait starts now, then the request is sent again.
 
     Attributes:
-        attempt: The retry that follows, from 1.
-        attempts: How many retries there are in all.
-        reason: What went wrong, in a sentence.
+        attempt: Number of the retry that follows, from 1.
+        attempts: Retries allowed in all.
+        reason: The error, as a sentence.
     """
 
     attempt: int
@@ -55,10 +55,10 @@ class Retrying(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer ended in order; always the last part.
+    """Normal end of the answer; always the last part.
 
     Attributes:
-        reason: ``stop``, ``tool_calls``, ``length`` or ``content_filter``. With the last two the answer is not whole.
+        reason: ``stop``, ``tool_calls``, ``length`` or ``content_filter``. With the last two the answer is incomplete.
     """
 
     reason: str

@@ -1,7 +1,7 @@
-"""Parts what a model thinks from what it says when both come as one text.
+"""Separation of a model's reasoning from its answer where both arrive as one text.
 
 Small models behind OpenAI-compatible servers write ``<think>…</think>`` at the start of their answer instead of using a
-field of its own. Used by `assemble`; safe wherever the text is cut into chunks.
+field of its own. Used by `assemble`; safe wherever the text is split into chunks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _OPEN, _CLOSE = "<think>", "</think>"
 
 
 class ThoughtSplitter:
-    """Takes one answer's text piece by piece. Tags are only read at its very beginning: further on they are text."""
+    """Splitter of one answer's text, fed in pieces. Tags count only at its very start: later on they are text."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -22,7 +22,7 @@ class ThoughtSplitter:
         self._thought = False
 
     def feed(self, text: str) -> Iterator[TextPart | ReasoningPart]:
-        """What can be shown now; what may still turn out to be a tag is held back."""
+        """Yield the parts that can be shown now; text that may turn out to be a tag is held back."""
         self._held += text
         if self._place == "start":
             self._begin()
@@ -36,7 +36,7 @@ class ThoughtSplitter:
             self._held = ""
 
     def rest(self) -> Iterator[TextPart | ReasoningPart]:
-        """What was held back, when nothing more comes."""
+        """Yield the text held back, once no more arrives."""
         if self._held and self._place != "gap":
             yield ReasoningPart(self._held) if self._place == "thought" else TextPart(self._held)
         self._held = ""
@@ -54,9 +54,9 @@ class ThoughtSplitter:
         if closed:
             self._held, self._place = after, "gap"
         else:
-            kept = _begun_close(thought)
-            self._held, thought = thought[len(thought) - kept :], thought[: len(thought) - kept]
-        # What stands around the thought is layout; so is the line end before the closing tag, when it comes with it.
+            count = _partial_close(thought)
+            self._held, thought = thought[len(thought) - count :], thought[: len(thought) - count]
+        # White space around the thought is layout; so is a line end that arrives with the closing tag.
         thought = thought if self._thought else thought.lstrip()
         thought = thought.rstrip() if closed else thought
         if thought:
@@ -64,6 +64,6 @@ class ThoughtSplitter:
             yield ReasoningPart(thought)
 
 
-def _begun_close(text: str) -> int:
-    """How many characters at the end may be the beginning of the closing tag."""
+def _partial_close(text: str) -> int:
+    """Return how many characters at the end may be the start of the closing tag."""
     return next((n for n in range(min(len(_CLOSE) - 1, len(text)), 0, -1) if text.endswith(_CLOSE[:n])), 0)

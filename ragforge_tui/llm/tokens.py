@@ -1,7 +1,7 @@
-"""Counts tokens, offline.
+"""Token counts, offline.
 
-The cl100k vocabulary that LiteLLM carries in its wheel is used for every model: counts of others differ by some
-percent, which a budget can bear. Used by the conversation and memory rooms; leans on `library` for the folder.
+The cl100k vocabulary in LiteLLM's wheel is used for every model: the counts of others differ by a few percent, which
+a budget can bear. Used by conversation and memory; `library` gives the folder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOCK = threading.Lock()
 
 
 def count_tokens(text: str) -> int:
-    """Tokens of a text; an estimate from samples above `EXACT_LIMIT` characters."""
+    """Return the tokens in a text; an estimate from samples above `EXACT_LIMIT` characters."""
     if not text:
         return 0
     if len(text) <= EXACT_LIMIT:
@@ -55,11 +55,11 @@ def _load_encoding() -> tiktoken.Encoding | None:
     folder = litellm_folder()
     vocabularies = folder / "litellm_core_utils" / "tokenizers" if folder else None
     if vocabularies is None or not vocabularies.is_dir():
-        logger.warning("No token vocabulary found beside LiteLLM; tokens are estimated.")
+        logger.warning("LiteLLM's folder has no token vocabulary; tokens are estimated.")
         return None
     import tiktoken
 
-    # tiktoken takes the folder from the environment only, and would else look for the vocabulary on the network.
+    # tiktoken reads the folder from the environment only; without it, it would download the vocabulary.
     before = os.environ.get("TIKTOKEN_CACHE_DIR")
     os.environ["TIKTOKEN_CACHE_DIR"] = str(vocabularies)
     try:

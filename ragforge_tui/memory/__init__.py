@@ -1,1 +1,1 @@
-"""What the agent remembers: summaries, recall, the context of a turn, topics, recent files. Used by conversation/."""
+"""Memory of the agent: summaries, recall, the context of a turn, topics, recent files. Used by conversation/."""

@@ -1,7 +1,7 @@
-"""Files that grow with a conversation: what is final is copied, what is new written, and a rename shows it all at once.
+"""Files that grow with a conversation: final parts are copied, new ones written, and a rename publishes the result.
 
-Used by the export writer. A file is a row of regions, each with a part that will not change any more; where those
-parts lie is remembered, so that a write costs the new text and a copy of bytes, not the whole conversation.
+Used by the export writer. A file is a sequence of regions, each with a part that will not change any more; the
+offsets of those parts are remembered, so that a write costs the new text and a copy of bytes, not the conversation.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ _STALE_SECONDS = 3600
 
 
 class Region(msgspec.Struct, kw_only=True):
-    """One region of a file as it is to be written.
+    """Region of a file to write.
 
     Attributes:
-        keep: The final part of what the file has there stays, before `fresh`.
+        fresh: Bytes to write.
+        keep: Whether the final part already in the file stays, before `fresh`.
         final: How many bytes of `fresh` will not change.
     """
 
@@ -34,43 +35,43 @@ class Region(msgspec.Struct, kw_only=True):
     final: int = 0
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _Span(msgspec.Struct, frozen=True):
     start: int
     end: int
 
 
 class GrowingFile:
-    """One file, written by one process at a time; whatever else was done to it is noticed."""
+    """File written by one process at a time; changes made by anything else are detected."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._kept: list[_Kept] = []
+        self._spans: list[_Span] = []
         self._stamp: tuple[int, int, int] | None = None
 
     def known(self) -> bool:
-        """Whether the file is as it was written last, so that parts of it can be kept."""
+        """Return whether the file is unchanged since the last write, so that parts of it can be reused."""
         return self._stamp is not None and self._stamp == _stamp(self.path)
 
     def write(self, regions: Sequence[Region]) -> None:
-        """Put the file in place; a reader, or a crash, sees the old or the new one, whole.
+        """Replace the file; a reader sees the old or the new one complete, also after a crash.
 
         Raises:
-            OSError: It could not be written; what was there stays.
+            OSError: It could not be written; the old file stays.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         partial = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.partial")
         try:
             with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-                kept = self._write_regions(file.fileno(), regions)
+                spans = self._write_regions(file.fileno(), regions)
             partial.replace(self.path)
         except BaseException:
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
             raise
-        self._kept, self._stamp = kept, _stamp(self.path)
+        self._spans, self._stamp = spans, _stamp(self.path)
 
-    def _write_regions(self, target: int, regions: Sequence[Region]) -> list[_Kept]:
-        kept: list[_Kept] = []
+    def _write_regions(self, target: int, regions: Sequence[Region]) -> list[_Span]:
+        spans: list[_Span] = []
         position = 0
         with contextlib.ExitStack() as stack:
             source = -1
@@ -79,14 +80,14 @@ class GrowingFile:
             for number, region in enumerate(regions):
                 start = position
                 if region.keep:
-                    position += _copy(source, target, self._kept[number])
+                    position += _copy(source, target, self._spans[number])
                 _write(target, region.fresh)
-                kept.append(_Kept(start, position + region.final))
+                spans.append(_Span(start, position + region.final))
                 position += len(region.fresh)
-        return kept
+        return spans
 
     def remove(self) -> None:
-        """Delete the file and what a crash left of it.
+        """Delete the file and partial copies left by a crash.
 
         Raises:
             OSError: It cannot be deleted.
@@ -97,7 +98,7 @@ class GrowingFile:
             partial.unlink(missing_ok=True)
 
     def tidy(self) -> None:
-        """Delete unfinished files of processes that were killed long ago."""
+        """Delete partial files of processes that were killed more than an hour ago."""
         with contextlib.suppress(OSError):
             for partial in self.path.parent.glob(f".{self.path.name}.*.partial"):
                 if time.time() - partial.stat().st_mtime > _STALE_SECONDS:
@@ -112,19 +113,19 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _copy(source: int, target: int, kept: _Kept) -> int:
-    position = kept.start
-    while position < kept.end:
-        copied = _copy_some(source, target, position, min(_CHUNK, kept.end - position))
+def _copy(source: int, target: int, span: _Span) -> int:
+    position = span.start
+    while position < span.end:
+        copied = _copy_some(source, target, position, min(_CHUNK, span.end - position))
         if not copied:
             raise OSError(errno.EIO, "the file became shorter while it was copied")
         position += copied
-    return kept.end - kept.start
+    return span.end - span.start
 
 
 def _copy_some(source: int, target: int, position: int, count: int) -> int:
     if sys.platform == "linux":
-        # The kernel copies, on some file systems by sharing the blocks; not every one can.
+        # The kernel copies, on some file systems by sharing the blocks; not every file system supports it.
         with contextlib.suppress(OSError):
             return os.copy_file_range(source, target, count, position)
     piece = os.pread(source, count, position)

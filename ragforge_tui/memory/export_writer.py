@@ -1,8 +1,8 @@
-"""Exports in real time: the files of a conversation follow what is stored, in the background.
+"""Exports in real time: the files of a conversation are updated in the background as its data is stored.
 
-The conversation says that something was stored and goes on at once. A write while an answer streams waits a little
-and stands for all that came meanwhile; the end of a turn is written right away. Files are made of what the graph
-holds, so nothing is lost when one cannot be written: it is said once, and the next write brings it up to date.
+The conversation reports that something was stored and continues at once. Writes during an answer are throttled and
+cover everything stored meanwhile; the end of a turn is written right away. Files are made from the graph, so nothing
+is lost if one cannot be written: the user gets one warning, and the next write completes the file.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ragforge_tui.models import Conversation
 log = logging.getLogger(__name__)
 
 MESSAGE_SECONDS = 3.0
-"""Least time between two writes of a conversation while its turn is under way."""
+"""Least time between two writes of a conversation while its turn is running."""
 MESSAGE_FACTOR, TURN_FACTOR = 20.0, 4.0
-"""And least time as a multiple of what the last write took, during a turn and at its end: a huge conversation, whose
+"""Least time as a multiple of the last write's duration, during a turn and at its end: a huge conversation, whose
 files take long to copy, is not copied all the time."""
 CLOSE_SECONDS = 10.0
 
@@ -36,12 +36,12 @@ _RENDERERS: dict[ExportFormat, Callable[[], Renderer]] = {"json": JsonRenderer, 
 
 
 class ExportWriter:
-    """Keeps the export files of conversations up to date.
+    """Background writer of the export files of conversations.
 
     Args:
-        store: Gives the store, waiting while the graph starts.
-        emit: Hears, once, that files cannot be written.
-        workspace: What a relative folder in the settings is below; empty: the folder the program was started in.
+        store: Returns the store, waiting while the graph starts.
+        emit: Receives one notice if files cannot be written.
+        workspace: Parent of a relative folder in the settings; empty for the folder the program was started in.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class ExportWriter:
         *,
         workspace: str = "",
     ) -> None:
-        given = Path(settings.path).expanduser() if settings.path else Path(paths.data) / "exports"
-        self.folder = Path(workspace or Path.cwd()) / given
+        folder = Path(settings.path).expanduser() if settings.path else Path(paths.data) / "exports"
+        self.folder = Path(workspace or Path.cwd()) / folder
         self._enabled = settings.enabled
         self._formats: list[ExportFormat] = ["json", "markdown"] if settings.format == "both" else [settings.format]
         self._store = store
@@ -64,33 +64,33 @@ class ExportWriter:
         self._closing = False
 
     def message_stored(self, conversation_id: str) -> None:
-        """Something of a turn under way was stored; returns at once."""
+        """Schedule a write after part of a running turn was stored; returns at once."""
         self._ask(conversation_id, at_once=False)
 
     def turn_stored(self, conversation_id: str) -> None:
-        """A turn is whole, or something else of the conversation changed; returns at once."""
+        """Schedule a write after a turn ended or other data of the conversation changed; returns at once."""
         self._ask(conversation_id, at_once=True)
 
     async def flush(self) -> None:
-        """Wait until all that was asked for is written."""
+        """Wait until all scheduled writes are done."""
         for job in list(self._jobs.values()):
             job.hurry()
         await asyncio.gather(*(job.task for job in self._jobs.values() if job.task is not None))
 
     async def close(self) -> None:
-        """Write what waits, and end."""
+        """Finish scheduled writes, for at most `CLOSE_SECONDS`, and stop."""
         self._closing = True
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self.flush()
         except TimeoutError:
-            log.warning("exports: not all was written in %s s", CLOSE_SECONDS)
+            log.warning("exports: some files were not finished within %s s", CLOSE_SECONDS)
         for job in self._jobs.values():
             if job.task is not None:
                 job.task.cancel()
 
     async def removed(self, conversation_id: str) -> None:
-        """Delete the files of a conversation that was purged, also when none are written any more."""
+        """Delete the files of a conversation that was purged, even if exports are off now."""
         job = self._jobs.pop(conversation_id, None)
         if job is not None and job.task is not None:
             job.task.cancel()
@@ -118,7 +118,7 @@ class ExportWriter:
         job.ask(at_once=at_once)
 
     async def _write(self, job: _Job) -> None:
-        """Bring the files up to date; what goes wrong is said, not raised."""
+        """Update the files; errors are reported, not raised."""
         try:
             await job.update(await self._store())
         except NotFoundError:
@@ -143,13 +143,13 @@ class ExportWriter:
         why = info.what if info else f"{error.strerror or error}: {error.filename or self.folder}."
         text = (
             f"The conversation could not be exported to {self.folder}. {why} It is stored in the graph; "
-            "the files are brought up to date once they can be written."
+            "the files will be updated once they can be written."
         )
         self._emit(Notice(text=text, level="warning", conversation_id=conversation_id))
 
 
 class _Job:
-    """The files of one conversation, and when they are written next."""
+    """Files of one conversation, with the schedule of their next write."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class _Job:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing of the files is known: the next write makes them whole."""
+        """Discard the state of the files: the next write creates them from the start."""
         self._renderers = {format: _RENDERERS[format]() for format in self._files}
         self._tally = Tally()
         self._final = 0
@@ -180,7 +180,7 @@ class _Job:
         self._fresh_start = True
 
     def ask(self, *, at_once: bool) -> None:
-        """Have the files written, now or soon."""
+        """Schedule a write, now or soon."""
         self._wanted = True
         self._at_once |= at_once
         self._changed.set()
@@ -188,7 +188,7 @@ class _Job:
             self.task = asyncio.create_task(self._run(), name=f"export {self.conversation_id}")
 
     def hurry(self) -> None:
-        """Do not wait any longer."""
+        """Write without further delay."""
         self._hurried = True
         self._changed.set()
 
@@ -206,14 +206,14 @@ class _Job:
             self._took = self._last_end - began
 
     def _pause(self) -> float:
-        """How long the next write waits for more."""
+        """Return the seconds the next write still waits, to cover more changes."""
         if self._hurried:
             return 0.0
         least = self._took * TURN_FACTOR if self._at_once else max(MESSAGE_SECONDS, self._took * MESSAGE_FACTOR)
         return self._last_end + least - time.monotonic()
 
     async def update(self, store: Store) -> None:
-        """Write what is new since the last time; all of it when the files are not as they were left."""
+        """Write the changes since the last write; everything if the files were changed by others."""
         if not self._tidied:
             self._tidied = True
             for file in self._files.values():
@@ -227,14 +227,14 @@ class _Job:
         personas = {spoken.persona for spoken in fresh.spoken}
         if stamp != self._stamp or not self._personas.issuperset(personas):
             fresh.memory = await store.memory_exporter.memory(uuid)
-        # Until the files are in place what the renderers know is ahead of them.
+        # Until the files are in place, the renderers' state is ahead of them.
         self._fresh_start = True
         await asyncio.to_thread(self._write_files, fresh)
         self._final, self._stamp, self._fresh_start = fresh.final, stamp, False
         self._personas |= personas
 
     async def _read(self, store: Store, conversation: Conversation) -> Fresh:
-        """What is not final yet."""
+        """Read everything that is not final yet."""
         fresh = Fresh(conversation=conversation, final=self._final)
         uuid = self.conversation_id
         start, end = self._final + 1, conversation.next_turn
@@ -243,8 +243,8 @@ class _Job:
             fresh.contexts = await store.memory_exporter.contexts(uuid, start=start, end=end)
             fresh.spoken = await store.memory_exporter.spoken(uuid, start=start, end=end)
         for turn in fresh.turns:
-            under_way = any(message.state == "streaming" for message in turn.messages)
-            if under_way or turn.turn_index >= conversation.next_turn - OPEN_TURNS:
+            running = any(message.state == "streaming" for message in turn.messages)
+            if running or turn.turn_index >= conversation.next_turn - OPEN_TURNS:
                 break
             fresh.final = turn.turn_index
         return fresh

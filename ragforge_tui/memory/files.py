@@ -1,7 +1,7 @@
-"""Recently accessed files of a conversation, as a request tells them.
+"""Recently accessed files of a conversation, as a request lists them.
 
-Used by the context of a turn and shown beside the chat. Kept in memory and brought up to date turn by turn, so that
-a request costs no statement. Rules read .gitignore and mentions are looked up on the disk: `note` is for a thread.
+Used by the context of a turn and shown in the sidebar. Held in memory and updated turn by turn, so that a request
+costs no statement. Rules read .gitignore and mentions are looked up on the disk, so call `note` in a thread.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ragforge_tui.touched import Group, joined, most_telling, touched_by
 
 MOST_FILES = 100
 MENTION = "mention"
-"""What stands for the tool where the person named the file."""
+"""Shown as the tool where the user named the file."""
 
 _HEADINGS: dict[Group, str] = {"read": "Read", "modified": "Modified", "found": "Found in searches"}
 _MOST_MENTIONS = 50
 _MENTION = re.compile(r"(?<![\w@])@(?:\"([^\"\n]+)\"|'([^'\n]+)'|([^\s\"'`<>|]+))")
 _PLACE = re.compile(r"(?:#L?\d+(?:-L?\d+)?|:\d+(?:[:-]\d+)?)$")
-"""A line or range after the name, as in ``app.py:12`` and ``app.py#L3-L9``."""
+"""Line or range after the name, as in ``app.py:12`` and ``app.py#L3-L9``."""
 
 _TEMPORARY_OR_GENERATED = """
 .git/ .hg/ .svn/ node_modules/ bower_components/ __pycache__/ .venv/ venv/ site-packages/
@@ -44,11 +44,11 @@ _NOISE = Patterns(_TEMPORARY_OR_GENERATED.split())
 
 
 class PackedFiles(msgspec.Struct, kw_only=True, frozen=True):
-    """What of the files went into a request.
+    """Files listed in a request.
 
     Attributes:
-        files: Those named in `text`, in the order of the three groups.
-        left_out: How many had no room.
+        files: The files named in `text`, in the order of the three groups.
+        left_out: How many did not fit.
     """
 
     text: str = ""
@@ -58,11 +58,11 @@ class PackedFiles(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class RecentFiles:
-    """The files of one conversation.
+    """Files of one conversation.
 
     Args:
-        workspace: Where mentioned files are looked for and whose .gitignore counts; None for neither.
-        ignore: Patterns of the person, as in .gitignore.
+        workspace: Folder in which mentioned files are looked up and whose .gitignore counts; None for neither.
+        ignore: Patterns set by the user, as in .gitignore.
     """
 
     def __init__(self, workspace: Path | None = None, ignore: Sequence[str] = ()) -> None:
@@ -74,33 +74,33 @@ class RecentFiles:
         self._packed: dict[int, PackedFiles] = {}
 
     def load(self, files: Iterable[AccessedFile]) -> None:
-        """Take what the graph knows of the turns before those that are noted (`Store.accessed_files(before=…)`)."""
-        kept = self._filter()
-        self._loaded = [file for file in files if kept(file)]
+        """Set the stored files of the turns before those that are noted (`Store.accessed_files(before=…)`)."""
+        relevant = self._filter()
+        self._loaded = [file for file in files if relevant(file)]
         self._changed()
 
     def note(self, turn: Turn) -> None:
-        """Take a turn in; noted again, after a retry, it replaces what it was."""
-        kept = self._filter()
-        noted = joined(file for file in (*touched_by(turn), *self._mentioned(turn)) if kept(file))
+        """Add a turn; noted again, after a retry, it replaces its earlier version."""
+        relevant = self._filter()
+        noted = joined(file for file in (*touched_by(turn), *self._mentioned(turn)) if relevant(file))
         if noted or turn.turn_index in self._turns:
             self._turns[turn.turn_index] = list(noted.values())
             self._changed()
 
     def groups(self, limit: int = MOST_FILES) -> list[AccessedFile]:
-        """The files in the order of the groups, Read, Modified, Found in searches, newest first in each.
+        """Return the files in the order of the groups (Read, Modified, Found in searches), newest first in each.
 
-        When there are more than `limit`, modified ones stay longest.
+        If there are more than `limit`, modified ones are dropped last.
         """
         chosen = most_telling(self._files, limit)
         return [file for group in _HEADINGS for file in chosen if file.group == group]
 
     def render(self, max_tokens: int) -> str:
-        """`pack` as text alone."""
+        """Return the text of `pack`."""
         return self.pack(max_tokens).text
 
     def pack(self, max_tokens: int) -> PackedFiles:
-        """The files in at most so many tokens; empty when there are none or none fits."""
+        """Return the files that fit into `max_tokens`; empty if there are none or none fits."""
         if max_tokens not in self._packed:
             self._packed = {max_tokens: _pack(self._files, max_tokens)}
         return self._packed[max_tokens]
@@ -111,22 +111,22 @@ class RecentFiles:
         self._packed = {}
 
     def _filter(self) -> Callable[[AccessedFile], bool]:
-        """Whether a file is worth telling: neither temporary, generated, nor left out by the person.
+        """Return a test for files worth listing: not temporary, not generated, not ignored by the user.
 
-        What .gitignore names is mostly generated, but a file of it the agent was asked to change is none of that.
+        Files matched by .gitignore are mostly generated, but one that the agent was asked to change is not.
         """
         rules = IgnoreRules(self._workspace, self._ignore) if self._workspace else None
-        own = Patterns(self._ignore)
+        ignored = Patterns(self._ignore)
 
-        def kept(file: AccessedFile) -> bool:
-            if not file.path or _NOISE.covers(file.path) or own.covers(file.path):
+        def relevant(file: AccessedFile) -> bool:
+            if not file.path or _NOISE.covers(file.path) or ignored.covers(file.path):
                 return False
             return rules is None or file.group == "modified" or not rules.ignored_anywhere(file.path)
 
-        return kept
+        return relevant
 
     def _mentioned(self, turn: Turn) -> Iterator[AccessedFile]:
-        """Files of the workspace the person named with an @."""
+        """Yield the files of the workspace that the user named with an @."""
         if self._workspace is None:
             return
         workspace = Workspace(self._workspace)
@@ -134,9 +134,9 @@ class RecentFiles:
             if message.role != "user":
                 continue
             for path in dict.fromkeys(mentions(message.content)):
-                if (found := _existing(workspace, path)) is not None:
+                if (existing := _existing(workspace, path)) is not None:
                     yield AccessedFile(
-                        path=found,
+                        path=existing,
                         group="read",
                         tool=MENTION,
                         turn_index=turn.turn_index,
@@ -145,13 +145,13 @@ class RecentFiles:
 
 
 def mentions(text: str) -> list[str]:
-    """What may be file names after an @ in a message, as written."""
-    found = (match[1] or match[2] or match[3] for match in _MENTION.finditer(text))
-    return [name for name, _ in zip(found, range(_MOST_MENTIONS), strict=False)]
+    """Return the possible file names after an @ in a message, as written."""
+    names = (match[1] or match[2] or match[3] for match in _MENTION.finditer(text))
+    return [name for name, _ in zip(names, range(_MOST_MENTIONS), strict=False)]
 
 
 def _existing(workspace: Workspace, written: str) -> str | None:
-    """The file of the workspace a mention names: as written, or without the punctuation and line after it."""
+    """Return the workspace file a mention names: as written, or without the punctuation and line after it."""
     bare = written.rstrip(".,;:!?)]}…")
     for name in dict.fromkeys((written, bare, _PLACE.sub("", bare))):
         try:
@@ -164,7 +164,7 @@ def _existing(workspace: Workspace, written: str) -> str | None:
 
 
 def _pack(files: list[AccessedFile], max_tokens: int) -> PackedFiles:
-    """As many of the files, the most telling first, as fit."""
+    """Return as many of the files, in order of importance, as fit."""
     low, high = 0, len(files)
     best = PackedFiles(left_out=len(files))
     while low < high:
@@ -192,7 +192,7 @@ def _rendered(files: list[AccessedFile], left_out: int) -> PackedFiles:
 
 
 def _lines(files: list[AccessedFile]) -> list[str]:
-    """A line a file, or a line a folder where that is shorter."""
+    """Return one line per file, or one per folder where that is shorter."""
     folders: dict[str, list[AccessedFile]] = {}
     for file in files:
         folders.setdefault(file.path.rpartition("/")[0], []).append(file)
@@ -205,7 +205,7 @@ def _lines(files: list[AccessedFile]) -> list[str]:
 
 
 def _named(files: list[AccessedFile]) -> str:
-    """The names of one folder's files; neighbours that were touched alike share what is said of them."""
+    """Return the names of one folder's files; neighbours with the same tool and turn share one note."""
     parts: list[str] = []
     for position, file in enumerate(files):
         name = _one_line(file.path.rpartition("/")[2])

@@ -1,8 +1,8 @@
-"""From stored turns to what a provider is sent: always a valid sequence of messages.
+"""Conversion of stored turns into messages for a provider, always in a valid sequence.
 
-Used by the turn loop, the context of a turn and the recall keys. A tool call is sent only with a result; what was lost
-in a crash is said to be lost, because providers refuse a call without its answer. A turn the person made without the
-model (a message of role ``system`` that holds the call) is sent as the person's own words.
+Used by the turn loop, the context of a turn and the recall keys. A tool call is sent only with a result; for one lost
+in a crash the result says so, because providers refuse a call without its result. A turn the user made without the
+model (a message of role ``system`` that holds the call) is sent as a user message.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _StoredResult(msgspec.Struct):
 
 
 def result_text(call: ToolCall) -> str:
-    """What the model was told by this call, or that its outcome is unknown."""
+    """Return the result of a call as the model received it, or the note that its outcome is unknown."""
     if call.result is None:
         return UNKNOWN_OUTCOME
     try:
@@ -41,7 +41,7 @@ def result_text(call: ToolCall) -> str:
 
 
 def valid_arguments(arguments: str) -> str:
-    """Arguments as a JSON object; what is none is wrapped, since providers parse what they are sent back."""
+    """Return arguments as a JSON object; anything else is wrapped in one, since providers parse past arguments."""
     try:
         if isinstance(json.loads(arguments or "{}"), dict):
             return arguments or "{}"
@@ -51,7 +51,7 @@ def valid_arguments(arguments: str) -> str:
 
 
 def assistant_message(message: Message) -> list[ChatMessage]:
-    """One stored reply with the results of its calls, empty when it says nothing."""
+    """Return a stored reply with the results of its calls; nothing for an empty reply."""
     content = message.content
     if message.state == "interrupted" and content:
         content = f"{content}\n{INTERRUPTED_MARK}"
@@ -72,9 +72,9 @@ def assistant_message(message: Message) -> list[ChatMessage]:
 
 
 def own_message(message: Message) -> list[ChatMessage]:
-    """What the user did without the model, as a message of theirs, since no model made the call.
+    """Return the user's own calls as user messages, since no model made them.
 
-    The result stands between marker lines: what the user writes next is joined to this message.
+    The result is put between marker lines, because the user's next text is joined to this message.
     """
     return [
         {
@@ -87,7 +87,7 @@ def own_message(message: Message) -> list[ChatMessage]:
 
 
 def turn_messages(turn: Turn) -> list[ChatMessage]:
-    """A turn as it is sent; superseded attempts are left out."""
+    """Return the messages of a turn; superseded attempts are left out."""
     sent: list[ChatMessage] = []
     for message in turn.messages:
         if message.state == "superseded":
@@ -104,9 +104,9 @@ def turn_messages(turn: Turn) -> list[ChatMessage]:
 
 
 def without_graph(turns: list[Turn]) -> list[ChatMessage]:
-    """What is sent while the graph is away: everything when short, else the first and the last nine messages.
+    """Return the messages to send while the graph is unavailable: all if few, else the first and the last nine.
 
-    Tool traffic is left out, so that the cut can never part a call from its result.
+    Tool calls and results are left out, so that the cut can never separate a call from its result.
     """
     messages = [
         {"role": message["role"], "content": message["content"]}
@@ -117,5 +117,5 @@ def without_graph(turns: list[Turn]) -> list[ChatMessage]:
     if len(messages) <= FALLBACK_WHOLE:
         return messages
     left_out = len(messages) - 1 - FALLBACK_TAIL
-    note = f"[The {left_out} messages between this and the next ones are left out: the memory is out of reach.]"
+    note = f"[{left_out} messages are left out here: the memory is unavailable.]"
     return [messages[0], {"role": "user", "content": note}, *messages[-FALLBACK_TAIL:]]

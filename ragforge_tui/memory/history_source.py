@@ -1,8 +1,8 @@
-"""The memory tools over the store alone: full-text search, and turns as they are stored.
+"""Source of the memory tools that uses the store alone: full-text search, and turns as they are stored.
 
-Handed to `tools.memory.memory_tools`. Which conversation asks is told by `speaking`, since the tools are shared by
-all conversations of an agent. What may be seen is what `recall.scope` allows: always the conversation that asks with
-the turns it shares, others of the workspace, all, or none; a private one never from elsewhere.
+Passed to `tools.memory.memory_tools`. `speaking` sets the calling conversation, since all conversations of an agent
+share the tools. `recall.scope` limits what is visible: always the calling conversation and the turns it shares, in
+addition those of the workspace, all, or none; a private conversation is never visible from another one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Ranges = dict[str, list[tuple[int, int]]]
 
 
 class Speaking(msgspec.Struct, frozen=True):
-    """The conversation and turn a tool is called from."""
+    """Conversation and turn a tool is called from."""
 
     conversation_id: str = ""
     turn_index: int = 0
@@ -40,7 +40,7 @@ _SPEAKING: ContextVar[Speaking | None] = ContextVar("speaking", default=None)
 
 @contextlib.contextmanager
 def speaking(conversation_id: str, turn_index: int = 0) -> Iterator[None]:
-    """Within this, and in tasks begun in it, tools are called from that turn."""
+    """Mark tool calls inside the block, and in tasks started in it, as made from that turn."""
     token = _SPEAKING.set(Speaking(conversation_id, turn_index))
     try:
         yield
@@ -49,16 +49,16 @@ def speaking(conversation_id: str, turn_index: int = 0) -> Iterator[None]:
 
 
 def who_speaks() -> Speaking:
-    """The turn tools are called from; empty outside of any."""
+    """Return the turn tools are called from; empty outside of any."""
     return _SPEAKING.get() or Speaking()
 
 
 class HistorySource:
-    """Finds and reads turns for the agent.
+    """Search over past turns for the agent, and access to their full text.
 
     Args:
-        store: Gives the store, waiting while the graph starts.
-        workspace: The folder whose conversations the scope ``workspace`` means.
+        store: Returns the store, waiting while the graph starts.
+        workspace: Folder of the conversations in the scope ``workspace``.
     """
 
     def __init__(self, store: Callable[[], Awaitable[Store]], settings: RecallSettings, workspace: str) -> None:
@@ -67,42 +67,46 @@ class HistorySource:
         self._workspace = workspace
 
     async def search(self, query: str, *, topic: str, limit: int) -> str:
-        """Turns of this conversation and of those in scope by turns, one line each."""
+        """Return matching turns, one line each, alternately from this conversation and from others in scope."""
         store = await self._store()
-        asked_at = who_speaks()
-        own = await _lineage(store, asked_at.conversation_id)
+        caller = who_speaks()
+        own = await _lineage(store, caller.conversation_id)
         mine, others = await self._ranges(store, topic, own) if topic else (None, None)
         own_hits = await _own_hits(store, query, limit + 1, own, mine)
-        # The question itself is no answer to it.
-        own_hits = [hit for hit in own_hits if (hit.conversation_id, hit.turn_index) != _place(asked_at)]
+        # The turn that asks is not an answer.
+        own_hits = [hit for hit in own_hits if (hit.conversation_id, hit.turn_index) != _place(caller)]
         other_hits = await self._other_hits(store, query, limit, own, others)
         hits = [hit for hit in chain.from_iterable(zip_longest(own_hits, other_hits)) if hit is not None]
         return "\n".join(_line(hit, own) for hit in hits[:limit])
 
     async def open_turn(self, conversation: str, turn: int) -> str:
-        """The turn as text."""
+        """Return a turn as text.
+
+        Raises:
+            NotFoundError: No such conversation is visible, or it has no such turn.
+        """
         store = await self._store()
         own = who_speaks().conversation_id
         if not conversation and not own:
-            raise NotFoundError("No conversation is under way.", todo="Name one by the id search_history gives.")
+            raise NotFoundError("No conversation is open.", todo="Name one by the id that search_history returns.")
         record = await self._visible(store, conversation or own)
         turns = await store.turns.between(record.uuid, start=turn, end=turn + 1)
         if not turns:
             first, last = await store.turns.range(record.uuid)
-            there = f"has turns {first} to {last}" if last else "has no turns yet"
-            raise NotFoundError(f"Conversation {record.uuid[:SHORT_ID]} has no turn {turn}.", todo=f"It {there}.")
+            extent = f"has turns {first} to {last}" if last else "has no turns yet"
+            raise NotFoundError(f"Conversation {record.uuid[:SHORT_ID]} has no turn {turn}.", todo=f"It {extent}.")
         return turn_view(record, turns[0])
 
     @property
     def _scope(self) -> str | None:
-        """The folder other conversations have to be of, None for any."""
+        """Workspace other conversations must belong to, None for any."""
         return self._workspace if self._settings.scope == "workspace" else None
 
     async def _ranges(self, store: Store, topic: str, own: dict[str, int]) -> tuple[Ranges, Ranges]:
-        """Turns about the topic, in this conversation and in others.
+        """Return the turns about a topic, in this conversation and in others.
 
         Raises:
-            NotFoundError: There are none; the topics there are, are named.
+            NotFoundError: There are none; the error lists the known topics.
         """
         mine: Ranges = {}
         for uuid in own:
@@ -114,32 +118,36 @@ class HistorySource:
                 others = await store.topics.turns(topic, workspace=self._scope)
         if mine or others:
             return mine, others
-        known = [found for uuid in own for found in await store.topics.search(limit=NAMED_TOPICS, conversation_id=uuid)]
+        topics = [found for uuid in own for found in await store.topics.search(limit=NAMED_TOPICS, conversation_id=uuid)]
         if self._settings.scope != "none":
-            known += await store.topics.search(limit=NAMED_TOPICS, workspace=self._scope)
-        names = ", ".join(list(dict.fromkeys(plain_text(found.name) for found in known))[:NAMED_TOPICS])
-        todo = f"Topics there are: {names}." if names else "There are no topics yet: search without one."
-        raise NotFoundError(f"Nothing is known about a topic {topic!r}.", todo=todo)
+            topics += await store.topics.search(limit=NAMED_TOPICS, workspace=self._scope)
+        names = ", ".join(list(dict.fromkeys(plain_text(found.name) for found in topics))[:NAMED_TOPICS])
+        todo = f"Known topics: {names}." if names else "There are no topics yet: search without one."
+        raise NotFoundError(f"No turns have the topic {topic!r}.", todo=todo)
 
     async def _other_hits(
         self, store: Store, query: str, limit: int, own: dict[str, int], turns: Ranges | None
     ) -> list[SearchHit]:
         if self._settings.scope == "none":
             return []
-        # This conversation's own hits take places in the answer; a few more are asked for in their stead.
+        # This conversation's own hits are dropped from the answer, so more are requested to replace them.
         found = await store.search.turns(query, limit=limit * 2, workspace=self._scope, turns=turns)
         return [hit for hit in found if hit.conversation_id not in own]
 
     async def _visible(self, store: Store, ref: str) -> Conversation:
-        """The conversation, when it may be seen from here; one that may not is as if it were not there."""
+        """Return a conversation that may be seen from here.
+
+        Raises:
+            NotFoundError: It does not exist, or it may not be seen; the two cannot be told apart.
+        """
         own = await _lineage(store, who_speaks().conversation_id)
         unknown = NotFoundError(
-            f"No conversation in your memory answers to {ref!r}.", todo="Use an id as search_history gives it."
+            f"No conversation in your memory matches {ref!r}.", todo="Use an id that search_history returned."
         )
         try:
             record = await store.conversations.resolve(ref)
         except NotFoundError:
-            # What the store says may name conversations that are not to be seen.
+            # The store's message may name conversations that must stay hidden.
             raise unknown from None
         if record.uuid in own:
             return record
@@ -151,7 +159,7 @@ class HistorySource:
 
 
 async def _lineage(store: Store, conversation_id: str) -> dict[str, int]:
-    """The conversation and those it branched from, each with the last of its turns that belongs to it."""
+    """Return the conversation and its ancestors by branching, each with the last of its turns that belongs to it."""
     found: dict[str, int] = {}
     last = 2**31
     while conversation_id and conversation_id not in found:
@@ -166,7 +174,7 @@ async def _lineage(store: Store, conversation_id: str) -> dict[str, int]:
 
 
 async def _own_hits(store: Store, query: str, limit: int, own: dict[str, int], turns: Ranges | None) -> list[SearchHit]:
-    """Matches in a conversation and the turns it shares with those it branched from, best first."""
+    """Return matches in a conversation and in the turns it shares with its ancestors, best first."""
     hits: list[SearchHit] = []
     for uuid, last in own.items():
         found = await store.search.turns(query, limit=limit, conversation_id=uuid, turns=turns)

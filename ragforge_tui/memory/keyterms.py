@@ -1,4 +1,4 @@
-"""The words that tell what a text is about, without a model: names, identifiers and what is spoken of repeatedly.
+"""Key terms of a text without a model: names, identifiers and repeated phrases.
 
 Used by the extractive summaries to weigh sentences and to propose topics. Pure and deterministic.
 """
@@ -17,9 +17,9 @@ _ELISION = re.compile(r"^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.
 _POSSESSIVE = re.compile(r"['’]s$", re.I)
 _CONTRACTION = re.compile(r"^\w+(?:n['’]t|['’](?:m|re|ve|ll|d|s)|-(?:je|tu|ils?|elles?|on|nous|vous|ce|t-\w+))$", re.I)
 _PLACE = re.compile(r"/|\.[A-Za-z]\w{0,7}$|^[KMGT]i?B$")
-"""Paths have a list of their own."""
+"""Paths are listed separately."""
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-"""Scripts that put no space between words; their terms are runs of one kind of character."""
+"""Scripts without spaces between words; their terms are runs of one kind of character."""
 _TERM = re.compile(r"[\u3400-\u9fff]{2,4}|[\u30a1-\u30ff]{2,12}|[\uac00-\ud7af]{2,8}")
 _LETTER = re.compile(r"[^\W\d_]")
 _IDENTIFIER = re.compile(r"\w[./_]\w|[a-z][A-Z]|\w\(\)|_")
@@ -28,7 +28,7 @@ _CALLED = re.compile(
     r"(?:\b(?i:hey|hi|hello|dear|thanks|thank you|bye|wow|yeah|bonjour|salut|merci|coucou),?\s|,\s)"
     r"[^\W\d_a-zà-ÿ][\w'’-]+(?=\s*[,.!?…]|$)"
 )
-"""Somebody called by name: that is who is spoken to, not what is spoken of."""
+"""A person addressed by name: the listener, not the subject."""
 _ARTICLES_TEXT = (
     "a an the my your his her its our their this that these those some any each every no of in on at for with about "
     "from into by to les le la l un une des du de d mon ma mes ton ta tes son sa ses notre nos votre vos leur leurs ce "
@@ -71,29 +71,29 @@ _DATES = frozenset(
 
 
 def words(text: str, language: str = "") -> list[str]:
-    """The words of a text that carry meaning, as they are written."""
+    """Return the words of a text that carry meaning, as written."""
     stop = STOP_WORDS.get(language) or _ANY_STOP
-    found = []
+    meaningful = []
     for match in _WORD.finditer(text):
         if _UNSPACED.search(match[0]):
-            found += _TERM.findall(match[0])
+            meaningful += _TERM.findall(match[0])
             continue
         word = _POSSESSIVE.sub("", _ELISION.sub("", match[0]))
         low = word.casefold()
         if len(low) < 2 or low in stop or low in _CHATTER or _CONTRACTION.match(word) or low.isdigit():
             continue
-        found.append(word)
-    return found
+        meaningful.append(word)
+    return meaningful
 
 
 _ANY_STOP = STOP_WORDS["en"] | STOP_WORDS["fr"]
 
 
 def stem(word: str) -> str:
-    """A word without its plural ending, case folded; enough to count forms together."""
+    """Return a word case-folded and without its plural ending; enough to count its forms together."""
     low = word.casefold()
     if len(low) > _FEW_LETTERS + 1 and low.isalpha():
-        for ending, instead in (
+        for ending, singular in (
             ("ies", "y"),
             ("sses", "ss"),
             ("xes", "x"),
@@ -103,14 +103,14 @@ def stem(word: str) -> str:
             ("aux", "al"),
         ):
             if low.endswith(ending):
-                return low[: -len(ending)] + instead
+                return low[: -len(ending)] + singular
         if low.endswith("s") and not low.endswith(("ss", "us", "is")):
             return low[:-1]
     return low
 
 
 def weights(texts: Sequence[str], language: str = "") -> dict[str, float]:
-    """How much each word (by its stem) says about these texts: the oftener, and in the more of them, the more."""
+    """Return the weight of each word, by its stem: it grows with its count and the number of texts that contain it."""
     counted: Counter[str] = Counter()
     spread: Counter[str] = Counter()
     for text in texts:
@@ -121,9 +121,10 @@ def weights(texts: Sequence[str], language: str = "") -> dict[str, float]:
 
 
 def key_terms(texts: Sequence[str], language: str = "", limit: int = 4, preferred: Collection[str] = ()) -> list[str]:
-    """Up to `limit` names of what the texts are about: phrases that come back, names, identifiers.
+    """Return up to `limit` subjects of the texts: repeated phrases, names, identifiers.
 
-    `preferred` are names, by the stems of their words, that count more where they occur.
+    Args:
+        preferred: Names, by the stems of their words, that count double where they occur.
     """
     scores: dict[str, float] = {}
     forms: dict[str, Counter[str]] = {}
@@ -144,50 +145,50 @@ def key_terms(texts: Sequence[str], language: str = "", limit: int = 4, preferre
 
 
 def _rank(score: float, key: str) -> float:
-    """A phrase of two words tells more than each of them."""
+    # A phrase of two words is more specific than each of them.
     return score * (1.6 if " " in key else 1.0)
 
 
 def _candidates(texts: Sequence[str], language: str) -> list[tuple[float, str]]:
-    found: list[tuple[float, str]] = []
+    candidates: list[tuple[float, str]] = []
     for text in texts:
         seen: Counter[str] = Counter()
         for part in _CLAUSE.split(_CALLED.sub(", ", text)):
             for phrase, weight in _phrases(part, language):
                 seen[phrase.casefold()] += 1
-                # What one text repeats counts less than what several texts say.
-                found.append((weight / seen[phrase.casefold()], phrase))
-    return found
+                # A repetition within one text counts less than a phrase that several texts share.
+                candidates.append((weight / seen[phrase.casefold()], phrase))
+    return candidates
 
 
 def _phrases(clause: str, language: str) -> list[tuple[str, float]]:
-    """Names, identifiers, and what stands after an article: the last word of such a run, and its last two."""
-    found: list[tuple[str, float]] = []
-    kept = set(words(clause, language))
+    """Return names, identifiers and nouns after an article: the last word of each such run, and its last two."""
+    phrases: list[tuple[str, float]] = []
+    meaningful = set(words(clause, language))
     run: list[str] = []
     after_article = False
     first = True
     end = 0
     for match in _WORD.finditer(clause):
         if _UNSPACED.search(match[0]):
-            found += [(term, 1.0) for term in _TERM.findall(match[0])]
+            phrases += [(term, 1.0) for term in _TERM.findall(match[0])]
             continue
         word = _POSSESSIVE.sub("", _ELISION.sub("", match[0])).rstrip("-'’")
         elided = _ELISION.match(match[0]) is not None
-        if word in kept and _may_name(word) and (not run or match.start() - end == 1) and not (run and elided):
+        if word in meaningful and _may_name(word) and (not run or match.start() - end == 1) and not (run and elided):
             run.append(word)
             after_article = after_article or elided
         else:
-            found += _named(run, after_article, first=first)
+            phrases += _named(run, after_article, first=first)
             first = False
-            run = [word] if word in kept and _may_name(word) else []
+            run = [word] if word in meaningful and _may_name(word) else []
             after_article = elided or match[0].casefold() in _ARTICLES if not run else elided
         end = match.end()
-    return found + _named(run, after_article, first=first)
+    return phrases + _named(run, after_article, first=first)
 
 
 def unspaced(text: str) -> bool:
-    """Whether a text is in a script without spaces between words."""
+    """Return whether a text is in a script without spaces between words."""
     return _UNSPACED.search(text) is not None
 
 
@@ -202,14 +203,14 @@ def _may_name(word: str) -> bool:
 
 
 def _named(run: list[str], after_article: bool, *, first: bool) -> list[tuple[str, float]]:
-    """What a run of neighbouring words may name, with how likely it is a name of something."""
+    """Return the names a run of adjacent words may hold, each with a weight for its likelihood."""
     if not run:
         return []
     head = run[-1]
     if _IDENTIFIER.search(head):
         return [(head, 2.0)]
     noun = 1.0 if after_article else 0.8 if head[0].isupper() and not first else 0.3
-    found = [(head, noun)]
+    names = [(head, noun)]
     if len(run) > 1 and not _IDENTIFIER.search(run[-2]):
-        found.append((f"{run[-2]} {head}", noun))
-    return found
+        names.append((f"{run[-2]} {head}", noun))
+    return names

@@ -1,8 +1,8 @@
-"""Which language a text is in, told by its small words; and those words, for leaving them out of a search.
+"""Language detection by stop words, and the stop words themselves, which searches leave out.
 
-Used by recall (stems, full-text keys) and by whatever writes in the language of a conversation. Only languages both
-graph backends have analyzers for. Telling by small words needs no model and errs only on very short texts, for which
-the answer is "unknown".
+Used by recall (stems, full-text keys) and by all code that writes in the language of a conversation. It covers only
+languages both graph backends have analyzers for. Detection by stop words needs no model and errs only on very short
+texts, for which the answer is "unknown".
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime
 
 _WORD = re.compile(r"[^\W\d_]+")
 _SAMPLE = 4_000
-"""Characters looked at: more do not change the answer."""
+"""Characters examined: more do not change the answer."""
 
 STOP_WORDS: dict[str, frozenset[str]] = {
     language: frozenset(words.split())
@@ -85,17 +85,17 @@ DAYS = {language: names.split() for language, names in _DAYS.items()}
 
 
 def language_of(text: str) -> str:
-    """The language's two letters (``en``, ``fr``, …), empty when the text is too short or too mixed to tell."""
+    """Return the language's two-letter code (``en``, ``fr``, …), empty if the text is too short or too mixed."""
     counted = Counter(word.casefold() for word in _WORD.findall(text[:_SAMPLE]))
-    found = sorted(
+    ranked = sorted(
         ((sum(counted[word] for word in words if word in counted), language) for language, words in STOP_WORDS.items()),
         reverse=True,
     )
-    (best, language), (second, _) = found[0], found[1]
+    (best, language), (second, _) = ranked[0], ranked[1]
     return language if best >= 3 and best >= second * 1.2 else ""
 
 
 def date_words(moment: datetime, language: str = "") -> str:
-    """A date as it is asked for: ``8 May 2023 Monday``, in the words of a language."""
+    """Return a date in the words of a question, such as ``8 May 2023 Monday``, in a language."""
     code = language if language in MONTHS else "en"
     return f"{moment.day} {MONTHS[code][moment.month - 1]} {moment.year} {DAYS[code][moment.weekday()]}"

@@ -1,6 +1,6 @@
-"""What the settings ask of persistence that this version does otherwise, in sentences a person can act on.
+"""Persistence settings without effect in this version, as sentences the user can act on.
 
-Said by the engine when it starts and by `doctor`.
+Shown by the engine when it starts and by `doctor`.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ from ragforge_tui.config import MemorySettings
 
 
 def differences(settings: MemorySettings) -> list[str]:
-    """A sentence for each setting that has no effect as it stands; empty for the defaults."""
-    found: list[str] = []
+    """Return a sentence for each setting that has no effect; none for the defaults."""
+    sentences: list[str] = []
     if settings.persistence.type == "hybrid":
-        files = (
-            "" if settings.export.enabled else " For files beside the graph set agent.memory.export.enabled to true."
+        files = "" if settings.export.enabled else " For additional files set agent.memory.export.enabled to true."
+        sentences.append(
+            "agent.memory.persistence.type: hybrid is not available in this version; everything is stored in the "
+            f"graph. Set it to graph.{files}"
         )
-        found.append(
-            "agent.memory.persistence.type: hybrid is not available in this version; everything is kept in the graph. "
-            f"Set it to graph.{files}"
-        )
-    return found
+    return sentences

@@ -1,4 +1,4 @@
-"""A stored turn as text for a model that asked to see it whole. Used by the memory tools' sources."""
+"""A stored turn as text, for a model that opened it in full. Used by the memory tools' sources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ragforge_tui.text import plain_text
 
 
 def turn_view(conversation: Conversation, turn: Turn) -> str:
-    """Where the turn comes from, what was said, and each tool call with its outcome and result.
+    """Return a turn's origin, its messages, and each tool call with its outcome and result.
 
     Replaced answers are left out.
     """
@@ -24,8 +24,8 @@ def turn_view(conversation: Conversation, turn: Turn) -> str:
 
 
 def _message(message: Message) -> Iterator[str]:
-    own = "The person" if message.tool_calls else "System"
-    speaker = {"user": "The person", "assistant": message.persona or "The assistant", "system": own}[message.role]
+    own = "The user" if message.tool_calls else "System"
+    speaker = {"user": "The user", "assistant": message.persona or "The assistant", "system": own}[message.role]
     if message.reasoning:
         yield f"{speaker}, thinking:\n{plain_text(message.reasoning)}"
     if message.content:

@@ -13,8 +13,10 @@ from ragforge_tui.conversation import Conversation, ConversationAgent, memory
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.events import Notice, SummaryCreated, SummaryStarted
 from ragforge_tui.graph.schema.version_node import record_embedding
-from ragforge_tui.memory.context.block import CLOSING, OPENING
-from ragforge_tui.models import EXTRACTIVE, Message
+from ragforge_tui.memory.context import look_up, to_stored
+from ragforge_tui.memory.context.block import CLOSING, EARLIER_CLOSING, OPENING, block_text, request_parts
+from ragforge_tui.memory.context.builder import digest_of
+from ragforge_tui.models import EXTRACTIVE, ContextRecord, Message
 from ragforge_tui.protocol import FetchContext, FetchMemory, OpenConversation
 from tests.support.agents import with_memory
 from tests.support.meaning import FakeEmbedder
@@ -148,6 +150,12 @@ async def test_what_was_sent_can_be_shown_to_the_letter(loaded: Loaded, server: 
         # Looking again is not what was sent; the context of a turn to come can be asked for.
         built = await conversation.build_context("And the harbour?")
         assert built.render()[0] == sent[0]
+        # Records of earlier versions, whose memory block ended with another line, are verified too.
+        assert block_text(built.record.sections[2:])
+        earlier = msgspec.json.decode(to_stored(built).items, type=ContextRecord)
+        earlier.digest = digest_of(request_parts(built.record, built.past, EARLIER_CLOSING))
+        assert earlier.digest != built.record.digest
+        assert (await look_up(earlier, await engine.agent.store())).verified
     finally:
         await engine.close()
 

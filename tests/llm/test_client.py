@@ -275,7 +275,7 @@ async def test_an_answer_that_does_not_begin_is_asked_for_once_more(server: Open
     parts = await collect(make(first_token_timeout=0.4))
     [retry] = retries(parts)
     assert (retry.attempt, retry.attempts) == (1, 1)
-    assert "did not begin to answer within 0.4 s" in retry.reason and text_of(parts) == "awake"
+    assert "did not start to answer within 0.4 s" in retry.reason and text_of(parts) == "awake"
     server.script([Step(stall=True) for _ in range(5)])
     _, error = await failure(make(first_token_timeout=0.4))
     assert error.info.kind == "stall" and len(server.requests) == 4
@@ -302,7 +302,7 @@ async def test_a_limit_that_was_set_holds_on_this_machine_without_a_second_reque
     server.script([Step(stall=True)])
     _, error = await failure(local(server, first_token_timeout=0.3))
     assert len(server.requests) == 1 and "model.first_token_timeout" in str(error)
-    assert str(error).startswith(f"The model's server on this machine (127.0.0.1:{server.port}) did not begin")
+    assert str(error).startswith(f"The model's server on this machine (127.0.0.1:{server.port}) did not start")
 
 
 def test_how_long_a_first_token_may_take() -> None:

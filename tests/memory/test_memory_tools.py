@@ -128,16 +128,16 @@ async def test_scope_privacy_and_the_question_itself(store: Store) -> None:
                 if name in seen:
                     assert name in await source.open_turn(other.uuid[:12], 1)
                 else:
-                    with pytest.raises(NotFoundError, match="answers to"):
+                    with pytest.raises(NotFoundError, match="matches"):
                         await source.open_turn(other.uuid, 1)
-            with pytest.raises(NotFoundError, match="answers to") as refused:
+            with pytest.raises(NotFoundError, match="matches") as refused:
                 await source.open_turn(secret.uuid, 1)
             assert "Secret" not in str(refused.value)
             with pytest.raises(NotFoundError, match="turns 1 to 2"):
                 await source.open_turn("", 7)
     with speaking(near.uuid, 1):
         assert f"conversation {near.uuid[:8]}" not in await source_over(store).search("lanterns", topic="", limit=9)
-    with pytest.raises(NotFoundError, match="No conversation is under way"):
+    with pytest.raises(NotFoundError, match="No conversation is open"):
         await source_over(store).open_turn("", 1)
     await store.conversations.update(near.uuid, status="deleted")
     with speaking(mine.uuid, 2), pytest.raises(NotFoundError):
@@ -173,6 +173,6 @@ async def test_a_turn_is_shown_whole(store: Store) -> None:
     await talk(store, c.uuid, "look", ("a.py", "read"))
     text = turn_view(c, (await store.turns.between(c.uuid, start=1, end=2))[0])
     assert text.startswith(f"[t1] of conversation {c.uuid} (T itle), ")
-    assert "The person:\nlook" in text
+    assert "The user:\nlook" in text
     assert "The assistant, thinking:\nhm" in text
     assert "Tool read_it a.py, succeeded in 7 ms:\ndone" in text

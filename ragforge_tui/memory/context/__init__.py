@@ -1,4 +1,7 @@
-"""What a request holds: the past within one budget, section by section, and how that is stored and shown again."""
+"""Context of a request: the past within one budget, section by section, and its storage for a later look.
+
+The same sections always give the same request, so a stored context can be verified by its digest.
+"""
 
 from ragforge_tui.memory.context.block import PERSONA_PART
 from ragforge_tui.memory.context.builder import (

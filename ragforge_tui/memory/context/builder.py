@@ -1,9 +1,9 @@
-"""Builds what a request holds before the turn's own messages, section by section, within one budget.
+"""Construction of a request's context, section by section, within one budget.
 
-While the conversation fits, if need be with the largest and oldest results cut, all its turns are sent and the memory
-block holds what comes from elsewhere. When it no longer fits, the newest turns are sent and everything older comes
-through the block: how it began, the frontier of the summaries, what is recalled, recent files, topics, earlier
-queries. No text is sent twice. Used by conversation/.
+While the conversation fits, if necessary with the largest and oldest results cut, all its turns are sent and the
+memory block holds only material from other conversations. Once it no longer fits, the newest turns are sent and the
+block represents the older ones: the first message, the frontier of the summaries, recalled turns, recent files,
+topics, earlier queries. No text is sent twice. Used by conversation/.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from ragforge_tui.memory.recall import Recalled
 from ragforge_tui.models import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now
 
 REPRESENTED_TURNS = 2
-"""The newest turns that are always sent, whatever the strategy."""
+"""Newest turns that are always sent, whatever the strategy."""
 FRAME_TOKENS = 120
-"""The block's opening and closing lines and what stands between its sections, with room to spare."""
+"""The block's opening and closing lines and the separators of its sections, with some margin."""
 QUERIES = 20
 ORDER = ("goal", "frontier", "summaries", "recalled", "files", "topics", "queries")
-"""Of the block's sections: what changes least comes first."""
+"""Order of the block's sections: those that change least come first."""
 
 
 class SystemPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the system message: the program's instructions, an AGENTS.md, the persona."""
+    """Part of the system message: the program's instructions, an AGENTS.md, the persona."""
 
     kind: Literal["system", "instructions", "persona"]
     name: str
@@ -64,13 +64,13 @@ class SystemPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextInputs(msgspec.Struct, kw_only=True):
-    """What a context is built from.
+    """Material a context is built from.
 
     Attributes:
-        turns: The conversation's turns before the new one, ascending and without gaps up to the newest; from turn 1
-            on when they may all be sent.
-        first_message: The person's first message, when there is one.
-        files: Renders the recently accessed files within so many tokens; empty when there are none.
+        turns: The conversation's turns before the new one, ascending and without gaps up to the newest; starting at
+            turn 1 if all of them may be sent.
+        first_message: The user's first message, None if there is none.
+        files: Renders the recently accessed files within a number of tokens; empty if there are none.
         overhead: Tokens of the tools' schemas.
     """
 
@@ -88,23 +88,23 @@ class ContextInputs(msgspec.Struct, kw_only=True):
 
 
 class Recaller(Protocol):
-    """What the builder needs of recall."""
+    """Recall, as the builder calls it."""
 
     def __call__(
         self, query: str, *, exclude: Collection[int], max_tokens: int, own: bool, summaries: Collection[str]
     ) -> Awaitable[Recalled]:
-        """Turns and summaries that matter to `query`.
+        """Return the turns and summaries relevant to `query`.
 
         Args:
             exclude: Turns of this conversation that are sent anyway.
-            own: Look in this conversation too.
+            own: Whether to search this conversation too.
             summaries: Ids of summaries that are sent anyway.
         """
         ...
 
 
 class BuiltContext(msgspec.Struct, frozen=True):
-    """What a request holds before the turn's own messages.
+    """Context of a request: everything before the turn's own messages.
 
     Attributes:
         record: Sections, items, sources, tokens.
@@ -121,27 +121,27 @@ class BuiltContext(msgspec.Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """Tokens of the past, the stable part left out."""
+        """Tokens of the past, without the stable part."""
         return self.record.tokens
 
     def render(self) -> list[ChatMessage]:
-        """The messages that are sent, one of role system first."""
+        """Return the messages to send, one of role system first."""
         return request_messages(self.record, self.past)
 
     @property
     def cache_marks(self) -> list[int]:
-        """Offsets in the system message that end what later requests begin with too."""
+        """Offsets in the system message that end a prefix shared with later requests."""
         return cache_marks(self.record.sections[0].items)
 
 
 class _Draft(msgspec.Struct, kw_only=True):
-    """A context on its way. `reserved` is kept for sections that are filled last."""
+    """Context under construction. `reserved` tokens are for the sections that are filled last."""
 
     budget: Budget
     past: Past
     sent: set[int]
     reserved: int = 0
-    recall_room: int = 0
+    recall_tokens: int = 0
     frontier: ContextSection | None = None
     files: ContextSection | None = None
     topics: ContextSection | None = None
@@ -154,32 +154,32 @@ class _Draft(msgspec.Struct, kw_only=True):
 
 
 class ContextBuilder:
-    """Builds the contexts of one conversation, turn after turn."""
+    """Builder of the contexts of one conversation, turn after turn."""
 
     def __init__(self, settings: MemorySettings) -> None:
         self._settings = settings
         self._past = PastTurns()
 
     async def build(self, inputs: ContextInputs, recall: Recaller | None = None) -> BuiltContext:
-        """The context of a new message. Counting and cutting run in a thread.
+        """Return the context of a new message. Counting and cutting run in a thread.
 
         Args:
-            recall: None when there is nothing to recall from.
+            recall: None if there is nothing to recall from.
         """
         draft = await asyncio.to_thread(self._draft, inputs)
-        found = None
-        if recall is not None and draft.recall_room > 0:
-            found = await recall(
+        recalled = None
+        if recall is not None and draft.recall_tokens > 0:
+            recalled = await recall(
                 inputs.text,
                 exclude=draft.sent,
-                max_tokens=draft.recall_room,
+                max_tokens=draft.recall_tokens,
                 own=not draft.past.complete,
                 summaries={item.source for item in draft.frontier.items} if draft.frontier else (),
             )
-        return await asyncio.to_thread(self._assemble, inputs, draft, found)
+        return await asyncio.to_thread(self._assemble, inputs, draft, recalled)
 
     def _draft(self, inputs: ContextInputs) -> _Draft:
-        """All but what is recalled, which depends on what is sent anyway."""
+        """Build everything except the recalled sections, which depend on what is sent anyway."""
         stable = inputs.overhead + tokens_in(inputs.text) + sum(tokens_in(part.text) for part in inputs.system)
         budget = past_budget(self._settings, inputs.window, stable)
         past = self._choose_past(inputs, budget)
@@ -196,7 +196,7 @@ class ContextBuilder:
         draft.topics = topics_section(inputs.summaries, min(budget.share("topics"), left - draft.files.tokens))
         if self._settings.recall.strategy != "recent":
             left = budget.total - draft.used - heading_tokens("recalled")
-            draft.recall_room = min(self._settings.recall.max_tokens, left)
+            draft.recall_tokens = min(self._settings.recall.max_tokens, left)
         return draft
 
     def _choose_past(self, inputs: ContextInputs, budget: Budget) -> Past:
@@ -207,20 +207,20 @@ class ContextBuilder:
         if not self._settings.enabled:
             return self._past.newest(inputs.turns, Limits(budget.total, len(inputs.turns), limit))
         recall, recent = self._settings.recall, self._settings.recent
-        room = budget.rest - FRAME_TOKENS
+        tokens = budget.rest - FRAME_TOKENS
         if recall.strategy != "recent":
-            room = max(room - min(recall.max_tokens, room // 2), min(room, REPRESENTED_TOKENS))
+            tokens = max(tokens - min(recall.max_tokens, tokens // 2), min(tokens, REPRESENTED_TOKENS))
         turns = REPRESENTED_TURNS if recall.strategy == "relevant" else max(recent.max_turns, REPRESENTED_TURNS)
-        return self._past.newest(inputs.turns, Limits(min(room, recent.max_chars // CHARS_PER_TOKEN), turns, limit))
+        return self._past.newest(inputs.turns, Limits(min(tokens, recent.max_chars // CHARS_PER_TOKEN), turns, limit))
 
-    def _assemble(self, inputs: ContextInputs, draft: _Draft, found: Recalled | None) -> BuiltContext:
+    def _assemble(self, inputs: ContextInputs, draft: _Draft, recalled: Recalled | None) -> BuiltContext:
         sections = [draft.frontier] if draft.frontier else []
-        if found is not None:
-            turns = recalled_section(found)
+        if recalled is not None:
+            turns = recalled_section(recalled)
             left = draft.budget.total - draft.used - turns.tokens
-            sections += [recalled_summaries_section(found.summaries, left), turns]
+            sections += [recalled_summaries_section(recalled.summaries, left), turns]
         if self._settings.enabled and not draft.past.complete:
-            sections += self._first_and_asked(inputs, draft, found)
+            sections += self._goal_and_queries(inputs, draft, recalled)
         sections += [section for section in (draft.files, draft.topics) if section]
         block = sorted((s for s in sections if s.items), key=lambda section: ORDER.index(section.name))
         record = ContextRecord(
@@ -238,12 +238,14 @@ class ContextBuilder:
         record.digest = digest_of(request_parts(record, built.past))
         return built
 
-    def _first_and_asked(self, inputs: ContextInputs, draft: _Draft, found: Recalled | None) -> list[ContextSection]:
-        """How the conversation began and what was asked lately, where neither is sent nor recalled anyway."""
-        there = draft.sent | ({turn.turn_index for turn in found.turns if turn.own} if found else set())
-        goal = inputs.first_message if 1 not in there else None
+    def _goal_and_queries(
+        self, inputs: ContextInputs, draft: _Draft, recalled: Recalled | None
+    ) -> list[ContextSection]:
+        """Return the first message and the recent queries, as far as they are not sent or recalled anyway."""
+        present = draft.sent | ({turn.turn_index for turn in recalled.turns if turn.own} if recalled else set())
+        goal = inputs.first_message if 1 not in present else None
         first = min(draft.sent, default=inputs.turn_index)
-        asked = [t.messages[0] for t in inputs.turns if 1 < t.turn_index < first and t.turn_index not in there]
+        asked = [t.messages[0] for t in inputs.turns if 1 < t.turn_index < first and t.turn_index not in present]
         return [
             goal_section(goal, draft.budget.share("goal")),
             queries_section(asked[-QUERIES:], draft.budget.share("queries")),
@@ -251,7 +253,7 @@ class ContextBuilder:
 
 
 def without_memory(inputs: ContextInputs) -> BuiltContext:
-    """What is sent while the graph is away: all messages while they are few, else the first and the last nine."""
+    """Return the context to send while the graph is unavailable: all messages if few, else the first and last nine."""
     past = without_graph(inputs.turns)
     items = [ContextItem(kind="note", role=m["role"], tokens=tokens_of([m]), text=m["content"]) for m in past]
     tokens = sum(item.tokens for item in items)
@@ -270,7 +272,7 @@ def without_memory(inputs: ContextInputs) -> BuiltContext:
 
 
 def digest_of(messages: list[ChatMessage]) -> str:
-    """SHA-256 of the parts of a request, as hexadecimal digits."""
+    """Return the SHA-256 of the parts of a request, as hexadecimal digits."""
     return hashlib.sha256(msgspec.json.encode(messages)).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Texts cut to tokens, with the places they were cut at, so that the very same text can be looked up again."""
+"""Truncation of texts to a number of tokens, with the offsets of the cuts, so that the same text can be rebuilt."""
 
 from __future__ import annotations
 
@@ -7,52 +7,52 @@ import functools
 from ragforge_tui.llm import count_tokens
 
 MOST_TOKENS_PER_CHAR = 4
-"""One a byte, at worst."""
+"""At worst one token per byte."""
 REMEMBERED_CHARS = 8_000
-"""Longer texts are counted and cut anew each time: remembering them would cost more than it saves."""
+"""Longer texts are counted and cut again each time: caching them would cost more than it saves."""
 GAP = " […] "
-"""Stands where something was left out."""
+"""Marks text that was left out."""
 
 Spans = list[tuple[int, int]]
 
 
 def take(text: str, spans: Spans, gap: str = GAP) -> str:
-    """The characters of `text` in `spans`; all of it when there are none."""
+    """Return the characters of `text` in `spans`; the whole text if there are no spans."""
     return gap.join(text[start:end] for start, end in spans) if spans else text
 
 
 def left_out(text: str, spans: Spans) -> int:
-    """How many characters of `text` are not in `spans`."""
+    """Return how many characters of `text` are outside `spans`."""
     return len(text) - sum(end - start for start, end in spans) if spans else 0
 
 
 @functools.lru_cache(maxsize=2_048)
-def _known_tokens(text: str) -> int:
+def _cached_tokens(text: str) -> int:
     return count_tokens(text)
 
 
 def tokens_in(text: str) -> int:
-    """`count_tokens`, remembered for texts that come back in each request: instructions, summaries, queries."""
-    return _known_tokens(text) if len(text) <= REMEMBERED_CHARS else count_tokens(text)
+    """Return `count_tokens`, cached for texts that recur in each request: instructions, summaries, queries."""
+    return _cached_tokens(text) if len(text) <= REMEMBERED_CHARS else count_tokens(text)
 
 
 def cut_to(text: str, tokens: int, *, tail: float = 1 / 3) -> tuple[str, Spans]:
-    """As much of a text as fits into `tokens`: head and tail.
+    """Return as much of a text as fits into `tokens`: head and tail.
 
     Args:
-        tail: Share of what is kept that comes from the text's end.
+        tail: Share of the result that comes from the text's end.
 
     Returns:
-        The text and its spans (none when it is whole); an empty text when not even a few words fit.
+        The text and its spans (none if it is whole); an empty text if not even a few words fit.
     """
     if len(text) <= REMEMBERED_CHARS:
-        cut, spans = _known_cut(text, tokens, tail)
+        cut, spans = _cached_cut(text, tokens, tail)
         return cut, list(spans)
     return _cut(text, tokens, tail)
 
 
 @functools.lru_cache(maxsize=512)
-def _known_cut(text: str, tokens: int, tail: float) -> tuple[str, Spans]:
+def _cached_cut(text: str, tokens: int, tail: float) -> tuple[str, Spans]:
     return _cut(text, tokens, tail)
 
 
@@ -71,14 +71,14 @@ def _cut(text: str, tokens: int, tail: float) -> tuple[str, Spans]:
     return (take(text, best), best) if best else ("", [])
 
 
-def _spans(length: int, kept: int, tail: float) -> Spans:
-    end = int(kept * tail)
-    head = kept - end
+def _spans(length: int, total: int, tail: float) -> Spans:
+    end = int(total * tail)
+    head = total - end
     return [(0, head), (length - end, length)] if end else [(0, head)]
 
 
 def locate(part: str, text: str, gap: str) -> Spans | None:
-    """Where the pieces of `part`, separated by `gap`, stand in `text`, in order; None when they do not."""
+    """Return the spans of the pieces of `part`, separated by `gap`, in `text`; None if they do not occur in order."""
     spans: Spans = []
     at = 0
     for piece in part.split(gap):

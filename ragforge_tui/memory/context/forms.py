@@ -1,9 +1,9 @@
-"""A past turn as real messages: whole, or with long parts of it shortened.
+"""A past turn as real messages, whole or with long parts shortened.
 
-Used by the builder and, to show again what a request held, by the lookup: the same turn in the same form gives the
-same messages. A model takes its own past calls for an example of how calls are written. So they stay calls, which
-providers want too, and their arguments stay what the model wrote, of the same types: a long text keeps its head and
-tail, a call that cannot be shortened so is sent whole or left out with its result. Nothing is added to them.
+Used by the builder and, to show a stored context again, by the lookup: the same turn in the same form gives the same
+messages. A model takes its own past calls as examples of how to write calls. So they stay calls, which providers
+require too, and their arguments stay as the model wrote them, with the same types: a long text keeps its head and
+tail, and a call that cannot be shortened like that is sent whole or left out with its result. Nothing is added.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ragforge_tui.text import cut_middle
 WHOLE = "whole"
 SHORT = "short"
 RESULT_CHARS = 1_000
-"""Results are not cut below this: what is left of a file or an output of a command would say nothing."""
+"""Results are not cut below this: the rest of a file or a command's output would mean nothing."""
 ARGUMENT_CHARS = 600
 """Longer texts in arguments (contents of files, old and new text) are shortened; paths and patterns never are."""
 FEWEST_ARGUMENT_CHARS = 200
@@ -30,35 +30,37 @@ LONGEST_OTHER_CHARS = 2_000
 
 
 def short_results(limit: int) -> str:
-    """The form that only cuts results, each to about `limit` characters."""
+    """Return the form that only cuts results, each to about `limit` characters."""
     return f"results:{limit}"
 
 
 def trimmed(limit: int) -> str:
-    """The form that also cuts each text to about `limit` characters, head and tail kept."""
+    """Return the form that also cuts each text to about `limit` characters of head and tail."""
     return f"trimmed:{limit}"
 
 
 def text_only(limit: int) -> str:
-    """The smallest form: what was said without the calls, each text cut to about `limit` characters."""
+    """Return the smallest form: the texts without the calls, each cut to about `limit` characters."""
     return f"text:{limit}"
 
 
 def sent_positions(turn: Turn) -> list[int]:
-    """Positions of the messages a request would hold: all but superseded ones."""
+    """Return the positions of the messages a request would hold: all but superseded ones."""
     return [message.position for message in turn.messages if message.state != "superseded"]
 
 
 def render_turn(turn: Turn, form: str = WHOLE, positions: list[int] | None = None) -> list[ChatMessage]:
-    """The turn as it is sent.
+    """Return the messages of a turn in a form.
 
     Args:
-        positions: Messages to take, whatever their state is today; None: all that are not superseded.
+        positions: Messages to take, whatever their state is today; None for all that are not superseded.
     """
     if positions is not None:
-        wanted = set(positions)
-        taken = [msgspec.structs.replace(m, state=_seen(m)) for m in turn.messages if m.position in wanted]
-        turn = Turn(turn_index=turn.turn_index, messages=taken)
+        chosen = set(positions)
+        messages = [
+            msgspec.structs.replace(m, state=_state_when_sent(m)) for m in turn.messages if m.position in chosen
+        ]
+        turn = Turn(turn_index=turn.turn_index, messages=messages)
     if form == WHOLE:
         return turn_messages(turn)
     name, _, number = form.partition(":")
@@ -67,8 +69,8 @@ def render_turn(turn: Turn, form: str = WHOLE, positions: list[int] | None = Non
     return turn_messages(Turn(turn_index=turn.turn_index, messages=[shorten(m, limit) for m in turn.messages]))
 
 
-def _seen(message: Message) -> Any:
-    # An attempt that was replaced later was a complete one when it was sent.
+def _state_when_sent(message: Message) -> Any:
+    # An attempt that was replaced later was complete when it was sent.
     return "complete" if message.state == "superseded" else message.state
 
 
@@ -78,10 +80,10 @@ def _with_short_results(message: Message, limit: int) -> Message:
 
 
 def _short(message: Message, limit: int) -> Message:
-    """Return the message with short calls; `limit` is 0 where its text stays whole."""
+    """Return the message with short calls; a `limit` of 0 leaves its text whole."""
     content = cut_middle(message.content, limit) if limit else message.content
     if message.role == "system":
-        # The user's own call: its result alone is sent.
+        # The user's own call: only its result is sent.
         return _with_short_results(msgspec.structs.replace(message, content=content), limit or RESULT_CHARS)
     calls = [short for call in message.tool_calls if (short := _short_call(call, limit or RESULT_CHARS)) is not None]
     return msgspec.structs.replace(message, content=content, tool_calls=calls)

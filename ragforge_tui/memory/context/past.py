@@ -1,10 +1,10 @@
-"""Which past turns are sent as real messages, and in which form.
+"""Choice of the past turns that are sent as real messages, and of their form.
 
-All of them as they are while they fit. When they no longer do, the largest and oldest results are cut, as far as
-needed. When that is not enough either, the newest turns are sent and older ones come through the memory block.
+While they fit, all turns are sent whole. Once they do not, the largest and oldest results are cut as far as needed.
+If that is not enough either, the newest turns are sent and the memory block represents the older ones.
 
-What is sent changes seldom and then by a step, so that a provider's prompt cache finds what it knows: cuts and the
-first turn sent are remembered and kept while everything fits, new turns included; made again, they leave some room.
+The messages change seldom and in steps, so that a provider's prompt cache stays valid: the cuts and the first turn
+sent are remembered and reused while everything fits, new turns included; a new choice leaves some tokens free.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.models import Turn
 
 MESSAGE_TOKENS = 4
-"""What a message costs beside its text: role and separators, as OpenAI counts them."""
+"""Tokens of a message in addition to its text: role and separators, as OpenAI counts them."""
 TRIM_CHARS = (8_000, 4_000, 2_000, 1_000, 500, 250, 120)
 TEXT_CHARS = (2_000, 1_000, 500, 250, 120, 60, 30, 12, 6, 3)
 RESULT_STEPS = (16_000, 8_000, 4_000, 2_000, RESULT_CHARS)
 """Characters results are cut to, one step after the other: the largest are cut first."""
 UNCUT_TURNS = 3
-"""The newest turns, whose results are not cut while any older one can be: they are what is being worked on."""
+"""Newest turns, whose results are not cut while any older one can be: the work in progress is there."""
 CUT_TO = 0.9
-"""Share of the budget that is used after results were cut: the cuts then stay for some turns."""
+"""Share of the budget used after results were cut: the cuts then stay for some turns."""
 SLACK = 0.7
-"""How full the window of newest turns is left when its start has to move: it then stays for some turns."""
+"""Share of the window of newest turns that is filled when its start has to move: it then stays for some turns."""
 REPRESENTED_TOKENS = 100
-"""Kept for the last two turns before anything is given to recall."""
+"""Reserved for the last two turns before recall gets any."""
 
 
 class SentTurn(msgspec.Struct, frozen=True):
-    """A turn that is sent as real messages."""
+    """Turn that is sent as real messages."""
 
     turn: Turn
     form: str
@@ -55,24 +55,24 @@ class SentTurn(msgspec.Struct, frozen=True):
 
 
 class Past(msgspec.Struct, frozen=True):
-    """The turns sent as real messages, ascending; `complete` when those are all there are."""
+    """Turns sent as real messages, ascending; `complete` if they are all turns of the conversation."""
 
     turns: list[SentTurn]
     complete: bool
 
     @property
     def whole(self) -> bool:
-        """Whether all turns are sent as they are."""
+        """Whether all turns are sent unshortened."""
         return self.complete and all(sent.form == WHOLE for sent in self.turns)
 
     @property
     def tokens(self) -> int:
-        """Tokens of all of them."""
+        """Tokens of all turns."""
         return sum(sent.tokens for sent in self.turns)
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What newest turns may take. `messages` None: as many as fit."""
+    """Limits for the newest turns. `messages` is None for as many as fit."""
 
     tokens: int
     turns: int
@@ -80,16 +80,16 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class PastTurns:
-    """Chooses among the turns of one conversation; remembers token counts and what the last request held."""
+    """Selection among the turns of one conversation, with a cache of token counts and of the last choice."""
 
     def __init__(self) -> None:
         self._tokens: dict[tuple[object, ...], int] = {}
         self._forms: dict[int, str] = {}
-        """By turn index, of turns the last request held in another form than whole."""
+        """Forms by turn index, for turns that the last request did not hold whole."""
         self._start = 0
 
     def all_turns(self, turns: list[Turn], budget: int, messages: int | None) -> Past | None:
-        """Return all turns, results of older ones cut where it takes that; None when they do not fit even so."""
+        """Return all turns, with results of older ones cut if necessary; None if they still do not fit."""
         if turns and turns[0].turn_index != 1:
             return None
         if messages is not None and sum(len(sent_positions(turn)) for turn in turns) > messages:
@@ -125,27 +125,27 @@ class PastTurns:
         return sum(self._count(turn, forms.get(turn.turn_index, WHOLE)) for turn in turns)
 
     def newest(self, turns: list[Turn], limits: Limits) -> Past:
-        """Return the newest turns within the limits: those of the last request and what was said since, if they fit."""
-        kept = [turn for turn in turns if turn.turn_index >= self._start] if self._start else []
-        if len(kept) < min(len(turns), 2) or not self._fits(kept, limits):
+        """Return the newest turns within the limits: those of the last request and the ones since, if they fit."""
+        recent = [turn for turn in turns if turn.turn_index >= self._start] if self._start else []
+        if len(recent) < min(len(turns), 2) or not self._fits(recent, limits):
             return self._window(turns, limits)
-        return Past([self._sent(turn, self._forms.get(turn.turn_index, WHOLE)) for turn in kept], False)
+        return Past([self._sent(turn, self._forms.get(turn.turn_index, WHOLE)) for turn in recent], False)
 
     def _fits(self, turns: list[Turn], limits: Limits) -> bool:
         count = sum(len(sent_positions(turn)) for turn in turns)
         if len(turns) > limits.turns or (limits.messages is not None and count > limits.messages):
             return False
-        # A turn of which only the first and last message were sent may have more room by now.
+        # A turn of which only the first and last message were sent may fit in a larger form by now.
         forms = (self._forms.get(turn.turn_index, WHOLE) for turn in turns)
         return not any(form.startswith("text") for form in forms) and self._total(turns, self._forms) <= limits.tokens
 
     def _window(self, turns: list[Turn], limits: Limits) -> Past:
-        """Return the newest turns with room left for those to come."""
+        """Return the newest turns, with tokens left for turns to come."""
         represented = self._last_two(turns, limits)
         if not represented:
             return Past([], False)
         tokens = int(limits.tokens * SLACK) - sum(sent.tokens for sent in represented)
-        room = int((limits.turns - len(represented)) * SLACK)
+        turns_left = int((limits.turns - len(represented)) * SLACK)
         messages = None
         if limits.messages is not None:
             messages = int((limits.messages - sum(len(sent.positions) for sent in represented)) * SLACK)
@@ -154,42 +154,42 @@ class PastTurns:
             forms = (WHOLE, SHORT) if len(represented) + len(chosen) < UNCUT_TURNS else (SHORT,)
             form = next((form for form in forms if self._count(turn, form) <= tokens), None)
             positions = len(sent_positions(turn))
-            if form is None or room <= 0 or (messages is not None and positions > messages):
+            if form is None or turns_left <= 0 or (messages is not None and positions > messages):
                 break
             chosen.insert(0, self._sent(turn, form))
             tokens -= chosen[0].tokens
-            room -= 1
+            turns_left -= 1
             messages = None if messages is None else messages - positions
-        sent = [*chosen, *represented]
-        self._forms = {one.turn.turn_index: one.form for one in sent if one.form != WHOLE}
-        self._start = sent[0].turn.turn_index
-        return Past(sent, False)
+        window = [*chosen, *represented]
+        self._forms = {sent.turn.turn_index: sent.form for sent in window if sent.form != WHOLE}
+        self._start = window[0].turn.turn_index
+        return Past(window, False)
 
     def _last_two(self, turns: list[Turn], limits: Limits) -> list[SentTurn]:
-        """Return the last two turns, head and tail where both do not fit; as far as the messages allow."""
-        found: list[SentTurn] = []
+        """Return the last two turns, shortened if both do not fit, as far as the message limit allows."""
+        last: list[SentTurn] = []
         left, messages = limits.tokens, limits.messages
         newest = turns[-2:]
         for n, turn in enumerate(reversed(newest)):
             other = self._count(newest[0], WHOLE) if not n and len(newest) > 1 else 0
-            # The last turn may take what the one before leaves, and half in any case.
+            # The last turn may take what the one before leaves, and at least half.
             sent = self._fitting(turn, max(left // 2, left - other) if other else left, messages)
             if sent is None:
                 break
-            found.insert(0, sent)
+            last.insert(0, sent)
             left -= sent.tokens
             if messages is not None:
                 messages -= len(sent.positions)
-        return found
+        return last
 
-    def _fitting(self, turn: Turn, room: int, messages: int | None) -> SentTurn | None:
+    def _fitting(self, turn: Turn, tokens: int, messages: int | None) -> SentTurn | None:
         positions = sent_positions(turn)
         ends = positions if len(positions) < 3 else [positions[0], positions[-1]]
         for form in _forms():
             text = form.startswith("text")
             if messages is not None and len(ends if text else positions) > messages:
                 continue
-            if self._count(turn, form, ends if text else None) <= room:
+            if self._count(turn, form, ends if text else None) <= tokens:
                 return self._sent(turn, form, ends if text else None)
         return None
 
@@ -202,10 +202,10 @@ class PastTurns:
         last = turn.messages[-1]
         state = (len(turn.messages), last.uuid, last.state, len(last.tool_calls), len(positions or ()))
         key = (turn.turn_index, form, *state)
-        known = self._tokens.get(key)
-        if known is None:
-            known = self._tokens[key] = tokens_of(render_turn(turn, form, positions))
-        return known
+        tokens = self._tokens.get(key)
+        if tokens is None:
+            tokens = self._tokens[key] = tokens_of(render_turn(turn, form, positions))
+        return tokens
 
 
 def _forms() -> Iterable[str]:
@@ -217,7 +217,7 @@ def _forms() -> Iterable[str]:
 
 
 def tokens_of(messages: Iterable[ChatMessage]) -> int:
-    """Tokens of messages as sent, calls included."""
+    """Return the tokens of messages as sent, calls included."""
     return sum(_tokens(message) for message in messages)
 
 

@@ -1,6 +1,6 @@
-"""The sections of the memory block: each filled with items within its share of the budget.
+"""Sections of the memory block, each filled with items within its share of the budget.
 
-An item that does not fit is cut rather than dropped, as long as what is left of it still says something.
+An item that does not fit is cut rather than dropped, as long as the rest of it still means something.
 """
 
 from __future__ import annotations
@@ -16,35 +16,37 @@ from ragforge_tui.models import ContextItem, ContextItemKind, ContextSection, Me
 from ragforge_tui.text import cut_middle
 
 KEPT = "kept"
-"""Form of an item whose text cannot be cut out of its source again and is stored."""
+"""Form of an item whose text cannot be rebuilt from its source and is stored."""
 FEWEST_CUT_TOKENS = 16
-"""A text cut shorter than this says too little to be sent."""
+"""A text cut shorter than this means too little to be sent."""
 SEPARATOR_TOKENS = 1
 QUERY_TOKENS = 60
-"""Of one earlier query: what was asked stands at its beginning."""
+"""Most tokens of one earlier query: the question is at its start."""
 TOPICS_NAMED = 20
 TITLE_CHARS = 60
 
 
 def heading_tokens(name: str) -> int:
-    """Tokens of a section's heading."""
+    """Return the tokens of a section's heading."""
     return tokens_in(f"## {TITLES[name]}\n\n")
 
 
 def goal_section(first: Message | None, share: int) -> ContextSection:
-    """The person's first message."""
-    return _fill("goal", share, [] if first is None else [(_said("goal", first), first.content)])
+    """Return the section with the user's first message."""
+    return _fill("goal", share, [] if first is None else [(_message_item("goal", first), first.content)])
 
 
 def queries_section(messages: Sequence[Message], share: int) -> ContextSection:
-    """The newest of the person's messages that fit, in order of time, each by its beginning."""
-    section = _fill("queries", share, [(_said("query", m), m.content) for m in reversed(messages)], each=QUERY_TOKENS)
+    """Return the section with the start of the user's newest messages that fit, in order of time."""
+    section = _fill(
+        "queries", share, [(_message_item("query", m), m.content) for m in reversed(messages)], each=QUERY_TOKENS
+    )
     section.items.reverse()
     return section
 
 
 def frontier_section(frontier: Sequence[Summary], share: int) -> ContextSection:
-    """The summaries that stand for all older turns: the highest levels are kept when they do not all fit."""
+    """Return the section with the summaries of all older turns; if not all fit, the highest levels win."""
     ranked = sorted(frontier, key=lambda s: (-s.level, s.start_turn_index))
     section = _fill("frontier", share, [(summary_item(s), summary_text(s)) for s in ranked])
     section.items.sort(key=lambda item: item.turn_index)
@@ -52,26 +54,26 @@ def frontier_section(frontier: Sequence[Summary], share: int) -> ContextSection:
 
 
 def files_section(render: Callable[[int], str], share: int) -> ContextSection:
-    """Recently accessed files; the rendered list is kept as it was, since it is made of many places."""
-    room = share - heading_tokens("files")
-    text = render(room) if room > 0 else ""
+    """Return the section with recently accessed files; the rendered list is stored, since it has many sources."""
+    tokens = share - heading_tokens("files")
+    text = render(tokens) if tokens > 0 else ""
     item = ContextItem(kind="file", tokens=tokens_in(text), text=text)
     return _section("files", share, [item] if text else [], 0)
 
 
 def topics_section(summaries: Iterable[Summary], share: int) -> ContextSection:
-    """The topics the conversation's summaries name most often."""
+    """Return the section with the topics that the conversation's summaries name most often."""
     counted = Counter(topic for summary in summaries for topic in summary.topics)
     names = [name for name, _ in counted.most_common(TOPICS_NAMED)]
     return _fill("topics", share, [(ContextItem(kind="topic", title=name), name) for name in names])
 
 
-def recalled_section(found: Recalled) -> ContextSection:
-    """Recalled turns, as recall packed them."""
-    items = [_recalled_item(turn, found.source_of(turn)) for turn in found.turns]
+def recalled_section(recalled: Recalled) -> ContextSection:
+    """Return the section with recalled turns, as recall packed them."""
+    items = [_recalled_item(turn, recalled.source_of(turn)) for turn in recalled.turns]
     section = _section("recalled", 0, items, 0)
     if items:
-        section.tokens = heading_tokens("recalled") + found.tokens
+        section.tokens = heading_tokens("recalled") + recalled.tokens
     return section
 
 
@@ -91,20 +93,20 @@ def _recalled_item(turn: RecalledTurn, source: str) -> ContextItem:
     )
 
 
-def recalled_summaries_section(found: Sequence[RecalledSummary], room: int) -> ContextSection:
-    """Summaries that matter and do not stand on the frontier, in order of score, as far as there is room."""
+def recalled_summaries_section(summaries: Sequence[RecalledSummary], share: int) -> ContextSection:
+    """Return the section with relevant summaries beyond the frontier, in order of score, as far as they fit."""
     candidates = []
-    for recalled in found:
+    for recalled in summaries:
         item = summary_item(recalled.summary)
         if not recalled.own:
             item.conversation_id = recalled.summary.conversation_id
             item.title = cut_middle(" ".join(recalled.title.split()), TITLE_CHARS, "…")
         candidates.append((item, summary_text(recalled.summary)))
-    return _fill("summaries", room, candidates)
+    return _fill("summaries", share, candidates)
 
 
 def summary_item(summary: Summary) -> ContextItem:
-    """A summary as an item, its text left open."""
+    """Return a summary as an item without its text."""
     return ContextItem(
         kind="summary",
         source=summary.uuid,
@@ -116,25 +118,25 @@ def summary_item(summary: Summary) -> ContextItem:
 
 
 def summary_text(summary: Summary) -> str:
-    """Both parts of a summary on one line each."""
+    """Return both parts of a summary on one line each."""
     return "\n".join(part for part in (summary.conversation_summary, summary.actions_summary) if part)
 
 
-def _said(kind: ContextItemKind, message: Message) -> ContextItem:
+def _message_item(kind: ContextItemKind, message: Message) -> ContextItem:
     return ContextItem(kind=kind, source=message.uuid, turn_index=message.turn_index, date=message.timestamp)
 
 
 def _fill(
     name: str, share: int, candidates: list[tuple[ContextItem, str]], *, each: int | None = None
 ) -> ContextSection:
-    """As many candidates as the share allows, in the order given, the last one cut."""
+    """Return a section with as many candidates as the share allows, in the order given, the last one cut."""
     left = share - heading_tokens(name)
     items: list[ContextItem] = []
     for item, source in candidates:
-        room = left if each is None else min(left, each)
+        allowed = left if each is None else min(left, each)
         label = tokens_in(item_label(item)) + SEPARATOR_TOKENS
-        text, spans = cut_to(source, max(room - label, 0))
-        if not text or (spans and room - label < FEWEST_CUT_TOKENS):
+        text, spans = cut_to(source, max(allowed - label, 0))
+        if not text or (spans and allowed - label < FEWEST_CUT_TOKENS):
             break
         item.spans, item.cut = spans, left_out(source, spans)
         item.text = item_label(item) + text
@@ -147,7 +149,7 @@ def _fill(
 
 
 def item_label(item: ContextItem) -> str:
-    """What stands before an item's text: the turns it comes from, and the conversation when it is another one."""
+    """Return the prefix of an item's text: the turns it comes from, and the conversation if it is another one."""
     if not item.turn_index:
         return ""
     turns = f"t{item.turn_index}"

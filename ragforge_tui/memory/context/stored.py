@@ -1,7 +1,7 @@
-"""What a request held, on its way into the graph and back.
+"""Conversion of a request's context for the graph, and back.
 
-Stored are sources and cuts; texts are looked up again and put together by the very code that built the request. The
-digest tells whether the result is what was sent; a source that changed since is said, not papered over.
+Only sources and cuts are stored; texts are looked up again and assembled by the same code that built the request. The
+digest verifies that the result equals what was sent; a source that changed since is reported, not hidden.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Store
-from ragforge_tui.memory.context.block import PAST_SECTION, request_parts
+from ragforge_tui.memory.context.block import CLOSING, EARLIER_CLOSING, PAST_SECTION, request_parts
 from ragforge_tui.memory.context.builder import BuiltContext, digest_of
 from ragforge_tui.memory.context.cuts import take
 from ragforge_tui.memory.context.forms import render_turn
@@ -23,12 +23,12 @@ from ragforge_tui.memory.recall.pack import CUT_MARK
 from ragforge_tui.models import ContextItem, ContextRecord, Summary, Turn
 
 LOOKED_UP = ("system", "instructions", "persona", "message", "goal", "query", "summary", "turn")
-"""Kinds whose texts the graph holds already."""
-MISSING = "[what stood here is not in the graph any more]"
+"""Kinds of items whose texts the graph holds already."""
+MISSING = "[this text is no longer in the graph]"
 
 
 class StoredContext(msgspec.Struct, frozen=True):
-    """A context as the store takes it: see `Store.store_context`."""
+    """Context as the store takes it: see `Store.store_context`."""
 
     items: str
     tokens: int
@@ -37,7 +37,7 @@ class StoredContext(msgspec.Struct, frozen=True):
 
 
 def to_stored(context: BuiltContext) -> StoredContext:
-    """Take the texts out that can be looked up again."""
+    """Return the context for the store, without the texts that can be looked up again."""
     record = context.record
     sections = [
         msgspec.structs.replace(section, items=[_without_text(item) for item in section.items])
@@ -52,7 +52,7 @@ def to_stored(context: BuiltContext) -> StoredContext:
 
 
 async def look_up(record: ContextRecord, store: Store) -> ContextRecord:
-    """The record with its texts; `verified` says whether they are, to the letter, what was sent."""
+    """Return the record with its texts; `verified` is set if they are, to the letter, those that were sent."""
     sources = _Sources(store, record.conversation_id)
     digests = [item.source for section in record.sections[:1] for item in section.items]
     system = await store.contexts.system_texts(digests) if digests else {}
@@ -69,41 +69,42 @@ async def look_up(record: ContextRecord, store: Store) -> ContextRecord:
                 item.text = system.get(item.source, MISSING)
             elif not item.text:
                 item.text = await _text_of(item, sources)
-    record.verified = digest_of(request_parts(record, past)) == record.digest
+    closings = (CLOSING, EARLIER_CLOSING)
+    record.verified = any(digest_of(request_parts(record, past, line)) == record.digest for line in closings)
     return record
 
 
 class _Sources:
-    """Turns and summaries, each read once."""
+    """Cache of turns and summaries, each read once."""
 
     def __init__(self, store: Store, own: str) -> None:
         self._store = store
         self._own = own
-        self._known: dict[tuple[str, int], Turn | None] = {}
+        self._turns: dict[tuple[str, int], Turn | None] = {}
         self._summaries: dict[str, dict[str, Summary]] = {}
 
     async def read(self, first: int, last: int) -> None:
         """Read a run of the conversation's own turns at once."""
         for turn in await self._store.turns.between(self._own, start=first, end=last + 1):
-            self._known[self._own, turn.turn_index] = turn
+            self._turns[self._own, turn.turn_index] = turn
 
     async def summary(self, conversation_id: str, uuid: str) -> Summary | None:
-        """A summary by the conversation it was recalled from."""
-        of = conversation_id or self._own
-        if of not in self._summaries:
-            self._summaries[of] = {summary.uuid: summary for summary in await self._store.summaries.of(of)}
-        return self._summaries.get(of, {}).get(uuid)
+        """Return a summary of the conversation it was recalled from; None if it is gone."""
+        source = conversation_id or self._own
+        if source not in self._summaries:
+            self._summaries[source] = {summary.uuid: summary for summary in await self._store.summaries.of(source)}
+        return self._summaries.get(source, {}).get(uuid)
 
     async def get(self, conversation_id: str, index: int) -> Turn | None:
-        """The turn, None when it is gone."""
+        """Return a turn; None if it is gone."""
         key = (conversation_id or self._own, index)
-        if key not in self._known:
+        if key not in self._turns:
             try:
-                found = await self._store.turns.between(key[0], start=index, end=index + 1)
+                turns = await self._store.turns.between(key[0], start=index, end=index + 1)
             except NotFoundError:
-                found = []
-            self._known[key] = found[0] if found else None
-        return self._known[key]
+                turns = []
+            self._turns[key] = turns[0] if turns else None
+        return self._turns[key]
 
 
 def _without_text(item: ContextItem) -> ContextItem:
@@ -124,8 +125,8 @@ async def _text_of(item: ContextItem, sources: _Sources) -> str:
     match item.kind:
         case "goal" | "query":
             turn = await sources.get("", item.turn_index)
-            said: dict[str, Any] = {message.uuid: message.content for message in turn.messages} if turn else {}
-            source = said.get(item.source)
+            texts: dict[str, Any] = {message.uuid: message.content for message in turn.messages} if turn else {}
+            source = texts.get(item.source)
         case "summary":
             summary = await sources.summary(item.conversation_id, item.source)
             source = summary_text(summary) if summary else None
