@@ -1,7 +1,7 @@
-"""The command line: the only place that reads argv.
+"""The command line: the only module that reads argv.
 
-Here stands no more than the entry point, so that `--version` costs nothing beyond Python itself, and the chat,
-opened with its own options alone, does without Typer; the commands are in `app` and the modules it gathers.
+It contains only the entry point, so that `--version` costs nothing beyond Python itself and the chat with its own
+options starts without Typer. The commands are in `app` and the modules it imports.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 
 
 def main() -> None:
-    """The console script ``ragforge-chat``."""
+    """Run the console script ``ragforge-chat``."""
     if sys.argv[1:] == ["--version"]:
         from ragforge_tui import __version__
 
@@ -22,7 +22,7 @@ def main() -> None:
     if flags is not None:
         import gc
 
-        # Modules are no garbage: looking for it while they load is a fifth of the start. The screen enables it again.
+        # Collecting garbage while modules load takes a fifth of the start and frees nothing. The chat enables it again.
         gc.disable()
         from ragforge_tui.cli.chat import open_chat
 

@@ -1,4 +1,4 @@
-"""``python -m ragforge_tui.cli``, the same as ``ragforge-chat``."""
+"""Entry point of ``python -m ragforge_tui.cli``, the same as ``ragforge-chat``."""
 
 from ragforge_tui.cli import main
 

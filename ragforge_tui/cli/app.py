@@ -1,7 +1,7 @@
-"""The commands, gathered: what `ragforge-chat` understands.
+"""All commands of `ragforge-chat`.
 
-Without a command the chat opens. Options before a command hold for it too. Nothing here imports the screen, a model
-or the driver: commands do, when they run.
+Without a command the chat opens. Options before a command also apply to it. This module imports no user interface,
+model or driver; commands import them when they run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ragforge_tui.cli.common import (
     shared,
 )
 from ragforge_tui.cli.graph import graph_app
-from ragforge_tui.cli.output import say
+from ragforge_tui.cli.output import print_text
 from ragforge_tui.cli.personas import personas_app
 from ragforge_tui.cli.settings import config_app
 from ragforge_tui.cli.start import ChatFlags
@@ -34,32 +34,32 @@ _RESUME = ("--resume", "-r")
 
 
 class ChatGroup(TyperGroup):
-    """The root command: `--resume` may stand without a value, and failures become one sentence."""
+    """Root command: `--resume` needs no value, and failures are printed as one sentence."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As Typer does, with the bare `--resume` written out."""
+        """Parse the arguments after adding an empty value to a bare `--resume`."""
         return super().parse_args(ctx, with_bare_resume(args, self.commands))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; nothing that goes wrong reaches the terminal as a traceback."""
+        """Run the command; failures never reach the terminal as a traceback."""
         with failures(ctx.ensure_object(Shared)):
             return super().invoke(ctx)
 
 
 def with_bare_resume(args: Sequence[str], commands: Container[str]) -> list[str]:
-    """Give a `--resume` that is last, or followed by another option, an empty value: pick one.
+    """Return the arguments with an empty value for a bare `--resume`, which opens the picker.
 
-    A command's own options, behind its name, are left alone.
+    It is bare at the end or before another option. Options after a command's name are left unchanged.
     """
-    written: list[str] = []
-    for place, arg in enumerate(args):
+    completed: list[str] = []
+    for index, arg in enumerate(args):
         if arg in commands:
-            return [*written, *args[place:]]
-        if arg in _RESUME and (place + 1 == len(args) or args[place + 1].startswith("-")):
-            written.append("--resume=")
+            return [*completed, *args[index:]]
+        if arg in _RESUME and (index + 1 == len(args) or args[index + 1].startswith("-")):
+            completed.append("--resume=")
         else:
-            written.append(arg)
-    return written
+            completed.append(arg)
+    return completed
 
 
 app = typer.Typer(
@@ -71,9 +71,9 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        say(f"ragforge-chat {__version__}")
+def _print_version(requested: bool) -> None:
+    if requested:
+        print_text(f"ragforge-chat {__version__}")
         raise typer.Exit
 
 
@@ -81,11 +81,12 @@ def _print_version(wanted: bool) -> None:
 def root(
     ctx: typer.Context,
     resume: Annotated[
-        str | None, typer.Option("--resume", "-r", metavar="[ID]", help="Resume by id or prefix; without one, pick.")
+        str | None, typer.Option("--resume", "-r", metavar="[ID]", help="Resume by id or prefix; without one, choose.")
     ] = None,
     continue_last: Annotated[bool, typer.Option("--continue", "-c", help="Resume this folder's last one.")] = False,
     plain: Annotated[
-        bool, typer.Option("--plain", help="Words instead of signs, few updates: for screen readers and slow links.")
+        bool,
+        typer.Option("--plain", help="Words instead of symbols, fewer updates: for screen readers and slow links."),
     ] = False,
     persona: PersonaOption = None,
     model: ModelOption = None,
@@ -96,16 +97,16 @@ def root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Chat with an agent whose memory is a graph; without a command, the chat opens."""
+    """Chat with an agent whose memory is a graph. Without a command, the chat opens."""
     given = shared(ctx)
     given.config, given.workspace, given.graph = config, workspace, graph
     given.model, given.persona, given.plain = model, persona, plain
     if ctx.invoked_subcommand is None:
         if resume is not None and continue_last:
-            raise typer.BadParameter("--resume and --continue exclude each other.")
+            raise typer.BadParameter("--resume and --continue cannot be combined.")
         raise typer.Exit(chat.open_chat(ChatFlags(shared=given, resume=resume, continue_last=continue_last)))
     if resume is not None or continue_last:
-        raise typer.BadParameter(f"--resume and --continue do not go with the command {ctx.invoked_subcommand}.")
+        raise typer.BadParameter(f"--resume and --continue cannot be combined with {ctx.invoked_subcommand}.")
 
 
 app.command()(ask.ask)

@@ -1,7 +1,7 @@
-"""`ask`: one turn without a screen.
+"""Command `ask`: one turn without a user interface.
 
-The answer goes to stdout, everything else to stderr; with --json every event is a line on stdout. Nobody is asked
-anything: without --yes, what needs approval is refused and the model is told.
+The answer goes to stdout, everything else to stderr; with --json every event is a line on stdout. The command asks no
+questions: without --yes, calls that need approval are refused and the model is informed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ragforge_tui.cli.common import (
     settings,
     with_engine,
 )
-from ragforge_tui.cli.output import say, say_json_line
+from ragforge_tui.cli.output import print_json_line, print_text
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import (
     ApprovalRequested,
@@ -57,16 +57,16 @@ from ragforge_tui.protocol import (
 )
 
 SETTLE_SECONDS = 30.0
-"""How long the process stays to store vectors and summaries that are due; what is left is done at the next start."""
+"""Longest wait at the end for due vectors and summaries; the next start finishes the rest."""
 CANCEL_SECONDS = 10.0
-"""How long a cancelled turn may take to store what came."""
+"""Longest wait for a cancelled turn to store its partial answer."""
 
 Show = Callable[[Event], None]
 
 
 def ask(
     ctx: typer.Context,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to ask; '-' reads it from standard input.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The question; '-' reads it from standard input.")],
     resume: Annotated[
         str | None, typer.Option("--resume", "-r", metavar="ID", help="Conversation to continue.", callback=not_empty)
     ] = None,
@@ -82,7 +82,7 @@ def ask(
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
     if not text.strip():
-        raise typer.BadParameter("there is nothing to ask.", param_hint="TEXT")
+        raise typer.BadParameter("The question is empty.", param_hint="TEXT")
     loaded = settings(ctx, config=config, workspace=workspace, graph=graph, model=model, persona=persona)
     end = with_engine(
         loaded,
@@ -98,40 +98,40 @@ def ask(
 
 
 async def _turn(engine: Engine, text: str, resume: str, persona: str, *, json: bool) -> TurnEnd:
-    """Hold the turn and print its end, whatever that is."""
+    """Run the turn and print its final event or answer."""
     try:
-        end = await _answer(engine, text, resume, persona, say_json_line if json else Notices().show)
+        end = await _answer(engine, text, resume, persona, print_json_line if json else Notices().show)
     except RagforgeError as error:
         if json:
-            say_json_line(TurnFailed(conversation_id=resume, turn_index=0, error=error.info))
+            print_json_line(TurnFailed(conversation_id=resume, turn_index=0, error=error.info))
         raise
     except asyncio.CancelledError:
         if json:
-            say_json_line(TurnCancelled(conversation_id=resume, turn_index=0))
+            print_json_line(TurnCancelled(conversation_id=resume, turn_index=0))
         raise
     if json:
-        say_json_line(end)
+        print_json_line(end)
     elif end.text:
-        say(end.text)
+        print_text(end.text)
     sys.stdout.flush()
     return end
 
 
 async def _answer(engine: Engine, text: str, resume: str, persona: str, show: Show) -> TurnEnd:
     message_id = uuid.uuid4().hex
-    following = asyncio.create_task(_follow(engine, message_id, show))
+    watcher = asyncio.create_task(_watch(engine, message_id, show))
     try:
         conversation_id = await _conversation(engine, resume, persona)
         await engine.request(SendMessage(conversation_id=conversation_id, message_id=message_id, text=text))
         try:
-            return await asyncio.shield(following)
+            return await asyncio.shield(watcher)
         except asyncio.CancelledError:
             await engine.request(CancelTurn(conversation_id=conversation_id))
-            return await asyncio.wait_for(following, CANCEL_SECONDS)
+            return await asyncio.wait_for(watcher, CANCEL_SECONDS)
     except TimeoutError:
-        raise RagforgeError("The turn did not stop.", kept="What came is stored.", kind="cancel") from None
+        raise RagforgeError("The turn did not stop.", kept="The partial answer is stored.", kind="cancel") from None
     finally:
-        following.cancel()
+        watcher.cancel()
 
 
 async def _conversation(engine: Engine, resume: str, persona: str) -> str:
@@ -143,8 +143,8 @@ async def _conversation(engine: Engine, resume: str, persona: str) -> str:
     return view.conversation.uuid
 
 
-async def _follow(engine: Engine, message_id: str, show: Show) -> TurnEnd:
-    """Show what is said until the turn that `message_id` began has ended."""
+async def _watch(engine: Engine, message_id: str, show: Show) -> TurnEnd:
+    """Show events until the turn started by `message_id` ends; return its final event."""
     turn: tuple[str, int] | None = None
     async for event in engine.events():
         match event:
@@ -157,16 +157,16 @@ async def _follow(engine: Engine, message_id: str, show: Show) -> TurnEnd:
 
 
 class Notices:
-    """What a person waiting for the answer should know, on stderr, each thing once."""
+    """Notices on stderr for a user who waits for the answer, without repetitions."""
 
     def __init__(self) -> None:
-        self._said = ""
+        self._last_text = ""
 
     def show(self, event: Event) -> None:
-        """Say what an event means, if it is worth a line and was not just said."""
+        """Print an event's notice, unless it has none or repeats the last one."""
         text = _notice(event)
-        if text and text != self._said:
-            self._said = text
+        if text and text != self._last_text:
+            self._last_text = text
             complain(text)
 
 
@@ -175,11 +175,11 @@ def _notice(event: Event) -> str:
         case Notice(text=text):
             return text
         case ModelChanged(phase="ready"):
-            return f"{event.name} answers ({event.origin}; what you say goes to {event.destination})."
+            return f"{event.name} answers ({event.origin}; your messages go to {event.destination})."
         case GraphChanged(phase="unreachable" | "refused", error=error) if error is not None:
-            return f"{error.sentence()} The turn is kept in the journal until the graph is back."
+            return f"{error.sentence()} The journal stores the turn until the graph is reachable again."
         case ModelRetry():
-            return f"{event.reason} Asking again in {event.wait_seconds:.0f} s ({event.attempt}/{event.attempts})."
+            return f"{event.reason} Retrying in {event.wait_seconds:.0f} s ({event.attempt}/{event.attempts})."
         case ModelWaiting():
             return f"{event.sentence()}; ctrl+c stops."
         case MessageFinished(message=message) if message.state == "interrupted" and message.error:
@@ -188,7 +188,7 @@ def _notice(event: Event) -> str:
             return f"Refused without --yes: {event.question}"
         case ToolCallFinished(call=call):
             end = call_end(call)
-            came = end if end == "refused" else f"{call.duration_ms or 0} ms"
-            return " ".join(f"{CALL_MARKS[end]} {call.tool_name} {main_argument(call)} {came}".split())
+            outcome = end if end == "refused" else f"{call.duration_ms or 0} ms"
+            return " ".join(f"{CALL_MARKS[end]} {call.tool_name} {main_argument(call)} {outcome}".split())
         case _:
             return ""

@@ -1,6 +1,6 @@
-"""The chat itself: what `ragforge-chat` does without a command.
+"""The chat, which `ragforge-chat` opens without a command.
 
-The screen is handed a function that starts the engine, so that it paints first.
+The user interface receives a function that starts the engine, so that it paints first.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ragforge_tui.protocol import Engine
 
 
 def open_chat(flags: ChatFlags) -> int:
-    """Open the screen; its exit status, or 2 without a terminal."""
+    """Open the chat; return its exit status, or 2 without a terminal."""
     missing = [name for name, stream in (("input", sys.stdin), ("output", sys.stdout)) if not stream.isatty()]
     if missing:
         complain(
-            f"The chat needs a terminal, and standard {' and '.join(missing)} is none. "
-            "In scripts use `ragforge-chat ask`."
+            f"The chat needs a terminal, but standard {' and '.join(missing)} is not one. "
+            "In scripts, use `ragforge-chat ask`."
         )
         return USAGE
     loaded = load_settings(flags.shared)

@@ -1,6 +1,6 @@
-"""What every command needs: the options before it, the settings, an engine, and one way to fail.
+"""Shared parts of the commands: common options, settings, an engine and error handling.
 
-Used by all modules of this package. Nothing heavy is imported before a command needs it.
+Used by all modules of this package. Slow imports are delayed until a command needs them.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ConfigOption = Annotated[str | None, typer.Option("--config", metavar="FILE", help="Settings file to use.")]
 WorkspaceOption = Annotated[str | None, typer.Option("--workspace", metavar="DIR", help="Folder the agent works in.")]
 GraphOption = Annotated[str | None, typer.Option("--graph", metavar="URI", help="Neo4j URI, or 'embedded'.")]
-ModelOption = Annotated[str | None, typer.Option("--model", metavar="NAME", help="Model that answers.")]
-PersonaOption = Annotated[str | None, typer.Option("--persona", metavar="NAME", help="Character of the agent.")]
+ModelOption = Annotated[str | None, typer.Option("--model", metavar="NAME", help="Model to use.")]
+PersonaOption = Annotated[str | None, typer.Option("--persona", metavar="NAME", help="Persona of the agent.")]
 
 
 def not_empty(value: str | None) -> str | None:
-    """Callback of an option or argument that names something."""
+    """Reject an empty value of an option or argument."""
     if value is not None and not value.strip():
-        raise typer.BadParameter("it is empty.")
+        raise typer.BadParameter("The value is empty.")
     return value
 
 
@@ -62,7 +62,7 @@ ConversationArgument = Annotated[
 
 
 def shared(ctx: typer.Context) -> Shared:
-    """The `Shared` of this run."""
+    """Return the shared options of this run."""
     return ctx.ensure_object(Shared)
 
 
@@ -75,7 +75,7 @@ def settings(
     model: str | None = None,
     persona: str | None = None,
 ) -> Loaded:
-    """Load the settings with the flags given, before or after the command; the log begins here."""
+    """Load the settings with the flags before or after the command, and start logging."""
     return load_settings(shared(ctx), config=config, workspace=workspace, graph=graph, model=model, persona=persona)
 
 
@@ -86,10 +86,10 @@ def with_engine(
     approve_all: bool = False,
     settle_seconds: float | None = None,
 ) -> T:
-    """Run `work` with an engine in this process, which is closed in order afterwards.
+    """Run `work` with an engine in this process, and close the engine afterwards.
 
     Args:
-        settle_seconds: How long the memory may take to be brought up to date after `work`.
+        settle_seconds: Longest wait after `work` for the memory to catch up.
     """
 
     async def session() -> T:
@@ -105,15 +105,15 @@ def with_engine(
 
 
 def with_memory(ctx: typer.Context, work: Callable[[Engine], Awaitable[T]]) -> T:
-    """`with_engine` for commands that ask no model, so that none is looked for or loaded."""
+    """Run `work` with an engine that selects and loads no model, for commands that need none."""
     loaded = settings(ctx)
     no_model = msgspec.structs.replace(loaded.settings, model=ModelSettings(name="offline"))
     return with_engine(msgspec.structs.replace(loaded, settings=no_model), work)
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run`, where Ctrl-C cancels `work` and lets it end in order, and so do a hang-up and SIGTERM."""
+    """Run `work` to its end; Ctrl-C, a hang-up and SIGTERM cancel it and let it clean up."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup leaves it
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores the hang-up
             signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     return asyncio.run(work)

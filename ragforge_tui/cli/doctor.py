@@ -1,4 +1,7 @@
-"""`doctor`: what is configured, found and reachable, and what is wrong. Safe to paste: no secret, no home folder."""
+"""Command `doctor`: configuration, detected tools, reachability and problems.
+
+The output is safe to paste: it contains no secrets and no name of the home folder.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from ragforge_tui.cli.common import (
     run_async,
     settings,
 )
-from ragforge_tui.cli.output import local_time, say, say_json, size
+from ragforge_tui.cli.output import local_time, print_json, print_text, size
 from ragforge_tui.cli.settings import effective, without_credentials
 from ragforge_tui.config import Loaded
 from ragforge_tui.config_files import find_paths, user_file
@@ -43,13 +46,13 @@ Facts = dict[str, Any]
 
 
 class Report(msgspec.Struct):
-    """Facts by section, and what is wrong."""
+    """Facts by section, and problems."""
 
     sections: dict[str, Facts] = {}
     problems: list[str] = []
 
     def add(self, name: str, look: Callable[[], Facts]) -> None:
-        """Run one examination; one that fails is a problem, not the end of the others."""
+        """Run one check; a failed check becomes a problem and does not stop the others."""
         try:
             self.sections[name] = look()
         except (RagforgeError, OSError) as error:
@@ -67,7 +70,7 @@ def doctor(
     config: ConfigOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Show what is configured, found and reachable, and what is wrong; safe to paste."""
+    """Show the configuration, reachable services and problems; the output is safe to paste."""
     report = Report()
     report.add("program", _program)
     report.add("terminal", _terminal)
@@ -83,7 +86,7 @@ def doctor(
         _journals(loaded, report)
     shown = _pasteable({"sections": report.sections, "problems": report.problems})
     if json:
-        say_json(shown)
+        print_json(shown)
     else:
         _print(shown)
     if report.problems:
@@ -92,17 +95,17 @@ def doctor(
 
 def _print(shown: Facts) -> None:
     for section, facts in shown["sections"].items():
-        say(section)
+        print_text(section)
         wide = max(map(len, facts))
         for name, value in facts.items():
-            say(f"  {name:{wide}}  {value}")
-    say("problems")
+            print_text(f"  {name:{wide}}  {value}")
+    print_text("problems")
     for problem in shown["problems"] or ["none found"]:
-        say(f"  {problem}")
+        print_text(f"  {problem}")
 
 
 def _pasteable(value: Any) -> Any:
-    """The same without known shapes of keys and without the name of the home folder."""
+    """Return the value without secrets and without the name of the home folder."""
     if isinstance(value, dict):
         return {key: _pasteable(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -160,14 +163,14 @@ def _settings(loaded: Loaded, config: str | None, report: Report) -> Facts:
 def _folders(loaded: Loaded, report: Report) -> Facts:
     facts: Facts = {}
     for name, folder in msgspec.structs.asdict(loaded.paths).items():
-        there = Path(folder)
-        while not there.exists() and there != there.parent:
-            there = there.parent
-        if not os.access(there, os.W_OK):
+        existing = Path(folder)
+        while not existing.exists() and existing != existing.parent:
+            existing = existing.parent
+        if not os.access(existing, os.W_OK):
             report.problem(f"folders: {folder} cannot be written.")
-        free = shutil.disk_usage(there).free
+        free = shutil.disk_usage(existing).free
         if free < LOW_DISK_BYTES:
-            report.problem(f"folders: only {size(free)} are free for {folder}.")
+            report.problem(f"folders: only {size(free)} free for {folder}.")
         used = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
         facts[name] = f"{folder} ({size(used)} used, {size(free)} free)"
     from ragforge_tui.engine.logs import log_file
@@ -194,7 +197,7 @@ async def _model(loaded: Loaded, report: Report) -> Facts:
 
 
 def _journals(loaded: Loaded, report: Report) -> None:
-    """What waits for which graph. It is a problem where the next chat would not write it in."""
+    """Report the journals; one that the next chat would not write to its graph is a problem."""
     from ragforge_tui.cli.graph_use import target_of
     from ragforge_tui.cli.journal import journals
     from ragforge_tui.graph import JournalFolders
@@ -206,16 +209,16 @@ def _journals(loaded: Loaded, report: Report) -> None:
         since = f" since {local_time(info.since)}" if info.since else ""
         folders = report.sections.setdefault("folders", {})
         folders[f"journal {info.key[:8]}"] = f"{info.amount()}{since} for {info.name}"
-        awaited = info.identity == here if info.identity else info.address == address
-        if info.records and not awaited:
+        current = info.identity == here if info.identity else info.address == address
+        if info.records and not current:
             report.problem(
-                f"journal: {info.amount()} for {info.name}, which is not the graph in use. Start a chat with that "
+                f"journal: {info.amount()} for {info.name}, which is not the current graph. Start a chat with that "
                 "graph, or move them with `ragforge-chat graph journal`."
             )
         if info.refused:
             report.problem(
-                f"journal: {info.name} refused {info.refused} records, which were kept. `ragforge-chat graph journal` "
-                "can write them again."
+                f"journal: {info.name} refused {info.refused} records, which are still stored. "
+                "`ragforge-chat graph journal` can write them again."
             )
 
 

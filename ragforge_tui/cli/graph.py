@@ -1,4 +1,4 @@
-"""`graph`: where the memory is, how to open it elsewhere, reading it with Cypher."""
+"""Command `graph`: location of the memory, access from other tools, and Cypher queries."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import typer
 from ragforge_tui.cli.common import GraphOption, JsonFlag, run_async, settings
 from ragforge_tui.cli.graph_use import target_of, use_graph
 from ragforge_tui.cli.journal import journal_app, journals, show_journals
-from ragforge_tui.cli.output import say, say_json, size, table
+from ragforge_tui.cli.output import print_json, print_text, size, table
 from ragforge_tui.errors import ConfigError, RagforgeError
 
 PROGRESS_EVERY = 500
 
-graph_app = typer.Typer(help="Where the memory is; stop, adopt and query it.", no_args_is_help=True)
+graph_app = typer.Typer(help="Show, stop, adopt and query the graph that holds the memory.", no_args_is_help=True)
 graph_app.add_typer(journal_app, name="journal")
 
 
 @graph_app.command()
 def status(ctx: typer.Context, graph: GraphOption = None, json: JsonFlag = False) -> None:
-    """Say where the graph is and how to open it in other Neo4j tools; starts nothing."""
+    """Show where the graph is and how to open it in other Neo4j tools; starts nothing."""
     from ragforge_tui.graph import server_status
 
     loaded = settings(ctx, graph=graph)
@@ -35,24 +35,24 @@ def status(ctx: typer.Context, graph: GraphOption = None, json: JsonFlag = False
         try:
             facts = {**run_async(use_graph(loaded, target, lambda graph: graph.info())), "running": True}
         except RagforgeError:
-            # What waits for a graph that is away is of interest just then.
+            # The journals matter most while the graph is unreachable.
             if waiting and not json:
                 show_journals(waiting)
             raise
     if json:
-        say_json({**facts, "journals": waiting})
+        print_json({**facts, "journals": waiting})
         return
     describe(facts)
     if waiting:
         show_journals(waiting)
     if not facts["running"]:
-        say("It starts with the first chat that needs it.")
+        print_text("The first chat that needs it starts it.")
     elif "password_file" in facts:
-        say(f"Open it in any Neo4j tool: {facts['uri']}, user {facts['username']}, the password is in that file.")
+        print_text(f"Open it in any Neo4j tool: {facts['uri']}, user {facts['username']}, password in that file.")
 
 
 def describe(facts: dict[str, Any]) -> None:
-    """Facts of a graph, one a line."""
+    """Print the facts of a graph, one per line."""
     for name, value in facts.items():
         shown = value
         if name == "nodes":
@@ -62,49 +62,49 @@ def describe(facts: dict[str, Any]) -> None:
         elif isinstance(value, bool):
             shown = "yes" if value else "no"
         if shown not in ("", None):
-            say(f"{name.replace('_', ' '):14} {shown}")
+            print_text(f"{name.replace('_', ' '):14} {shown}")
 
 
 @graph_app.command()
 def stop(ctx: typer.Context) -> None:
-    """Stop the embedded server now; a chat that still runs starts it again."""
+    """Stop the embedded server now; a running chat starts it again."""
     from ragforge_tui.graph import stop_server
 
     loaded = settings(ctx)
-    say("Stopped." if stop_server(loaded.paths) else "The embedded server was not running.")
+    print_text("Stopped." if stop_server(loaded.paths) else "The embedded server was not running.")
 
 
 @graph_app.command()
 def adopt(ctx: typer.Context, graph: GraphOption = None) -> None:
-    """Allow our schema in a graph that already holds other data, which is left as it is."""
+    """Allow this program's schema in a graph that already holds other data, which stays unchanged."""
     loaded = settings(ctx, graph=graph)
     target = msgspec.structs.replace(target_of(loaded), adopt=True)
     facts = run_async(use_graph(loaded, target, lambda graph: graph.info()))
-    say(f"Adopted: {facts['name']} (chosen by {facts['chosen_by']}).")
+    print_text(f"Adopted: {facts['name']} (chosen by {facts['chosen_by']}).")
 
 
 @graph_app.command()
 def reembed(ctx: typer.Context, graph: GraphOption = None) -> None:
-    """Make all vectors anew with the configured embedding model; cut short, run it again and it goes on."""
+    """Recreate all vectors with the configured embedding model; run it again to continue an interrupted run."""
     from ragforge_tui.graph import Store
     from ragforge_tui.llm.embeddings import make_embedder
-    from ragforge_tui.memory.recall import reembed as make_anew
+    from ragforge_tui.memory.recall import reembed as recreate
 
     loaded = settings(ctx, graph=graph)
     embedder = make_embedder(loaded.settings.agent.memory.embeddings, loaded.settings.model)
     if embedder is None:
         raise ConfigError(
-            "There is no embedding model to make vectors with.",
-            todo="Set agent.memory.embeddings.enabled, and a model where the local one cannot be installed.",
+            "No embedding model is configured.",
+            todo="Set agent.memory.embeddings.enabled, and a model if the local one cannot be installed.",
         )
     done = run_async(
-        use_graph(loaded, target_of(loaded), lambda graph: make_anew(Store(graph), embedder, _progress(embedder.name)))
+        use_graph(loaded, target_of(loaded), lambda graph: recreate(Store(graph), embedder, _progress(embedder.name)))
     )
-    say(f"{done} vectors made with {embedder.name}.")
+    print_text(f"{done} vectors created with {embedder.name}.")
 
 
 def _progress(model: str) -> Callable[[int, int], None]:
-    """Says how far it is: on a terminal on one line, elsewhere now and then."""
+    """Return a progress printer: one updated line on a terminal, otherwise a line every `PROGRESS_EVERY` vectors."""
     every = 1 if sys.stderr.isatty() else PROGRESS_EVERY
 
     def show(done: int, total: int) -> None:
@@ -119,19 +119,19 @@ def _progress(model: str) -> Callable[[int, int], None]:
 @graph_app.command()
 def query(
     ctx: typer.Context,
-    cypher: Annotated[str, typer.Argument(metavar="CYPHER", help="A statement that only reads.")],
+    cypher: Annotated[str, typer.Argument(metavar="CYPHER", help="A read-only statement.")],
     graph: GraphOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Run a Cypher statement that only reads, and print its rows."""
+    """Run a read-only Cypher statement and print its rows."""
     loaded = settings(ctx, graph=graph)
     rows = run_async(use_graph(loaded, target_of(loaded), lambda graph: graph.query_readonly(cypher)))
     if json:
-        say_json(rows)
+        print_json(rows)
     elif rows:
         table([[_cell(value) for value in row.values()] for row in rows], list(rows[0]))
     else:
-        say("No rows.")
+        print_text("No rows.")
 
 
 def _cell(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Opening the configured graph for one command."""
+"""Access to the configured graph for one command."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ragforge_tui.config import Loaded
 
-if TYPE_CHECKING:  # the driver costs 100 ms, which a --help need not wait for
+if TYPE_CHECKING:  # importing the driver takes 100 ms, which --help does not need
     from ragforge_tui.graph import Graph, GraphTarget
 
 T = TypeVar("T")
 
 
 async def use_graph(loaded: Loaded, target: GraphTarget, work: Callable[[Graph], Awaitable[T]]) -> T:
-    """Open the graph, use it, let go of it."""
+    """Open the graph, run `work` with it and close it."""
     from ragforge_tui.graph import Graph
 
     settings = loaded.settings

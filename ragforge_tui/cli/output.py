@@ -1,4 +1,4 @@
-"""Printing: JSON for programs, aligned columns for people, never an escape sequence from a stored text.
+"""Printing: JSON for programs, aligned columns for users, and never an escape sequence from a stored text.
 
 Used by the commands that print data.
 """
@@ -18,29 +18,29 @@ from ragforge_tui.export import safe_json
 from ragforge_tui.text import plain_text
 
 
-def say(text: str = "") -> None:
-    """A text from anywhere on stdout, without anything a terminal would act on."""
+def print_text(text: str = "") -> None:
+    """Print untrusted text on stdout, without control sequences."""
     _write(plain_text(text) + "\n")
 
 
-def say_styled(text: str) -> None:
-    """A text whose foreign parts went through `plain_text` or `bold` already, on stdout."""
+def print_styled(text: str) -> None:
+    """Print text whose untrusted parts were already passed through `plain_text` or `bold`."""
     _write(text + "\n")
 
 
 def bold(text: str) -> str:
-    """A text from anywhere in bold where stdout is a terminal that likes colours, without its own escapes."""
+    """Return untrusted text without control sequences, in bold if stdout is a terminal that allows colours."""
     plain = plain_text(text)
     return f"\x1b[1m{plain}\x1b[22m" if sys.stdout.isatty() and "NO_COLOR" not in os.environ else plain
 
 
-def say_json(value: Any) -> None:
-    """One JSON document, indented, in UTF-8 whatever the terminal."""
+def print_json(value: Any) -> None:
+    """Print an indented JSON document, always in UTF-8."""
     _write_json(msgspec.json.format(msgspec.json.encode(value)))
 
 
-def say_json_line(value: Any) -> None:
-    """One JSON document on one line, at once."""
+def print_json_line(value: Any) -> None:
+    """Print a JSON document on one line and flush it."""
     _write_json(msgspec.json.encode(value))
 
 
@@ -51,13 +51,13 @@ def _write_json(document: bytes) -> None:
 
 
 def _write(text: str) -> None:
-    # An ASCII or Latin-1 terminal gets '?' for what it cannot show, not an exception.
+    # Print '?' for characters that an ASCII or Latin-1 terminal cannot display, instead of failing.
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
 
 def table(rows: Sequence[Sequence[str]], head: Sequence[str]) -> None:
-    """Columns under their headings; the last one takes what it needs."""
+    """Print rows as aligned columns under their headings."""
     cells = [[" ".join(plain_text(cell).split()) for cell in row] for row in (head, *rows)]
     widths = [max(width(row[column]) for row in cells) for column in range(len(head))]
     for row in cells:
@@ -66,25 +66,25 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str]) -> None:
 
 
 def width(text: str) -> int:
-    """Terminal columns a text takes."""
+    """Return the width of a text in terminal cells."""
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )
 
 
 def shorten(text: str, limit: int) -> str:
-    """The beginning of a text, on one line."""
+    """Return a text on one line, truncated to `limit` characters."""
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def local_time(moment: datetime) -> str:
-    """A time as a person here reads it."""
+    """Return a time in the local time zone."""
     return moment.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def size(count: float) -> str:
-    """Bytes in a unit that keeps the number short."""
+    """Return a number of bytes with a suitable unit."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}"

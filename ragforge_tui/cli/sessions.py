@@ -1,4 +1,4 @@
-"""Stored conversations: list, show, search, archive, delete and bring back."""
+"""Commands for stored conversations: list, show, search, archive, delete and restore."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from ragforge_tui.cli.common import ConversationArgument, JsonFlag, with_memory
-from ragforge_tui.cli.output import bold, local_time, say, say_json, say_styled, shorten, table
+from ragforge_tui.cli.output import bold, local_time, print_json, print_styled, print_text, shorten, table
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.export import to_markdown
 from ragforge_tui.export.context import context_text
@@ -37,30 +37,30 @@ Status = Literal["active", "archived", "deleted", "any"]
 
 def sessions(
     ctx: typer.Context,
-    status: Annotated[Status, typer.Option(help="Which ones.")] = "active",
-    tag: Annotated[list[str] | None, typer.Option(help="With this tag; repeat it for any of several.")] = None,
+    status: Annotated[Status, typer.Option(help="Status of the conversations.")] = "active",
+    tag: Annotated[list[str] | None, typer.Option(help="Only with this tag; repeat it to match any.")] = None,
     query: Annotated[str, typer.Option(help="Words in title and summary.")] = "",
-    order: Annotated[Literal["updated", "created"], typer.Option(help="Newest first by this time.")] = "updated",
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
-    workspace: Annotated[str | None, typer.Option(metavar="DIR", help="Only those of this folder.")] = None,
+    order: Annotated[Literal["updated", "created"], typer.Option(help="Time to sort by, newest first.")] = "updated",
+    limit: Annotated[int, typer.Option(min=1, help="Largest number of results.")] = 50,
+    workspace: Annotated[str | None, typer.Option(metavar="DIR", help="Only conversations of this folder.")] = None,
     json: JsonFlag = False,
 ) -> None:
     """List conversations, newest first."""
-    wanted = ConversationFilter(
+    filter = ConversationFilter(
         status=status,
         tags=tag or [],
         query=query,
         order=order,
         limit=limit,
-        # A folder that is gone still has its conversations.
+        # A removed folder still has its conversations.
         workspace=str(Path(workspace).expanduser().resolve()) if workspace else None,
     )
-    found = with_memory(ctx, lambda engine: engine.request(ListConversations(filter=wanted)))
+    found = with_memory(ctx, lambda engine: engine.request(ListConversations(filter=filter)))
     if json:
-        say_json(found)
+        print_json(found)
         return
     if not found:
-        say("No conversations.")
+        print_text("No conversations.")
         return
     table(
         [
@@ -84,29 +84,29 @@ def show(
     id: ConversationArgument,
     context: Annotated[
         int | None,
-        typer.Option("--context", metavar="TURN", min=0, help="What the model was sent in this turn; 0: the last one."),
+        typer.Option("--context", metavar="TURN", min=0, help="Show the request of this turn; 0 for the last turn."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Print a whole conversation, or what a turn's request held."""
+    """Print a whole conversation, or the request of one turn."""
     if context is not None:
         record = with_memory(ctx, lambda engine: engine.request(FetchContext(conversation_id=id, turn_index=context)))
         if json:
-            say_json(record)
+            print_json(record)
         else:
-            say(context_text(record))
+            print_text(context_text(record))
         return
     export = with_memory(ctx, lambda engine: engine.request(ExportConversation(ref=id)))
     if json:
-        say_json(shown(export))
+        print_json(shown(export))
     else:
-        say(to_markdown(export).rstrip())
+        print_text(to_markdown(export).rstrip())
 
 
 def shown(export: ConversationExport) -> dict[str, Any]:
-    """The object `show --json` prints: the conversation, its messages in order, and its tree of summaries with topics.
+    """Return the object that `show --json` prints: the conversation, its messages, summaries and topics.
 
-    A summary names those below it in `parent_summaries` and the one above it in `parent`.
+    A summary lists its children in `parent_summaries` and its own parent in `parent`.
     """
     return {
         "conversation": msgspec.to_builtins(export.conversation),
@@ -118,48 +118,48 @@ def shown(export: ConversationExport) -> dict[str, Any]:
 
 def search(
     ctx: typer.Context,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to look for.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to search for.")],
     topic: Annotated[str, typer.Option(metavar="T", help="Only turns about this topic, by its name or id.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="How many hits at most.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Largest number of hits.")] = 20,
     json: JsonFlag = False,
 ) -> None:
     """Find turns by their words, in all conversations that are not private."""
     hits = with_memory(ctx, lambda engine: engine.request(Search(query=query, limit=limit, topic=topic)))
     if json:
-        say_json(hits)
+        print_json(hits)
         return
     if not hits:
-        say("Nothing found.")
+        print_text("No matches.")
     for hit in hits:
-        say_styled(_hit(hit))
+        print_styled(_hit(hit))
 
 
 def similar(
     ctx: typer.Context,
     id: ConversationArgument,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, help="Largest number of results.")] = 10,
     min_score: Annotated[
-        float | None, typer.Option(min=-1, max=1, help="Smallest cosine of the summaries; else recall.min_score.")
+        float | None, typer.Option(min=-1, max=1, help="Smallest cosine of the summaries; by default recall.min_score.")
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """List conversations whose summary is like this one's, most similar first."""
+    """List conversations with a similar summary, most similar first."""
     found = with_memory(ctx, lambda engine: engine.request(FindSimilar(ref=id, limit=limit, min_score=min_score)))
     if json:
-        say_json(found)
+        print_json(found)
         return
     if not found:
-        say("Nothing similar; a conversation is compared by its summary, which comes with its first turns' summary.")
+        print_text("No similar conversations. A conversation can be compared once its first turns are summarised.")
         return
     table(
         [
             (
-                one.conversation.uuid[:SHORT_ID],
-                f"{one.score:.2f}",
-                local_time(one.conversation.updated_at),
-                shorten(one.conversation.title or "(untitled)", 60),
+                match.conversation.uuid[:SHORT_ID],
+                f"{match.score:.2f}",
+                local_time(match.conversation.updated_at),
+                shorten(match.conversation.title or "(untitled)", 60),
             )
-            for one in found
+            for match in found
         ],
         ("ID", "SCORE", "UPDATED", "TITLE"),
     )
@@ -171,7 +171,7 @@ def _hit(hit: SearchHit) -> str:
 
 
 def highlighted(hit: SearchHit) -> str:
-    """A hit's snippet on one line, its matches in bold on a terminal and plain elsewhere."""
+    """Return a hit's snippet on one line, with its matches in bold on a terminal."""
     pieces, at = [], 0
     for start, end in hit.highlights:
         pieces += [plain_text(hit.snippet[at:start]), bold(hit.snippet[start:end])]
@@ -180,7 +180,7 @@ def highlighted(hit: SearchHit) -> str:
 
 
 def archive(ctx: typer.Context, id: ConversationArgument, json: JsonFlag = False) -> None:
-    """Put a conversation away; `restore` brings it back."""
+    """Archive a conversation; `restore` undoes it."""
     conversation = with_memory(ctx, lambda engine: engine.request(ArchiveConversation(conversation_id=id)))
     _done(f"Archived {_named(conversation)}.", conversation, json=json)
 
@@ -188,10 +188,10 @@ def archive(ctx: typer.Context, id: ConversationArgument, json: JsonFlag = False
 def delete(
     ctx: typer.Context,
     id: ConversationArgument,
-    now: Annotated[bool, typer.Option("--now", help="Remove it for good at once.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Remove it permanently at once.")] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Hide a conversation; it is removed for good after seven days, until then `restore` brings it back."""
+    """Delete a conversation; `restore` undoes it for seven days, then it is removed permanently."""
 
     async def work(engine: Engine) -> Conversation:
         try:
@@ -199,20 +199,20 @@ def delete(
         except NotFoundError:
             if not now:
                 raise
-            # One that is hidden already answers to nothing but a restore.
+            # A deleted conversation can only be restored.
             conversation = await engine.request(RestoreConversation(conversation_id=id))
         await engine.request(DeleteConversation(conversation_id=conversation.uuid, immediately=now))
         return conversation
 
     conversation = with_memory(ctx, work)
     if now:
-        said = f"Removed {_named(conversation)} for good."
+        message = f"Removed {_named(conversation)} permanently."
     else:
-        said = (
+        message = (
             f"Deleted {_named(conversation)}. "
-            f"For {KEPT_DAYS} days `ragforge-chat restore {conversation.uuid[:SHORT_ID]}` brings it back."
+            f"`ragforge-chat restore {conversation.uuid[:SHORT_ID]}` restores it within {KEPT_DAYS} days."
         )
-    _done(said, conversation, json=json)
+    _done(message, conversation, json=json)
 
 
 def restore(ctx: typer.Context, id: ConversationArgument, json: JsonFlag = False) -> None:
@@ -233,8 +233,8 @@ def _named(conversation: Conversation) -> str:
     return f"{conversation.uuid[:SHORT_ID]} ({title})" if title else conversation.uuid[:SHORT_ID]
 
 
-def _done(said: str, conversation: Conversation, *, json: bool) -> None:
+def _done(message: str, conversation: Conversation, *, json: bool) -> None:
     if json:
-        say_json(conversation)
+        print_json(conversation)
     else:
-        say(said)
+        print_text(message)

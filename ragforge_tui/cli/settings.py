@@ -1,4 +1,4 @@
-"""`config`: what is set and by what, where the file is, a first file to edit."""
+"""Command `config`: show the settings and their origins, find the settings file, or write a first one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from ragforge_tui.cli.common import ConfigOption, JsonFlag, settings, shared
-from ragforge_tui.cli.output import say, say_json
+from ragforge_tui.cli.output import print_json, print_text
 from ragforge_tui.config import Loaded
 from ragforge_tui.config_files import find_paths, user_file
 from ragforge_tui.config_keys import SECRET_KEYS, example_yaml, keys
@@ -18,25 +18,25 @@ from ragforge_tui.errors import ConfigError
 
 MASK = "(set)"
 
-config_app = typer.Typer(help="The settings: show them, find their file, write a first one.", no_args_is_help=True)
+config_app = typer.Typer(help="Show the settings, find their file, or write a first one.", no_args_is_help=True)
 
 
 @config_app.command()
 def show(ctx: typer.Context, config: ConfigOption = None, json: JsonFlag = False) -> None:
-    """Print every setting as it is now, with what set it; secrets are not shown."""
+    """Print every setting with its current value and origin; secrets are hidden."""
     loaded = settings(ctx, config=config)
     values = effective(loaded)
     if json:
         paths = msgspec.to_builtins(loaded.paths)
-        say_json({"settings": values, "origins": loaded.origins, "paths": paths, "workspace": loaded.workspace})
+        print_json({"settings": values, "origins": loaded.origins, "paths": paths, "workspace": loaded.workspace})
         return
     for path, value in values.items():
-        said = msgspec.json.encode(value).decode()
-        say(f"{path}: {said}  # {loaded.origins.get(path, 'default')}")
+        encoded = msgspec.json.encode(value).decode()
+        print_text(f"{path}: {encoded}  # {loaded.origins.get(path, 'default')}")
 
 
 def effective(loaded: Loaded) -> dict[str, Any]:
-    """Every setting by dotted path, without secrets."""
+    """Return every setting by dotted path, without secrets."""
     values: dict[str, Any] = {}
     for path in keys():
         value: Any = loaded.settings
@@ -49,7 +49,7 @@ def effective(loaded: Loaded) -> dict[str, Any]:
 
 
 def without_credentials(uri: str) -> str:
-    """A URI without the user name and password it may carry."""
+    """Return a URI without user name and password."""
     if "@" not in uri:
         return uri
     parts = urlsplit(uri)
@@ -58,22 +58,22 @@ def without_credentials(uri: str) -> str:
 
 @config_app.command()
 def path(ctx: typer.Context, config: ConfigOption = None) -> None:
-    """Print the path of your settings file, whether it exists or not."""
+    """Print the path of your settings file, even if it does not exist."""
     file, _ = user_file(config or shared(ctx).config, find_paths(os.environ), os.environ)
-    say(str(file))
+    print_text(str(file))
 
 
 @config_app.command()
 def init(ctx: typer.Context, config: ConfigOption = None) -> None:
-    """Write a settings file that shows every setting with its default; one that exists is left alone."""
+    """Write a settings file with all defaults; an existing file stays unchanged."""
     file, _ = user_file(config or shared(ctx).config, find_paths(os.environ), os.environ)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as stream:
-            file.chmod(0o600)  # keys may come to stand in it
+            file.chmod(0o600)  # users may store keys in it
             stream.write(example_yaml())
     except FileExistsError as error:
-        raise ConfigError(f"{file} exists already and was left as it is.") from error
+        raise ConfigError(f"{file} already exists and was not changed.") from error
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {error.strerror}.") from error
-    say(f"Wrote {file}.")
+    print_text(f"Wrote {file}.")

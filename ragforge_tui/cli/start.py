@@ -1,7 +1,7 @@
-"""What the chat and every command begin with: options, settings, and one way to fail. Free of Typer.
+"""Common start of the chat and all commands: options, settings and error handling, without Typer.
 
-Reading argv with Typer costs a third of the chat's start, so `chat_flags` reads the chat's own few options by itself;
-whatever it does not know is Typer's.
+Parsing argv with Typer takes a third of the chat's start, so `chat_flags` parses the chat's few options itself and
+leaves everything else to Typer.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _VALUES = ("--config", "--workspace", "--graph", "--model", "--persona")
 
 
 class Shared(msgspec.Struct, kw_only=True):
-    """Options that may stand before any command, and what was made of them.
+    """Options before any command, and state derived from them.
 
     Attributes:
-        plain: Only the chat looks at it.
-        log_file: Where this process logs, once the settings are known.
+        plain: Plain mode, used by the chat only.
+        log_file: Log file of this process, set once the settings are loaded.
     """
 
     config: str | None = None
@@ -46,7 +46,7 @@ class Shared(msgspec.Struct, kw_only=True):
 
 
 class ChatFlags(msgspec.Struct, kw_only=True):
-    """How the chat is to open; `resume` None: a new conversation, empty: pick one."""
+    """Options of the chat. `resume` is None for a new conversation and empty to open the picker."""
 
     shared: Shared
     resume: str | None = None
@@ -54,7 +54,7 @@ class ChatFlags(msgspec.Struct, kw_only=True):
 
 
 def chat_flags(args: Sequence[str]) -> ChatFlags | None:
-    """The chat's options; None when there is anything else: a command, a mistake, another way to write them."""
+    """Return the chat's options; None for anything that Typer has to parse, such as a command or a mistake."""
     flags = ChatFlags(shared=Shared())
     rest = list(args)
 
@@ -85,7 +85,7 @@ def load_settings(
     model: str | None = None,
     persona: str | None = None,
 ) -> Loaded:
-    """Load the settings with the flags given, before or after the command; the log begins here."""
+    """Load the settings with the flags before or after the command, and start logging."""
     from ragforge_tui.config_files import load
     from ragforge_tui.engine.logs import log_to_file
     from ragforge_tui.engine.private_memory import close_to_others
@@ -104,7 +104,7 @@ def load_settings(
 
 @contextlib.contextmanager
 def failures(given: Shared) -> Iterator[None]:
-    """Turn whatever goes wrong into one sentence on stderr and an exit status; never a traceback."""
+    """Report every failure as one sentence on stderr and an exit status, never as a traceback."""
     try:
         yield
         sys.stdout.flush()
@@ -115,23 +115,23 @@ def failures(given: Shared) -> Iterator[None]:
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise SystemExit(CANCELLED) from None
     except BrokenPipeError:
-        # The reader, `head` for one, has enough; without this Python would complain while it ends.
+        # The reader, such as `head`, has closed the pipe; without this Python prints an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
     except Exception as error:
-        if hasattr(error, "exit_code"):  # the command line's own: usage errors and requests to end
+        if hasattr(error, "exit_code"):  # Typer's own exceptions: usage errors and exits
             raise
         log.exception("unexpected")
         if info := storage_error(error):
             complain(info.sentence())
             raise SystemExit(FAILED) from None
-        where = f"The details are in {given.log_file}." if given.log_file else "There is no log to look into."
-        complain(f"Something unexpected went wrong ({type(error).__name__}: {error}). {where}")
+        details = f"The details are in {given.log_file}." if given.log_file else "No log was written."
+        complain(f"Unexpected error ({type(error).__name__}: {error}). {details}")
         raise SystemExit(FAILED) from None
 
 
 def complain(text: str) -> None:
-    """One line for the person on stderr."""
+    """Print one line for the user on stderr."""
     from ragforge_tui.redaction import mask_secrets
     from ragforge_tui.text import plain_text
 

@@ -1,4 +1,4 @@
-"""Topics of all conversations that are not private: listed, merged, taken apart again."""
+"""Command `topics`: list the topics of all conversations that are not private, merge and unmerge them."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from typing import Annotated
 import typer
 
 from ragforge_tui.cli.common import JsonFlag, with_memory
-from ragforge_tui.cli.output import say, say_json, shorten, table
+from ragforge_tui.cli.output import print_json, print_text, shorten, table
 from ragforge_tui.models import Topic
 from ragforge_tui.protocol import ListTopics, MergeTopics, UnmergeTopic
 
 
 def topics(
     ctx: typer.Context,
-    query: Annotated[str, typer.Argument(metavar="[QUERY]", help="Words of their names.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
-    workspace: Annotated[str | None, typer.Option(metavar="DIR", help="Only those of this folder.")] = None,
+    query: Annotated[str, typer.Argument(metavar="[QUERY]", help="Words of the topic names.")] = "",
+    limit: Annotated[int, typer.Option(min=1, help="Largest number of results.")] = 50,
+    workspace: Annotated[str | None, typer.Option(metavar="DIR", help="Only topics of this folder.")] = None,
     merge: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="A B", help="Make these two topics one, by name or id.")
+        tuple[str, str] | None, typer.Option(metavar="A B", help="Merge these two topics, by name or id.")
     ] = None,
     undo: Annotated[str | None, typer.Option(metavar="NAME", help="Undo the merge of this topic.")] = None,
     json: JsonFlag = False,
 ) -> None:
-    """List what conversations are about; with --merge or --undo, change which topics are the same."""
+    """List topics of conversations; --merge and --undo change which topics are the same."""
     if merge and undo:
-        raise typer.BadParameter("--merge and --undo exclude each other.")
+        raise typer.BadParameter("--merge and --undo cannot be combined.")
     if merge or undo:
         request = MergeTopics(a=merge[0], b=merge[1]) if merge else UnmergeTopic(ref=undo or "")
         changed = with_memory(ctx, lambda engine: engine.request(request))
-        _show([changed], json=json, said=f"{'Merged into' if merge else 'Separate again:'} {changed.name}.")
+        _show([changed], json=json, message=f"{'Merged into' if merge else 'Unmerged'} {changed.name}.")
         return
     folder = str(Path(workspace).expanduser().resolve()) if workspace else None
-    wanted = ListTopics(query=query, limit=limit, workspace=folder)
-    _show(with_memory(ctx, lambda engine: engine.request(wanted)), json=json)
+    listing = ListTopics(query=query, limit=limit, workspace=folder)
+    _show(with_memory(ctx, lambda engine: engine.request(listing)), json=json)
 
 
-def _show(found: list[Topic], *, json: bool, said: str = "") -> None:
+def _show(found: list[Topic], *, json: bool, message: str = "") -> None:
     if json:
-        say_json(found)
-    elif said:
-        say(said)
+        print_json(found)
+    elif message:
+        print_text(message)
     elif not found:
-        say("No topics.")
+        print_text("No topics.")
     else:
         table([_row(topic) for topic in found], ("CONVERSATIONS", "SUMMARIES", "TOPIC", "ALSO", "NEAR"))
 

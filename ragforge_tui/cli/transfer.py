@@ -1,4 +1,4 @@
-"""Conversations as files: export and import."""
+"""Commands to export and import conversations as files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from ragforge_tui.cli.common import ConversationArgument, JsonFlag, complain, with_memory
-from ragforge_tui.cli.output import say, say_json
+from ragforge_tui.cli.output import print_json, print_text
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.export import ExportFormat, file_name, from_json, to_json, to_markdown
 from ragforge_tui.protocol import ExportConversation, ImportConversation
@@ -20,7 +20,7 @@ def export(
     ctx: typer.Context,
     id: ConversationArgument,
     format: Annotated[
-        ExportFormat, typer.Option(help="JSON imports again without loss; Markdown is to read.")
+        ExportFormat, typer.Option(help="JSON can be imported without loss; Markdown is for reading.")
     ] = "json",
     output: Annotated[
         Path | None,
@@ -46,7 +46,7 @@ def export(
 
 
 def _write_whole(target: Path, data: bytes) -> None:
-    # A device or a pipe takes what it is given; a file is put in place only when it is whole.
+    # Devices and pipes are written directly; a file is replaced only when it is complete.
     if target.exists() and not target.is_file():
         target.write_bytes(data)
         return
@@ -62,11 +62,11 @@ def import_(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="An exported JSON file; '-' reads standard input.")],
     merge: Annotated[
-        bool, typer.Option("--merge", help="Add what is new to a conversation that is here already.")
+        bool, typer.Option("--merge", help="Add new turns to a conversation that already exists.")
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Read an exported conversation back; ids are kept, and importing twice is importing once."""
+    """Import an exported conversation; ids stay the same, and repeating it changes nothing."""
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).expanduser().read_bytes()
     except OSError as error:
@@ -76,8 +76,8 @@ def import_(
     conversation = imported.conversation
     named = f"{conversation.uuid} {conversation.title}".rstrip()
     if json:
-        say_json({**msgspec.to_builtins(conversation), "created": imported.created, "added": imported.adds})
+        print_json({**msgspec.to_builtins(conversation), "created": imported.created, "added": imported.adds})
     elif imported.created:
-        say(f"Imported {named}: {imported.adds.text()}.")
+        print_text(f"Imported {named}: {imported.adds.text()}.")
     else:
-        say(f"Imported {named}: it was here already, {imported.adds.text()}{' added' if imported.adds else ''}.")
+        print_text(f"Imported {named}: it already existed, {imported.adds.text()}{' added' if imported.adds else ''}.")

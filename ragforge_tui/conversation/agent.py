@@ -1,10 +1,11 @@
-"""ConversationAgent: the public Python API. Creates, finds and keeps conversations that can be talked in.
+"""Public Python API: an agent that creates, finds and holds open conversations.
 
     async with ConversationAgent(load()) as agent:
         conversation = await agent.create_conversation(title="Retries")
         answer = await conversation.send_message("Why does the retry double turns?")
 
-Holds what conversations of one process share: graph, model, tools, approvals. The engine serves it to screens.
+The agent owns what the conversations of one process share: graph, model, tools and approvals. The engine exposes it
+to user interfaces.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from ragforge_tui.tools import Toolbox
 log = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 3.0
-"""How long closing waits for the memory; what is left is done at the next start."""
+"""Longest wait of closing for the memory; the next start finishes the remaining work."""
 
 
 class ConversationAgent:
@@ -60,8 +61,8 @@ class ConversationAgent:
 
     Args:
         loaded: Settings, folders and workspace.
-        approve_all: Tools run without asking.
-        interactive: Somebody answers questions; otherwise what would be asked is refused.
+        approve_all: Run tools without asking.
+        interactive: A user answers questions; otherwise every question is answered with a refusal.
     """
 
     def __init__(self, loaded: Loaded, *, approve_all: bool = False, interactive: bool = False) -> None:
@@ -72,7 +73,7 @@ class ConversationAgent:
         self.interactive = interactive
         self._subscribers: list[asyncio.Queue[Event]] = []
         memory = loaded.settings.agent.memory
-        self._graph = GraphLink(loaded, self.emit, self._graph_came)
+        self._graph = GraphLink(loaded, self.emit, self._on_graph_ready)
         journal = Journal(state / "journal", self._graph.address)
         self.recorder = Recorder(journal, auto_save=memory.persistence.auto_save)
         self.recorder.attach(self._graph)
@@ -107,7 +108,7 @@ class ConversationAgent:
         self._user_name = ""
         self._leftovers: asyncio.Task[int] | None = None
         self._chores: asyncio.Task[None] | None = None
-        self._told_left_behind = False
+        self._left_behind_reported = False
 
     async def __aenter__(self) -> ConversationAgent:
         self.start()
@@ -119,7 +120,7 @@ class ConversationAgent:
         await self.close()
 
     def start(self) -> None:
-        """Begin to open graph and model in the background; returns at once."""
+        """Start to open the graph and the model in the background; returns at once."""
         self._graph.start()
         self._model.start()
         self._leftovers = asyncio.create_task(self.toolbox.end_leftovers())
@@ -129,10 +130,10 @@ class ConversationAgent:
             self.emit(Notice(text=sentence, level="warning"))
 
     async def close(self, *, settle_seconds: float = SETTLE_SECONDS) -> None:
-        """Stop what runs, store it as interrupted, let go of graph and model.
+        """Stop running turns, store them as interrupted, and close the graph and the model.
 
         Args:
-            settle_seconds: How long the memory may still take to be brought up to date.
+            settle_seconds: Seconds the memory may still use to catch up.
         """
         self.closing = True
         self.approvals.close()
@@ -153,11 +154,11 @@ class ConversationAgent:
         await self._graph.close()
         self.recorder.close()
 
-    async def _graph_came(self, store: Store) -> int:
-        """The graph can be reached: write in what waited, then do what is due without holding anyone up."""
+    async def _on_graph_ready(self, store: Store) -> int:
+        """Drain the journal into the graph that became reachable, then start chores in the background."""
         left = await self.recorder.drain(store)
-        if not self._told_left_behind:
-            self._told_left_behind = True
+        if not self._left_behind_reported:
+            self._left_behind_reported = True
             for sentence in await asyncio.to_thread(self.recorder.left_behind):
                 self.emit(Notice(text=sentence, level="warning"))
         self._chores = asyncio.create_task(self._do_chores(store, self.recorder.take_drained()))
@@ -166,7 +167,7 @@ class ConversationAgent:
         return left
 
     async def finish_turns(self) -> None:
-        """Wait for the turns under way; what waits behind them is not begun."""
+        """Wait for the running turns and drop the queued ones."""
         conversations = list(self._open.values())
         for conversation in conversations:
             conversation.unqueue()
@@ -176,7 +177,7 @@ class ConversationAgent:
     # --- events --------------------------------------------------------------------------------------------------
 
     def emit(self, event: Event) -> None:
-        """Hand an event to everyone who listens; exports follow what was stored."""
+        """Send an event to all subscribers and keep live exports up to date."""
         if isinstance(event, TurnStarted | MessageFinished | ToolCallFinished):
             self.exports.message_stored(event.conversation_id)
         for queue in self._subscribers:
@@ -184,7 +185,7 @@ class ConversationAgent:
 
     @contextmanager
     def subscribe(self) -> Iterator[asyncio.Queue[Event]]:
-        """A queue of all events from now on."""
+        """Yield a queue that receives all events from now on."""
         queue: asyncio.Queue[Event] = asyncio.Queue()
         self._subscribers.append(queue)
         try:
@@ -196,51 +197,51 @@ class ConversationAgent:
 
     @property
     def graph_state(self) -> GraphChanged:
-        """Where the graph is and how it does."""
+        """Return the graph's location and status."""
         return self._graph.state
 
     @property
     def model_state(self) -> ModelChanged:
-        """Which model answers and how it does."""
+        """Return the current model and its status."""
         return self._model.state
 
     @property
     def user_name(self) -> str:
-        """How the agent may call the person."""
+        """Return the name by which the agent addresses the user."""
         if not self._user_name:
             self._user_name = user_name(self.settings.user.name)
         return self._user_name
 
     async def store(self) -> Store:
-        """The graph's store; waits while it starts.
+        """Return the graph's store; wait while the graph starts.
 
         Raises:
-            GraphError: When the graph is away or refused.
+            GraphError: The graph is unreachable or was refused.
         """
         return await self._graph.store()
 
     async def model(self) -> ChatModel:
-        """The model that answers now; waits while it is loaded."""
+        """Return the current model; wait while it loads."""
         return await self._model.model()
 
     async def set_model(self, name: str) -> ModelChanged:
-        """Use another model from the next turn on; empty: the one found by itself."""
+        """Use another model from the next turn on; an empty name selects the one discovered automatically."""
         return await self._model.change(name)
 
     def change_model_settings(self, changes: dict[str, int | float | None]) -> None:
-        """Take up settings of `LIVE_MODEL_SETTINGS`, by name; they hold from the next request on."""
+        """Apply changed settings of `LIVE_MODEL_SETTINGS`, by name, from the next request on."""
         self._model.update(**{name: value for name, value in changes.items() if name in LIVE_MODEL_SETTINGS})
 
     async def model_names(self) -> list[str]:
-        """Names of models that could answer."""
+        """Return the names of the available models."""
         return await self._model.names()
 
     async def model_for(self, persona: Persona) -> ChatModel:
-        """The model that answers as a persona: the one that answers now, unless the persona may prefer another."""
+        """Return the model for a persona: the current one, unless the persona may choose another."""
         return await self._persona_models.model_for(persona)
 
     async def workspace_instructions(self) -> list[tuple[str, str]]:
-        """The allowed AGENTS.md files, asked about before first use."""
+        """Return the allowed AGENTS.md files; the user is asked before their first use."""
         return await self.trust.instructions() if self.settings.tools.agents_md else []
 
     # --- conversations ---------------------------------------------------------------------------------------------
@@ -248,10 +249,10 @@ class ConversationAgent:
     async def create_conversation(
         self, *, title: str = "", tags: list[str] | None = None, persona: str = ""
     ) -> Conversation:
-        """A new conversation of this workspace.
+        """Create a conversation in this workspace.
 
         Raises:
-            NotFoundError: When there is no such persona.
+            NotFoundError: The persona does not exist.
         """
         chosen = self.personas.find(persona)
         record = models.Conversation(
@@ -273,13 +274,13 @@ class ConversationAgent:
         return conversation
 
     async def load_conversation(self, ref: str = "", *, turns: int = OPENING_TURNS) -> Conversation:
-        """A stored conversation by id or unique prefix; with neither, the newest of this workspace.
+        """Open a stored conversation by id or unique prefix, by default the newest of this workspace.
 
         Args:
-            turns: How many of its newest turns are read at once; more are when something is said in it.
+            turns: Number of its newest turns to read at once; more are read when a message is sent.
 
         Raises:
-            NotFoundError: When nothing or more than one answers.
+            NotFoundError: No conversation matches, or more than one does.
         """
         if ref in self._open:
             return self._open[ref]
@@ -288,7 +289,7 @@ class ConversationAgent:
             await store.conversations.resolve(ref) if ref else await store.conversations.latest(str(self.workspace))
         )
         if record is None:
-            raise NotFoundError(f"No conversation was held in {self.workspace} yet.", todo="Start one by writing.")
+            raise NotFoundError(f"There is no conversation in {self.workspace} yet.", todo="Send a message to start.")
         if record.status == "deleted":
             raise NotFoundError(
                 f"The conversation {record.uuid[:8]} was deleted.", todo=f"ragforge-chat restore {record.uuid[:8]}"
@@ -302,14 +303,14 @@ class ConversationAgent:
         return self._open[record.uuid]
 
     async def branch_conversation(self, ref: str, turn_index: int) -> Conversation:
-        """A new conversation that goes on from a turn of another, which stays as it is.
+        """Create a conversation that continues from a turn of another one, which stays unchanged.
 
         Args:
-            ref: Id or unique prefix of the one it comes from.
-            turn_index: The last turn both share; 0: none.
+            ref: Id or unique prefix of the parent conversation.
+            turn_index: The last turn both share, 0 for none.
 
         Raises:
-            NotFoundError: There is no such conversation or turn.
+            NotFoundError: The conversation or the turn does not exist.
             RagforgeError: The turn is still being answered.
         """
         store = await self.store()
@@ -318,7 +319,7 @@ class ConversationAgent:
             raise NotFoundError(f"The conversation {parent.uuid[:8]} has no turn {turn_index}.")
         here = self._open.get(parent.uuid)
         if here is not None and here.active_turn is not None and turn_index >= here.active_turn:
-            raise RagforgeError(f"Turn {turn_index} is still being answered.", todo="Stop it or wait for its end.")
+            raise RagforgeError(f"Turn {turn_index} is still being answered.", todo="Stop it, or wait until it ends.")
         record = models.Conversation(
             uuid=str(uuid.uuid4()),
             title=parent.title,
@@ -339,19 +340,19 @@ class ConversationAgent:
         return branch
 
     def opened(self, conversation_id: str) -> Conversation | None:
-        """The conversation when it is open here."""
+        """Return the conversation if this process has it open."""
         return self._open.get(conversation_id)
 
     async def list_conversations(self, filter: ConversationFilter | None = None) -> list[models.Conversation]:
-        """Stored conversations, newest first."""
+        """Return stored conversations, newest first."""
         return await (await self.store()).conversations.matching(filter or ConversationFilter())
 
     async def archive_conversation(self, ref: str, *, archived: bool = True) -> models.Conversation:
-        """Put a conversation away, or bring it back."""
+        """Archive a conversation, or make it active again."""
         return await self._set_status(ref, "archived" if archived else "active", None)
 
     async def delete_conversation(self, ref: str, *, immediately: bool = False) -> None:
-        """Hide a conversation at once; purged after seven days, or now."""
+        """Hide a conversation; it is purged after seven days, or now if `immediately` is set."""
         store = await self.store()
         record = await store.conversations.resolve(ref)
         open_here = self._open.pop(record.uuid, None)
@@ -366,13 +367,13 @@ class ConversationAgent:
             await store.conversations.update(record.uuid, status="deleted", deleted_at=now())
 
     async def restore_conversation(self, conversation_id: str) -> models.Conversation:
-        """Undo a delete; takes the whole id, or the prefix of a deleted conversation."""
+        """Restore a deleted conversation by its id or a unique prefix."""
         store = await self.store()
         deleted = await store.conversations.matching(ConversationFilter(status="deleted", limit=10_000))
-        found = [record for record in deleted if record.uuid.startswith(conversation_id)]
-        if len(found) != 1 or not conversation_id:
-            raise NotFoundError(f"No single deleted conversation begins with {conversation_id!r}.")
-        return self._as_stored(await store.conversations.update(found[0].uuid, status="active", deleted_at=None))
+        matches = [record for record in deleted if record.uuid.startswith(conversation_id)]
+        if len(matches) != 1 or not conversation_id:
+            raise NotFoundError(f"No single deleted conversation has an id that starts with {conversation_id!r}.")
+        return self._as_stored(await store.conversations.update(matches[0].uuid, status="active", deleted_at=None))
 
     async def _set_status(self, ref: str, status: models.ConversationStatus, deleted_at: None) -> models.Conversation:
         store = await self.store()
@@ -381,13 +382,13 @@ class ConversationAgent:
 
     def _as_stored(self, changed: models.Conversation) -> models.Conversation:
         if changed.uuid in self._open:
-            # In place: the conversation's memory holds the same record.
+            # Changed in place: the conversation's memory shares this record.
             here = self._open[changed.uuid].record
             here.status, here.deleted_at, here.updated_at = changed.status, changed.deleted_at, changed.updated_at
         return changed
 
     async def _purge_one(self, store: Store, uuid: str) -> bool:
-        """Remove a conversation and its exports; False when its branches still need it."""
+        """Remove a conversation and its exports; return False if its branches still need it."""
         purged = await store.conversations.purge(uuid)
         if purged:
             await asyncio.to_thread(self.recorder.forget, uuid)
@@ -395,9 +396,9 @@ class ConversationAgent:
         return purged
 
     async def _do_chores(self, store: Store, drained: set[str]) -> None:
-        """Make searchable what is not yet, and purge what was deleted longer ago than undo reaches.
+        """Index conversations from the journal, purge expired ones and create missing vectors.
 
-        What is left undone is found again: turns when their conversation is opened, the rest at the next start.
+        Unfinished work is not lost: turns are indexed when their conversation is opened, the rest at the next start.
         """
         try:
             for uuid in drained - set(self._open):

@@ -1,6 +1,6 @@
-"""The commands a person allows for good: kept here while the engine runs, written to their own settings file.
+"""Commands that the user allows permanently, held in memory and written to the user's settings file.
 
-Used by the approvals. A project's file can never add to them: `config_files` refuses the key there.
+Used by the approvals. A project's file can never add to them: `config_files` rejects the key there.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ KEY = "tools.allow_commands"
 
 
 class AllowedCommands:
-    """Patterns of commands, and where a further one is written.
+    """Patterns of commands that run without asking.
 
     Args:
-        patterns: As the settings have them.
-        config_file: The user's settings file; empty: nothing is written, a pattern holds as long as the engine.
+        patterns: The patterns in the settings.
+        config_file: The user's settings file. If empty, new patterns are not saved and end with the engine.
     """
 
     def __init__(self, patterns: Iterable[str] = (), config_file: str = "") -> None:
@@ -29,16 +29,16 @@ class AllowedCommands:
         self._file = config_file
 
     def problems(self) -> list[str]:
-        """A sentence for each pattern that is none and so allows nothing."""
+        """Return a sentence for each invalid pattern, which allows nothing."""
         wrong = ((pattern, problem_of(pattern)) for pattern in self.patterns)
         return [f"{KEY}: {pattern!r} allows nothing, {problem}." for pattern, problem in wrong if problem]
 
     def offer(self, command: str) -> str:
-        """The pattern that may be allowed after this command; empty for none."""
+        """Return the pattern to offer for this command; empty if there is none."""
         return offer(command) if command else ""
 
     async def add(self, pattern: str) -> Notice:
-        """Allow commands of this pattern from now on; says where that was written, or why not."""
+        """Allow a pattern from now on; return a notice that names the file, or why it was not saved."""
         if pattern not in self.patterns:
             self.patterns.append(pattern)
         if not self._file:
@@ -62,6 +62,6 @@ def _save(file: Path, pattern: str) -> None:
         raise ConfigError(f"{file}: cannot be read: {error}.") from error
     section = values.get("tools") if isinstance(values, dict) else None
     saved = section.get("allow_commands") if isinstance(section, dict) else None
-    known = list(saved) if isinstance(saved, list) else []
-    if pattern not in known:
-        set_value(file, KEY, [*known, pattern])
+    patterns = list(saved) if isinstance(saved, list) else []
+    if pattern not in patterns:
+        set_value(file, KEY, [*patterns, pattern])

@@ -1,6 +1,6 @@
-"""What asking comes to: an answer, or the error that stands for it.
+"""Conversion of a turn's final event into an `Answer` or an error.
 
-Made by `Conversation.send_message` from the end of a turn. Part of the public Python API.
+`Conversation.send_message` uses it. Part of the public Python API.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ragforge_tui.models import ToolCall, Turn, Usage
 
 
 class Answer(msgspec.Struct, kw_only=True, frozen=True):
-    """What `Conversation.send_message` returns: the turn's last text, with all it took to get there."""
+    """Result of `Conversation.send_message`: the turn's last text, its reasoning, tool calls and usage."""
 
     content: str
     turn_index: int
@@ -23,15 +23,15 @@ class Answer(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def answer_of(end: TurnEnd | None, turn: Turn) -> Answer:
-    """The answer of a turn that ended so.
+    """Return the answer of a turn from its final event.
 
     Raises:
-        RagforgeError: It failed or was cancelled.
+        RagforgeError: The turn failed or was cancelled.
     """
     if isinstance(end, TurnFailed):
         raise RagforgeError(end.error.what, todo=end.error.todo, kept=end.error.kept, kind=end.error.kind)
     if not isinstance(end, TurnCompleted):
-        raise RagforgeError("The turn was cancelled.", kept="What had come is stored.", kind="cancelled")
+        raise RagforgeError("The turn was cancelled.", kept="The partial answer is stored.", kind="cancelled")
     replies = [message for message in turn.messages if message.role == "assistant"]
     return Answer(
         content=end.text,

@@ -1,4 +1,4 @@
-"""Approvals a turn waits for: asked as events, answered from elsewhere, remembered for the session."""
+"""Pending approvals of tool calls: requested as events, answered by the user, remembered for the session."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Emit = Callable[[Event], None]
 
 
 class Approvals:
-    """What was allowed, and who waits.
+    """Granted permissions and pending questions.
 
     Args:
-        approve_all: Every call runs without asking (`ask --yes`).
-        interactive: Somebody answers; otherwise what would be asked is shown and refused at once.
-        allowed: Commands the person allows for good.
+        approve_all: Run every call without asking (`ask --yes`).
+        interactive: A user answers; otherwise questions are shown and refused at once.
+        allowed: Commands that the user allows permanently.
     """
 
     def __init__(
@@ -33,22 +33,22 @@ class Approvals:
         self._approve_all = approve_all
         self._granted: set[str] = set()
         self._allowed = allowed or AllowedCommands()
-        self._waiting: dict[str, asyncio.Future[tuple[ApprovalDecision, str]]] = {}
+        self._pending: dict[str, asyncio.Future[tuple[ApprovalDecision, str]]] = {}
         self._needs: dict[str, tuple[str, ApprovalNeed]] = {}
         self._closed = False
 
     @property
     def attended(self) -> bool:
-        """Whether somebody is there to answer."""
+        """Return whether a user is available to answer."""
         return self._interactive and not self._closed
 
     async def ask(
         self, need: ApprovalNeed, call: ToolCall, conversation_id: str, turn_index: int, emit: Emit, *, mode: Mode
     ) -> tuple[bool, str]:
-        """Whether the call may run, and what the person said when not.
+        """Return whether the call may run, and the user's comment if not.
 
         Args:
-            mode: What the agent may do unasked in that conversation, as it is now.
+            mode: What the agent may currently do in that conversation without asking.
         """
         if self._decide(need, mode) == "run":
             return True, ""
@@ -68,7 +68,7 @@ class Approvals:
         )
         self._needs[question.approval_id] = conversation_id, need
         try:
-            decision, feedback = await self._answered(question, emit)
+            decision, feedback = await self._wait_for_answer(question, emit)
         finally:
             del self._needs[question.approval_id]
         if decision == "session":
@@ -78,38 +78,38 @@ class Approvals:
         return decision != "no", feedback
 
     def mode_changed(self, conversation_id: str, mode: Mode) -> None:
-        """Let through, this once, what waits in a conversation and need not be asked in its new mode."""
+        """Approve, once, pending calls of a conversation that need no approval in its new mode."""
         if mode == "plan":
-            return  # what is granted is not allowed there either
-        for approval_id, (asking, need) in list(self._needs.items()):
-            if asking == conversation_id and self._decide(need, mode) == "run":
+            return  # even granted calls are not allowed while planning
+        for approval_id, (pending_in, need) in list(self._needs.items()):
+            if pending_in == conversation_id and self._decide(need, mode) == "run":
                 self.answer(approval_id, "once")
 
     async def ask_cost(self, question: Callable[[str], CostLimitReached], emit: Emit) -> ApprovalDecision:
-        """What the person says to a limit on cost; "no" when nobody is there.
+        """Return the user's decision about a cost limit; "no" if no user is available.
 
         Args:
-            question: Makes the event for an id.
+            question: Creates the event for an approval id.
         """
         if self._closed:
             return "no"
-        decision, _ = await self._answered(question(uuid.uuid4().hex), emit)
+        decision, _ = await self._wait_for_answer(question(uuid.uuid4().hex), emit)
         return decision
 
-    async def _answered(
+    async def _wait_for_answer(
         self, question: ApprovalRequested | CostLimitReached, emit: Emit
     ) -> tuple[ApprovalDecision, str]:
         answer: asyncio.Future[tuple[ApprovalDecision, str]] = asyncio.get_running_loop().create_future()
-        self._waiting[question.approval_id] = answer
+        self._pending[question.approval_id] = answer
         if not self._interactive:
-            answer.set_result(("no", "Nobody is there to be asked."))
+            answer.set_result(("no", "No user is available to ask."))
         emit(question)
         decision: ApprovalDecision = "no"
         feedback = ""
         try:
             decision, feedback = await answer
         finally:
-            self._waiting.pop(question.approval_id, None)
+            self._pending.pop(question.approval_id, None)
             emit(
                 ApprovalResolved(
                     conversation_id=question.conversation_id,
@@ -129,16 +129,16 @@ class Approvals:
         return "edits" if mode == "edits" and not self._closed else "ask"
 
     def answer(self, approval_id: str, decision: ApprovalDecision, feedback: str = "") -> None:
-        """Give the person's answer; an answer to a question that is gone is ignored."""
-        future = self._waiting.get(approval_id)
+        """Apply the user's answer; an answer to a question that is no longer pending is ignored."""
+        future = self._pending.get(approval_id)
         if future is not None and not future.done():
             future.set_result((decision, feedback))
 
     def close(self) -> None:
-        """Refuse what waits and what will be asked: nobody is there to answer."""
+        """Refuse all pending and later questions, because no user is left to answer."""
         self._closed = True
         self._approve_all = False
         self._granted.clear()
-        for future in self._waiting.values():
+        for future in self._pending.values():
             if not future.done():
-                future.set_result(("no", "The screen is gone; nobody could be asked."))
+                future.set_result(("no", "The user's terminal is closed; no one could be asked."))

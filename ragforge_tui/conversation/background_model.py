@@ -1,8 +1,8 @@
-"""The model as background work asks it: with a deadline for each request, and giving way to whoever talks.
+"""Access to the model for background work, with a deadline per request and priority for turns.
 
-A local server answers one request after another, so a summary that has begun would hold up the next message. It is
-given up when a turn begins and asked for again when the turn is over. Models elsewhere answer both at once. The
-deadline belongs here because only here it is known when a request is out: waiting for a turn to end is not slowness.
+A local server answers one request after another, so a running summary would delay the next message. The request is
+cancelled when a turn starts and repeated when the turn is over. Remote models answer both at once. The deadline lives
+here because only this module knows when a request is in flight: waiting for a turn to end does not count.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ragforge_tui.llm.parts import ModelPart
 from ragforge_tui.models import Usage
 
 REQUEST_SECONDS = 120.0
-"""The most one request of background work may take."""
+"""Deadline of one request of background work."""
 FIRST_PAUSE = 60.0
 LONGEST_PAUSE = 1_800.0
-"""Seconds until a model that failed is asked again: from one minute, doubled each time, to half an hour."""
+"""Longest backoff, in seconds, after a failed request: one minute at first, doubled each time, up to half an hour."""
 GIVEN_UP = 3
 """Failures in a row after which summaries are extracted until the model answers again."""
 
 
 class Quiet:
-    """Whether nobody is being answered, in any conversation of an agent."""
+    """State of an agent without a running turn in any of its conversations."""
 
     def __init__(self) -> None:
         self._turns = 0
@@ -39,7 +39,7 @@ class Quiet:
 
     @contextmanager
     def broken(self) -> Iterator[None]:
-        """While a turn is being answered."""
+        """Mark a turn as running inside the context."""
         self._turns += 1
         self._silent.clear()
         self._broken.set()
@@ -52,51 +52,51 @@ class Quiet:
                 self._silent.set()
 
     async def wait(self) -> None:
-        """Until nobody is being answered."""
+        """Wait until no turn is running."""
         await self._silent.wait()
 
     async def until_broken(self) -> None:
-        """Until a turn begins."""
+        """Wait until a turn starts."""
         await self._broken.wait()
 
 
 class Patience:
-    """How long to leave a model alone that failed or did not answer in time."""
+    """Backoff after a model failed or did not answer in time."""
 
     def __init__(self) -> None:
         self.failures = 0
-        """In a row."""
+        """Number of consecutive failures."""
         self._pause = 0.0
         self._until = 0.0
 
     @property
     def seconds_left(self) -> float:
-        """Until the model may be asked again; 0 when it may be asked now."""
+        """Return the seconds until the model may be asked again; 0 if it may be asked now."""
         return max(0.0, self._until - time.monotonic())
 
     @property
     def given_up(self) -> bool:
-        """Whether it failed so often that work should not wait for it."""
+        """Return whether it failed so often that work should not wait for it."""
         return self.failures >= GIVEN_UP
 
     def succeeded(self) -> None:
-        """Ask again at any time."""
+        """Reset the backoff after an answer."""
         self.failures, self._until = 0, 0.0
 
     def failed(self) -> None:
-        """Leave the model alone for twice as long as the last time."""
+        """Start a backoff, twice as long as the last one."""
         self._pause = min(2 * self._pause, LONGEST_PAUSE) if self.failures else FIRST_PAUSE
         self.failures += 1
         self._until = time.monotonic() + self._pause
 
 
 class BackgroundModel:
-    """A `ChatModel` whose whole answers have a deadline.
+    """A `ChatModel` whose complete answers have a deadline.
 
     Args:
-        quiet: For a model that answers one request after another: its requests wait for quiet and are sent again when
-            that is broken. None for others.
-        seconds: The most a request may take, counted while it is out.
+        quiet: For a model that answers one request after another: requests wait until no turn runs and are repeated if
+            a turn interrupts them. None for other models.
+        seconds: Deadline of a request, counted while it is in flight.
     """
 
     def __init__(
@@ -113,24 +113,24 @@ class BackgroundModel:
 
     @property
     def context_window(self) -> int:
-        """Tokens the model can read."""
+        """Return the size of the model's context window in tokens."""
         return self._model.context_window
 
     def stream(
         self, messages: Messages, *, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int] = ()
     ) -> AsyncGenerator[ModelPart, None]:
-        """Answer at once: only who talks streams."""
+        """Stream without waiting: only turns stream."""
         return self._model.stream(messages, tools=tools, cache_marks=cache_marks)
 
     async def complete(self, messages: Messages, *, max_tokens: int | None = None) -> tuple[str, Usage]:
-        """A whole answer, as soon as nobody else needs the model.
+        """Return a complete answer, requested as soon as no turn needs the model.
 
         Raises:
-            TimeoutError: A request was out for too long.
-            ModelError: The provider failed for good.
+            TimeoutError: A request exceeded its deadline.
+            ModelError: The provider failed permanently.
         """
         try:
-            answer = await self._give_way(messages, max_tokens)
+            answer = await self._complete_when_idle(messages, max_tokens)
         except (ModelError, TimeoutError):
             self._patience.failed()
             raise
@@ -141,16 +141,16 @@ class BackgroundModel:
         async with asyncio.timeout(self._seconds):
             return await self._model.complete(messages, max_tokens=max_tokens)
 
-    async def _give_way(self, messages: Messages, max_tokens: int | None) -> tuple[str, Usage]:
+    async def _complete_when_idle(self, messages: Messages, max_tokens: int | None) -> tuple[str, Usage]:
         while True:
             await self._quiet.wait()
-            asking = asyncio.create_task(self._ask(messages, max_tokens))
-            breaking = asyncio.create_task(self._quiet.until_broken())
+            request = asyncio.create_task(self._ask(messages, max_tokens))
+            interruption = asyncio.create_task(self._quiet.until_broken())
             try:
-                await asyncio.wait({asking, breaking}, return_when=asyncio.FIRST_COMPLETED)
-                if asking.done():
-                    return asking.result()
+                await asyncio.wait({request, interruption}, return_when=asyncio.FIRST_COMPLETED)
+                if request.done():
+                    return request.result()
             finally:
-                for task in (asking, breaking):
+                for task in (request, interruption):
                     task.cancel()
-                await asyncio.gather(asking, breaking, return_exceptions=True)
+                await asyncio.gather(request, interruption, return_exceptions=True)

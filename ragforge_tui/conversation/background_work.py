@@ -1,7 +1,7 @@
-"""Work in the background that is asked for again and again, such as making what is missing in the graph.
+"""Background work that is requested repeatedly, such as creating missing records in the graph.
 
-Used by `ConversationMemory`. Requests are coalesced: the work finds by itself what there is to do, so being asked twice
-while it runs means running once more.
+Used by `ConversationMemory`. Requests are coalesced: the work itself finds what has to be done, so two requests while
+it runs cause one more run.
 """
 
 from __future__ import annotations
@@ -11,56 +11,56 @@ from collections.abc import Awaitable, Callable
 
 
 class BackgroundWork:
-    """One kind of work, never running twice at once.
+    """One kind of work, with at most one run at a time.
 
     Args:
-        work: Does all there is to do; must not raise.
+        work: Does everything that is due; must not raise.
     """
 
     def __init__(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         self._name = name
         self._work = work
-        self._wanted = False
+        self._requested = False
         self._task: asyncio.Task[None] | None = None
-        self._later: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def running(self) -> bool:
-        """Whether the work is in progress."""
+        """Return whether the work is in progress."""
         return self._task is not None and not self._task.done()
 
     def ask(self) -> None:
-        """Run now, or once more when it is running."""
-        self._wanted = True
-        if self._later is not None:
-            self._later.cancel()
-            self._later = None
+        """Run now, or once more after the current run."""
+        self._requested = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if not self.running:
             self._task = asyncio.create_task(self._run(), name=self._name)
 
     def ask_in(self, seconds: float) -> None:
-        """Run after so many seconds unless asked for earlier."""
-        if self._later is not None:
-            self._later.cancel()
-        self._later = asyncio.get_running_loop().call_later(seconds, self.ask)
+        """Run after a delay, unless `ask` is called earlier."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.ask)
 
     async def settle(self) -> None:
-        """Wait until it is not running; what is put off is not waited for."""
+        """Wait until the current run ends; a delayed run is not awaited."""
         while self.running:
             assert self._task is not None
             await asyncio.wait({self._task})
 
     async def stop(self) -> None:
-        """Cancel the run in progress and what is put off; it may be asked for again."""
-        self._wanted = False
-        if self._later is not None:
-            self._later.cancel()
-            self._later = None
+        """Cancel the current run and a delayed one; the work may be requested again."""
+        self._requested = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
-        while self._wanted:
-            self._wanted = False
+        while self._requested:
+            self._requested = False
             await self._work()

@@ -1,8 +1,7 @@
-"""What answers may cost: before a request would go beyond a limit, the turn stops and the person is asked.
+"""Cost limits: before a request would exceed a limit, the turn pauses and the user is asked.
 
-What a request will cost is not known before it; the last one of the same turn, or of the session, is taken for it.
-The session is this run of the engine, all its conversations together: what the status line counts. Used by the turn
-loop.
+The cost of a request is unknown beforehand, so the last one of the same turn or session serves as the estimate. A
+session is one run of the engine with all its conversations, as in the status line. Used by the turn loop.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ SETTINGS: dict[CostScope, str] = {"turn": "model.max_cost", "session": "model.ma
 
 
 class CostStopped(RagforgeError):
-    """The turn was stopped because its next request would have gone beyond a limit, and nobody was there to ask."""
+    """The next request would have exceeded a limit, and no user was available to ask."""
 
 
 class CostDeclined(Exception):
-    """The person was asked and does not want the request: they stopped the turn, nothing failed."""
+    """The user declined the request: they stopped the turn, nothing failed."""
 
 
 class Limit:
-    """A limit and what was spent under it.
+    """A cost limit and the amount spent under it.
 
     Args:
-        dollars: None: there is none.
+        dollars: The limit, None for no limit.
     """
 
     def __init__(self, dollars: float | None) -> None:
@@ -44,27 +43,27 @@ class Limit:
 
     @property
     def reached(self) -> bool:
-        """Whether one more request like the last one would go beyond it."""
+        """Return whether another request like the last one would exceed the limit."""
         return self.dollars is not None and self.spent + self.last > self.dollars
 
     @property
     def raised(self) -> float:
-        """The next higher limit: as many steps of the first one as hold what is spent and one more request."""
+        """Return the next limit: the multiple of the first one that covers the amount spent and one more request."""
         step = self.step or 0.0
         return max(self.dollars or 0.0, math.ceil((self.spent + self.last) / step) * step) if step else 0.0
 
     def raise_(self) -> None:
-        """Let the next higher limit hold."""
+        """Raise the limit to `raised`."""
         self.dollars = self.raised
 
     def note(self, cost: float) -> None:
-        """A request was paid for."""
+        """Add the cost of a request."""
         self.spent += cost
         self.last = cost
 
 
 class SessionBudget:
-    """What all turns of an engine may cost, and what each may."""
+    """Cost limits of an engine: for all turns together and for each one."""
 
     def __init__(self, turn: float | None, session: float | None) -> None:
         self.turn_limit = turn
@@ -73,12 +72,12 @@ class SessionBudget:
 
     @property
     def limited(self) -> bool:
-        """Whether there is any limit."""
+        """Return whether any limit is set."""
         return self.turn_limit is not None or self.session.dollars is not None
 
 
 class TurnBudget:
-    """Watches over one turn."""
+    """Cost check of one turn."""
 
     def __init__(
         self, budget: SessionBudget, approvals: Approvals, emit: Emit, *, conversation_id: str, turn_index: int
@@ -91,11 +90,11 @@ class TurnBudget:
         self._turn = Limit(budget.turn_limit)
 
     async def before_request(self) -> None:
-        """Ask the person when the next request would go beyond a limit.
+        """Ask the user if the next request would exceed a limit.
 
         Raises:
-            CostDeclined: They do not want it.
-            CostStopped: Nobody is there to be asked.
+            CostDeclined: The user declined.
+            CostStopped: No user is available to ask.
         """
         limits: tuple[tuple[CostScope, Limit], ...] = (("turn", self._turn), ("session", self._budget.session))
         for scope, limit in limits:
@@ -117,7 +116,7 @@ class TurnBudget:
         decision = await self._approvals.ask_cost(question, self._emit)
         if decision == "session":
             if scope == "turn":
-                # Turns to come get it too: it was asked for the session, not for this turn.
+                # Later turns get the higher limit too: the user raised it for the session.
                 self._budget.turn_limit = limit.raised
             limit.raise_()
         elif decision != "once":
@@ -125,25 +124,25 @@ class TurnBudget:
                 raise CostDeclined
             what = "this turn" if scope == "turn" else "this session"
             raise CostStopped(
-                f"Stopped before a request that would go beyond {SETTINGS[scope]} ({dollars(limit.dollars or 0.0)}): "
+                f"Stopped before a request that would exceed {SETTINGS[scope]} ({dollars(limit.dollars or 0.0)}): "
                 f"{dollars(limit.spent)} was spent in {what}.",
-                kept="What had come is stored.",
-                todo=f"/retry asks again; a higher {SETTINGS[scope]} lets it go on.",
+                kept="The partial answer is stored.",
+                todo=f"/retry asks again; a higher {SETTINGS[scope]} allows it to continue.",
                 kind="max_cost",
             )
 
     def note(self, usage: Usage | None, model: str) -> None:
-        """Count a request that was made."""
+        """Add the cost of a request that was made."""
         if usage is None:
             return
         if usage.cost_usd is None:
-            self._say_unpriced(usage, model)
+            self._warn_unpriced(usage, model)
             return
         self._turn.note(usage.cost_usd)
         self._budget.session.note(usage.cost_usd)
 
-    def _say_unpriced(self, usage: Usage, model: str) -> None:
+    def _warn_unpriced(self, usage: Usage, model: str) -> None:
         if self._budget.limited and not self._budget.unpriced and usage.input_tokens + usage.output_tokens:
             self._budget.unpriced = True
-            text = f"What {model} costs is not known, so model.max_cost and model.max_session_cost cannot be kept."
+            text = f"The price of {model} is unknown, so model.max_cost and model.max_session_cost have no effect."
             self._emit(Notice(text=text, level="warning", conversation_id=self._conversation_id))

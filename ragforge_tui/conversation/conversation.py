@@ -1,6 +1,6 @@
-"""One open conversation: messages go in, turns run one after another, events come out.
+"""One open conversation: it accepts messages, runs their turns one after another and emits events.
 
-Part of the public Python API together with `ConversationAgent`, which makes these.
+Part of the public Python API. `ConversationAgent` creates the instances.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import msgspec
 from ragforge_tui import models
 from ragforge_tui.conversation.answer import Answer, answer_of
 from ragforge_tui.conversation.memory import ConversationMemory
-from ragforge_tui.conversation.own_turns import Doing, Waiting
-from ragforge_tui.conversation.turn import Stopped, error_info, reply_that_never_came, until_stopped
+from ragforge_tui.conversation.own_turns import Doing, QueuedTurn
+from ragforge_tui.conversation.turn import Stopped, error_info, placeholder_reply, until_stopped
 from ragforge_tui.conversation.turn_maker import TurnMaker
 from ragforge_tui.conversation.turn_window import PAGE_TURNS, TurnWindow
 from ragforge_tui.conversation.undoing import ChangedFiles
@@ -50,12 +50,12 @@ log = logging.getLogger(__name__)
 
 CHARS_PER_TOKEN = 4
 OPENING_TURNS = 12
-"""Fill a screen; opening a long conversation reads no more."""
+"""Turns that fill a screen; opening a long conversation reads no more than these."""
 TITLE_CHARS = 60
 
 
 class Conversation:
-    """A conversation that can be talked in. Made by `ConversationAgent`, not by hand."""
+    """A conversation that accepts messages. `ConversationAgent` creates it."""
 
     def __init__(self, agent: ConversationAgent, record: models.Conversation, turns: list[Turn]) -> None:
         self.record = record
@@ -68,8 +68,8 @@ class Conversation:
         self._starting = False
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._queue: deque[Waiting] = deque()
-        self._seen: set[str] = set()
+        self._queue: deque[QueuedTurn] = deque()
+        self._own_ids: set[str] = set()
         self._opening = [msgspec.structs.replace(turn, messages=list(turn.messages)) for turn in turns]
         agent.recorder.expect(record.uuid, record.next_turn)
 
@@ -77,7 +77,7 @@ class Conversation:
 
     @property
     def mode(self) -> Mode:
-        """What the agent may do without asking; may be set at any time and holds for a call that waits as well."""
+        """Return what the agent may do without asking. A change also applies to a call that waits for approval."""
         return self._mode
 
     @mode.setter
@@ -87,46 +87,46 @@ class Conversation:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn is under way here."""
+        """Return whether this process is running a turn."""
         return self._starting or (self._task is not None and not self._task.done())
 
     @property
     def active_turn(self) -> int | None:
-        """Index of the turn under way here."""
+        """Return the index of the turn that this process is running."""
         return self._active.turn_index if self.busy and self._active is not None else None
 
     async def submit(self, text: str, message_id: str | None = None) -> int:
-        """Store a message and begin its turn, or queue it behind the one under way.
+        """Store a message and start its turn, or queue it behind the running turn.
 
         Args:
-            message_id: Made by the caller; the same id is taken once.
+            message_id: Chosen by the caller; a repeated id is ignored.
 
         Returns:
-            The turn's index, 0 when it was queued.
+            The turn's index, 0 if it was queued.
         """
-        return await self._submit(Waiting(text, message_id or uuid.uuid4().hex))
+        return await self._submit(QueuedTurn(text, message_id or uuid.uuid4().hex))
 
     async def run_command(self, command: str, message_id: str | None = None) -> int:
-        """Run the person's own command in the workspace as a turn; arguments and result as of `submit`."""
+        """Run a shell command of the user in the workspace as a turn; arguments and result are those of `submit`."""
         doing = Doing("run_command", msgspec.json.encode({"command": storable(command)}).decode())
-        return await self._submit(Waiting(f"!{command}", message_id or uuid.uuid4().hex, doing))
+        return await self._submit(QueuedTurn(f"!{command}", message_id or uuid.uuid4().hex, doing))
 
-    async def _submit(self, waiting: Waiting) -> int:
-        if waiting.message_id in self._seen:
+    async def _submit(self, queued: QueuedTurn) -> int:
+        if queued.message_id in self._own_ids:
             return self.active_turn or 0
-        self._seen.add(waiting.message_id)
+        self._own_ids.add(queued.message_id)
         if self.busy:
-            self._queue.append(waiting)
-            self._agent.emit(MessageQueued(conversation_id=self.record.uuid, text=waiting.text))
+            self._queue.append(queued)
+            self._agent.emit(MessageQueued(conversation_id=self.record.uuid, text=queued.text))
             return 0
-        return await self._begin(waiting)
+        return await self._start(queued)
 
     async def send_message(self, text: str) -> Answer:
         """Send a message and wait for the answer.
 
         Raises:
-            RagforgeError: When the turn failed; what had come is stored.
-            asyncio.CancelledError: When the caller is cancelled; the turn is stored as interrupted.
+            RagforgeError: The turn failed; the partial answer is stored.
+            asyncio.CancelledError: The caller was cancelled; the turn is stored as interrupted.
         """
         end: TurnEnd | None = None
         async for event in self.stream(text):
@@ -135,7 +135,7 @@ class Conversation:
         return answer_of(end, self._window.turns[-1])
 
     async def stream(self, text: str) -> AsyncGenerator[Event, None]:
-        """Send a message; yields the events of its turn, the last one being its end. Leaving early stops the turn."""
+        """Send a message and yield its turn's events up to the final one; leaving the loop early stops the turn."""
         if self.busy:
             await self.wait_idle()
         with self._agent.subscribe() as events:
@@ -154,77 +154,77 @@ class Conversation:
                     await self.wait_idle()
 
     async def retry(self) -> int:
-        """Ask again for the last turn's answer; the earlier attempt is superseded.
+        """Request the last turn's answer again; the new answer supersedes the earlier one.
 
         Raises:
-            RagforgeError: When a turn is under way, there is none, or the graph is away.
+            RagforgeError: A turn is running, there is no turn, or the graph is unreachable.
         """
         if self.busy:
-            raise RagforgeError("A turn is under way.", todo="Stop it first, then retry.")
-        with self._beginning():
+            raise RagforgeError("A turn is still running.", todo="Stop it first, then retry.")
+        with self._marked_busy():
             return await self._retry_newest()
 
     async def _retry_newest(self) -> int:
         store = await self._agent.store()
         _, last = await store.turns.range(self.record.uuid)
-        await self._window.catch_up(last + 1)  # another process may have asked last
+        await self._window.catch_up(last + 1)  # another process may have added turns
         turn = self._window.newest
         if turn is None:
-            raise RagforgeError("There is nothing to retry yet.")
+            raise RagforgeError("There is no turn to retry yet.")
         if turn.messages[0].doing or any(message.role == "system" for message in turn.messages):
-            raise RagforgeError("The last turn was your own doing; nobody answers it.", todo="Ask in a new message.")
+            raise RagforgeError("Nothing to retry: the last turn was a command of yours.", todo="Send a new message.")
         await store.messages.supersede(self.record.uuid, turn.turn_index, from_position=1)
         del turn.messages[1:]
-        self._seen.add(turn.messages[0].uuid)  # whoever asked first, it is answered here
+        self._own_ids.add(turn.messages[0].uuid)  # even if another process asked first, this one answers now
         message = msgspec.structs.replace(turn.messages[0])
         self._agent.emit(TurnStarted(conversation_id=self.record.uuid, turn_index=turn.turn_index, message=message))
         self._run(turn)
         return turn.turn_index
 
     async def set_persona(self, persona: str) -> None:
-        """Let another persona speak from the next turn on."""
+        """Use another persona from the next turn on."""
         self.record.persona = persona
         await self._agent.recorder.save_persona(self.record)
         self._agent.emit(ConversationChanged(conversation=msgspec.structs.replace(self.record)))
 
     def cancel(self) -> None:
-        """Stop the turn under way here; what came is kept."""
+        """Stop the turn that this process is running; its partial answer is stored."""
         if self.busy:
             self._stop.set()
 
     def answered_here(self, turn: Turn) -> bool:
-        """Whether all that counts of a turn was said here, and nothing by another process."""
-        return all(message.uuid in self._seen for message in turn.messages if message.state != "superseded")
+        """Return whether this process wrote every message of a turn that is not superseded."""
+        return all(message.uuid in self._own_ids for message in turn.messages if message.state != "superseded")
 
     async def take_in(self, turn: Turn) -> None:
-        """Know what another process has said in a turn."""
+        """Reload a turn that another process changed."""
         self._window.refresh(turn)
         await asyncio.to_thread(self.memory.files.note, turn)
 
     def unqueue(self, message_id: str = "") -> bool:
-        """Drop a message that waits, or all of them; whether there was any."""
-        dropped = [waiting for waiting in self._queue if not message_id or waiting.message_id == message_id]
-        for waiting in dropped:
-            self._queue.remove(waiting)
+        """Drop one queued message, or all of them; return whether there was any."""
+        dropped = [queued for queued in self._queue if not message_id or queued.message_id == message_id]
+        for queued in dropped:
+            self._queue.remove(queued)
         return bool(dropped)
 
     async def wait_idle(self) -> None:
-        """Wait until no turn is under way here."""
+        """Wait until this process runs no turn."""
         while self.busy:
             if self._task is None or self._task.done():
-                await asyncio.sleep(0.01)  # the message is being stored; its turn begins next
+                await asyncio.sleep(0.01)  # the message is being stored; its turn starts next
             else:
                 await asyncio.gather(self._task, return_exceptions=True)
 
     # --- reading -------------------------------------------------------------------------------------------------
 
     def take_opening(self) -> list[Turn]:
-        """The turns just read to open this, once: whoever shows it first need not read them again."""
+        """Return, once, the turns read while opening, so that the first display does not read them again."""
         opening, self._opening = self._opening, []
-        return [] if self._seen else opening
+        return [] if self._own_ids else opening
 
     async def get_history(self, limit: int | None = None) -> list[Turn]:
-        """The newest `limit` turns in ascending order, all of them by default."""
+        """Return the newest `limit` turns in ascending order, all of them by default."""
         store = await self._agent.store()
         first, last = await store.turns.range(self.record.uuid)
         start = first if limit is None else max(first, last - limit + 1)
@@ -236,59 +236,61 @@ class Conversation:
         return turns
 
     async def build_context(self, text: str) -> BuiltContext:
-        """What a request for this message would hold now: sections, items with their sources, tokens, cuts."""
+        """Build the context of a request for this message: sections, items with their sources, tokens and cuts."""
         if not self._agent.recorder.journaling:
             await self._window.catch_up(self.record.next_turn)
         asked = Message(uuid="", conversation_id=self.record.uuid, role="user", content=storable(text), timestamp=now())
         return await self._maker.context(Turn(turn_index=self.record.next_turn, messages=[asked]))
 
     async def diff(self) -> list[FileDiff]:
-        """What the agent changed in files during this conversation."""
-        return await (await self._changed()).diff()
+        """Return the files that the agent changed during this conversation, with their diffs."""
+        return await (await self._changed_files()).diff()
 
     async def plan_undo(self, turn_index: int = 0, *, redo: bool = False) -> UndoPlan:
-        """What taking a turn back would do: by default the last one that changed files; `redo`: the last undo.
+        """Return the effects of undoing a turn, by default the last one that changed files.
+
+        Args:
+            redo: Undo the last undo instead.
 
         Raises:
             NotFoundError: There is no such turn.
         """
-        return await (await self._changed()).plan(turn_index, redo=redo)
+        return await (await self._changed_files()).plan(turn_index, redo=redo)
 
     async def undo(self, turn_index: int, message_id: str | None = None) -> int:
-        """Put files back to what they were before a turn, as a turn of its own, whose index it gives.
+        """Restore the files to their state before a turn; return the index of the turn that does so.
 
         Raises:
-            RagforgeError: A turn is under way, or nothing can be put back.
+            RagforgeError: A turn is running, or no file can be restored.
         """
-        if message_id in self._seen:
+        if message_id in self._own_ids:
             return self.active_turn or 0
         if self.busy:
-            raise RagforgeError("A turn is under way.", todo="Stop it first, then undo.")
-        doing = await (await self._changed()).undoing(turn_index)
-        return await self._submit(Waiting(f"/undo {turn_index}", message_id or uuid.uuid4().hex, doing))
+            raise RagforgeError("A turn is still running.", todo="Stop it first, then undo.")
+        doing = await (await self._changed_files()).undoing(turn_index)
+        return await self._submit(QueuedTurn(f"/undo {turn_index}", message_id or uuid.uuid4().hex, doing))
 
-    async def _changed(self) -> ChangedFiles:
+    async def _changed_files(self) -> ChangedFiles:
         return ChangedFiles(await self._agent.store(), self._agent.toolbox, self.record.uuid)
 
     async def get_tool_calls(self) -> list[ToolCall]:
-        """All tool calls with their results, in order."""
+        """Return all tool calls with their results, in order."""
         history = await self.get_history()
         return [call for turn in history for message in turn.messages for call in message.tool_calls]
 
     # --- running -------------------------------------------------------------------------------------------------
 
-    async def _begin(self, waiting: Waiting) -> int:
-        """Store a message and begin its turn."""
-        with self._beginning():
+    async def _start(self, queued: QueuedTurn) -> int:
+        with self._marked_busy():
             try:
-                return await self._store_and_run(waiting)
+                return await self._store_and_run(queued)
             except RagforgeError:
-                self._seen.discard(waiting.message_id)  # it did not begin, so it may be sent again
+                self._own_ids.discard(queued.message_id)  # the turn did not start, so the message may be sent again
                 raise
 
     @contextmanager
-    def _beginning(self) -> Iterator[None]:
-        """Busy from the first line on: what comes meanwhile waits behind the turn, or goes on when there is none."""
+    def _marked_busy(self) -> Iterator[None]:
+        """Mark the conversation busy while a turn starts; run the next queued message if none did."""
         self._starting = True
         self._stop = asyncio.Event()
         try:
@@ -296,16 +298,16 @@ class Conversation:
         finally:
             self._starting = False
             if self._queue and not self.busy and not self._agent.closing:
-                self._task = asyncio.create_task(self._begin_queued(self._queue.popleft()))
+                self._task = asyncio.create_task(self._start_queued(self._queue.popleft()))
 
-    async def _store_and_run(self, waiting: Waiting) -> int:
-        content = mask_secrets(storable(waiting.text))
+    async def _store_and_run(self, queued: QueuedTurn) -> int:
+        content = mask_secrets(storable(queued.text))
         message = Message(
-            uuid=waiting.message_id,
+            uuid=queued.message_id,
             conversation_id=self.record.uuid,
             role="user",
             content=content,
-            doing=waiting.doing.tool if waiting.doing is not None else "",
+            doing=queued.doing.tool if queued.doing is not None else "",
             writer=writer_id(),
             timestamp=now(),
             char_count=len(content),
@@ -313,29 +315,33 @@ class Conversation:
         )
         self.memory.start()
         message = await self._agent.recorder.begin_turn(message)
-        if waiting.doing is not None:
-            await self._refuse_twice(message)
+        if queued.doing is not None:
+            await self._reject_rerun(message)
         self._count(message)
         turn = Turn(turn_index=message.turn_index, messages=[message])
         if not self._agent.recorder.journaling:
             await self._window.catch_up(turn.turn_index)
         self._window.add(turn)
         self._agent.emit(TurnStarted(conversation_id=self.record.uuid, turn_index=turn.turn_index, message=message))
-        self._run(turn, waiting.doing)
-        if waiting.doing is None:
-            await self._give_title(waiting.text)
+        self._run(turn, queued.doing)
+        if queued.doing is None:
+            await self._give_title(queued.text)
         return turn.turn_index
 
-    async def _refuse_twice(self, message: Message) -> None:
-        """What an engine began that ended meanwhile is not done again: a command may have done half of it."""
+    async def _reject_rerun(self, message: Message) -> None:
+        """Reject a command that an earlier engine process already started, because it may have run in part.
+
+        Raises:
+            RagforgeError: The turn already holds more than the user's message.
+        """
         if self._agent.recorder.journaling:
             return
         index = message.turn_index
         stored = await (await self._agent.store()).turns.between(self.record.uuid, start=index, end=index + 1)
         if stored and len(stored[0].messages) > 1:
             raise RagforgeError(
-                f"Turn {index} was begun before and is not done again: {message.content[:80]}",
-                todo="See what became of it, then enter it anew if it is still wanted.",
+                f"Turn {index} was already started and does not run again: {message.content[:80]}",
+                todo="Check its effects, then enter it again if you still need it.",
             )
 
     def _run(self, turn: Turn, doing: Doing | None = None) -> None:
@@ -347,21 +353,21 @@ class Conversation:
         with self._agent.memory.quiet.broken():
             end = await (self._turn_end(turn) if doing is None else self._maker.own(turn, doing, self._stop).run())
         for reply in turn.messages[1:]:
-            self._seen.add(reply.uuid)
+            self._own_ids.add(reply.uuid)
             self._count(reply)
         self.memory.turn_ended(turn)
         self._active = None
         self._task = None
         self._agent.emit(end)
         if self._queue and not self._agent.closing:
-            await self._begin_queued(self._queue.popleft())
+            await self._start_queued(self._queue.popleft())
 
-    async def _begin_queued(self, waiting: Waiting) -> None:
-        """Begin a turn that waited; nobody waits for its answer here, so a failure is said as a notice."""
+    async def _start_queued(self, queued: QueuedTurn) -> None:
+        """Start a queued turn; no caller awaits it, so a failure is reported as a notice."""
         try:
-            await self._begin(waiting)
+            await self._start(queued)
         except RagforgeError as error:
-            text = f"A message that waited was not sent: {error}"
+            text = f"A queued message was not sent: {error}"
             self._agent.emit(Notice(text=text, level="error", conversation_id=self.record.uuid))
 
     async def _turn_end(self, turn: Turn) -> TurnEnd:
@@ -378,8 +384,8 @@ class Conversation:
         return await runner.run()
 
     async def _store_unasked(self, turn: Turn, state: MessageState, error: str) -> None:
-        """Store that a turn ended before the model was asked, so that a resume shows it and offers a retry."""
-        message = reply_that_never_came(turn, self.record.uuid, self.record.persona, state, error)
+        """Store that a turn ended before its first request, so that resuming shows it and offers a retry."""
+        message = placeholder_reply(turn, self.record.uuid, self.record.persona, state, error)
         turn.messages.append(await self._agent.recorder.add_message(message))
 
     def _count(self, message: Message) -> None:
@@ -389,7 +395,7 @@ class Conversation:
         self.record.updated_at = message.timestamp
 
     async def _give_title(self, text: str) -> None:
-        """An untitled conversation is named by the first line said in it."""
+        """Use the first line of a message as the title of an untitled conversation."""
         if self.record.title:
             return
         line = next((line.strip() for line in mask_secrets(storable(text)).splitlines() if line.strip()), "")

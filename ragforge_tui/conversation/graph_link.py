@@ -1,7 +1,7 @@
-"""The way to the graph: opened in the background, said to be where it is, opened again when it was away.
+"""Background connection to the graph that reports its status and reconnects.
 
-The screen is usable before this is done. Whoever needs the store waits here, with a limit. Used by the agent and
-the recorder.
+The user interface is usable before the graph is open. Callers that need the store wait here, up to a limit. Used by the
+agent and the recorder.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ragforge_tui.graph import Graph, Store, resolve_target
 log = logging.getLogger(__name__)
 
 FIRST_WAIT_SECONDS = 30.0
-"""How long a request waits for a graph that is starting; the embedded one takes two to four."""
+"""Longest wait of a request for a starting graph; the embedded one takes two to four seconds."""
 RETRY_SECONDS = (2.0, 4.0, 8.0, 15.0, 30.0)
-"""Pauses between attempts to reach a graph that is away; the last one repeats."""
+"""Pauses between attempts to reach an unreachable graph; the last one repeats."""
 
 
 class GraphLink:
-    """Holds the graph of one agent.
+    """Connection of one agent to its graph.
 
     Args:
-        emit: Takes `GraphChanged` whenever the phase changes.
-        on_ready: Awaited each time the graph was reached, before anyone gets the store; drains the journal.
+        emit: Receives `GraphChanged` whenever the phase changes.
+        on_ready: Awaited after each connection, before the store is handed out; drains the journal.
     """
 
     def __init__(self, loaded: Loaded, emit: Callable[[Event], None], on_ready: Callable[[Store], Awaitable[int]]):
@@ -47,25 +47,25 @@ class GraphLink:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to open the graph; returns at once."""
+        """Start to open the graph; returns at once."""
         if self._task is None:
             self._task = asyncio.create_task(self._keep_open(), name="graph-link")
 
     @property
     def address(self) -> str:
-        """Return where the graph is, without credentials."""
+        """Return the graph's address, without credentials."""
         return self._target.address
 
     @property
     def ready(self) -> bool:
-        """Whether the store can be used right now."""
+        """Return whether the store can be used now."""
         return self._store is not None and self.state.phase == "ready"
 
     async def store(self, wait: float = FIRST_WAIT_SECONDS) -> Store:
-        """The store, once the graph is there.
+        """Return the store; wait up to `wait` seconds while the graph opens.
 
         Raises:
-            GraphError: When it is away, refused, or not there within `wait` seconds.
+            GraphError: The graph is unreachable, was refused, or did not open in time.
         """
         try:
             async with asyncio.timeout(wait):
@@ -82,30 +82,30 @@ class GraphLink:
         raise GraphError(error.what, todo=error.todo, kept=error.kept, kind=error.kind)
 
     async def graph(self) -> Graph:
-        """The open graph itself, for its facts (version, sizes)."""
+        """Return the open graph, for its facts such as version and sizes."""
         await self.store()
         assert self._graph is not None
         return self._graph
 
     def lost(self, error: ErrorInfo) -> None:
-        """A statement found the graph away: say so, and try to reach it again in the background."""
+        """Report that a statement could not reach the graph, and reconnect in the background."""
         if self.state.phase == "ready":
-            self._say("unreachable", error)
+            self._set_state("unreachable", error)
             if self._task is None or self._task.done():
                 self._task = asyncio.create_task(self._keep_open(), name="graph-link")
 
     def _phase_changed(self, phase: GraphPhase, error: ErrorInfo | None) -> None:
-        """The driver noticed by itself that the server went away; its return is found by asking."""
+        """Handle a lost server that the driver noticed; only polling detects its return."""
         if phase == "unreachable" and error is not None:
             self.lost(error)
 
     def set_journaled(self, count: int) -> None:
-        """How many records wait in the journal."""
+        """Set the number of records in the journal."""
         if count != self.state.journaled:
-            self._say(self.state.phase, self.state.error, journaled=count)
+            self._set_state(self.state.phase, self.state.error, journaled=count)
 
     async def close(self) -> None:
-        """Let go of the graph."""
+        """Stop reconnecting and close the graph."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -119,18 +119,20 @@ class GraphLink:
                 await self._open()
                 return
             except GraphUnavailableError as error:
-                log.warning("graph away: %s", error)
-                self._say("unreachable", error.info)
+                log.warning("graph unreachable: %s", error)
+                self._set_state("unreachable", error.info)
             except GraphError as error:
                 log.error("graph refused: %s", error)
-                self._say("refused", error.info)
+                self._set_state("refused", error.info)
                 return
             except Exception:
                 log.exception("opening the graph failed")
-                self._say(
+                self._set_state(
                     "unreachable",
                     ErrorInfo(
-                        kind="graph", what="The graph could not be opened.", todo="The log has the details: run doctor."
+                        kind="graph",
+                        what="The graph could not be opened.",
+                        todo="See the log: run ragforge-chat doctor.",
                     ),
                 )
             finally:
@@ -150,14 +152,14 @@ class GraphLink:
                 on_phase=self._phase_changed,
             )
         else:
-            # It may still be away, or another graph may answer in its place, which the journal then refuses.
+            # It may still be unreachable, or another graph may answer in its place, which the journal then refuses.
             await self._graph.identify()
         store = Store(self._graph)
         left = await self._on_ready(store)
         self._store = store
-        self._say("ready", None, journaled=left)
+        self._set_state("ready", None, journaled=left)
 
-    def _say(self, phase: GraphPhase, error: ErrorInfo | None, *, journaled: int | None = None) -> None:
+    def _set_state(self, phase: GraphPhase, error: ErrorInfo | None, *, journaled: int | None = None) -> None:
         self.state = GraphChanged(
             phase=phase,
             name=self.state.name,

@@ -1,9 +1,9 @@
-"""What one open conversation remembers, kept up to date behind the prompt.
+"""Memory of one open conversation, updated in the background.
 
-After a turn has ended its keys, vectors, summaries, topics and title are made here, in the background: nothing of it
-delays the next message, and what a crash or a lost graph interrupted is caught up with at the next turn or start. Keys,
-vectors and summaries are made independently of each other, since vectors of an import take minutes and a summary waits
-for the model: turns are found by their words meanwhile. Before a turn it builds what the request holds.
+After each turn it creates keys, vectors, summaries, topics and the title without delaying the next message. Work that a
+crash or an unreachable graph interrupted is repeated at the next turn or start. Keys, vectors and summaries are created
+independently, because the vectors of an import take minutes and a summary waits for the model; until then recall finds
+turns by their words. Before each turn it builds the context of the request.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OFFER_SCORE = 0.45
-"""Cosine from which an earlier conversation is offered. With the local model, first messages on the subject of a
-summary had 0.31 to 0.64, others at most 0.21."""
+"""Smallest cosine at which an earlier conversation is offered. Measured with the local model: first messages on the
+subject of a summary scored 0.31 to 0.64, others at most 0.21."""
 TITLE_CHARS = 60
 LOAD_SECONDS = 0.1
-"""The most a request waits until what is known of the conversation is loaded; then it uses what is loaded so far."""
+"""Longest wait of a request for the conversation's memory to load; it then uses the part loaded so far."""
 RECALL_SECONDS = 0.2
-"""The most a request waits for its vector and for other conversations. Both waits together stay below what is felt."""
+"""Longest wait of a request for its vector and for other conversations. Both waits together go unnoticed."""
 UPGRADES = 3
-"""Extracted summaries a model writes again between two turns: enough to catch up, few enough not to be noticed."""
+"""Extracted summaries that a model rewrites between two turns: enough to catch up, too few to be noticed."""
 MANY_VECTORS = 200
-"""From so many turns without vectors on, making them takes long enough to be reported."""
+"""Number of turns without vectors from which creating them takes long enough to be reported."""
 
 
 class ConversationMemory:
-    """The memory of one open conversation. Switched off, it still makes turns searchable, and nothing else.
+    """The memory of one open conversation. When disabled, it only indexes turns for search.
 
     Args:
-        record: The conversation, shared with whoever talks in it.
+        record: The conversation, shared with its `Conversation`.
         turns: Its newest turns, as read when it was opened.
     """
 
@@ -86,27 +86,27 @@ class ConversationMemory:
         self._due = BackgroundWork(f"summaries {short}", partial(self._safely, "summaries", self._summarise))
         self._upgrades = BackgroundWork(f"upgrades {short}", partial(self._safely, "upgrades", self._upgrade))
         self._refused: set[str] = set()
-        """Ids of extracted texts for which the model gave nothing of use; it is not asked for them again here."""
+        """Ids of extracted texts for which the model gave no usable summary; this process does not retry them."""
         self._untitled: Turn | None = None
-        """The first turn, while the title is to be made of it."""
+        """The first turn, until the title is generated from it."""
         self._idle = asyncio.Event()
         self._idle.set()
         self._loaded = asyncio.Event()
         self._caught_up = record.next_turn == 1
         self.given_title = ""
-        """The title made of the first line: replaced by a better one as long as the person gave no other."""
+        """The generated title; a better one replaces it unless the user has set another."""
         self._failures: dict[str, str] = {}
-        """Why a kind of work failed the last time."""
+        """Reason of the last failure, by kind of work."""
 
     @property
     def behind(self) -> str:
-        """Why the memory is not up to date, in a sentence; empty while it is."""
-        why = next(iter(self._failures.values()), "") or self.recall.reason
-        if not why and self._vectors.running:
+        """Return why the memory is out of date, as a sentence; empty while it is up to date."""
+        reason = next(iter(self._failures.values()), "") or self.recall.reason
+        if not reason and self._vectors.running:
             made, turns = self.recall.progress()
             if turns - made >= MANY_VECTORS:
-                why = f"{made:,} of {turns:,} turns are searchable by meaning so far, all by their words."
-        return why
+                reason = f"{made:,} of {turns:,} turns are searchable by meaning so far, all by their words."
+        return reason
 
     # --- before a turn -----------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class ConversationMemory:
         model: ChatModel,
         overhead: int,
     ) -> BuiltContext:
-        """What the request for a new message holds."""
+        """Build the context of the request for a new message."""
         if self._settings.enabled and not self._agent.recorder.journaling:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOAD_SECONDS):
@@ -147,7 +147,7 @@ class ConversationMemory:
     async def _recalled(
         self, query: str, *, exclude: Collection[int], max_tokens: int, own: bool, summaries: Collection[str]
     ) -> Recalled:
-        """What recall finds in time, in what is loaded; nothing when the graph fails meanwhile, which is logged."""
+        """Return what recall finds in time; a failure is logged and recalls nothing."""
         try:
             return await self.recall.recall(
                 query,
@@ -158,42 +158,42 @@ class ConversationMemory:
                 seconds=RECALL_SECONDS,
             )
         except GraphError as error:
-            log.warning("nothing recalled: %s", error)
+            log.warning("recall skipped: %s", error)
         except Exception:
-            # A turn without what was recalled is worth more than no turn.
+            # A turn without recalled passages is better than a failed turn.
             log.exception("recall failed")
         return Recalled()
 
     # --- after a turn ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to load what is known, and to catch up with what is not."""
+        """Start to load the stored memory and to create missing parts."""
         if self._worker is None:
             self._idle.clear()
             self._agent.memory.warm()
             self._worker = asyncio.create_task(self._work(), name=f"memory {self._record.uuid[:8]}")
 
     def turn_ended(self, turn: Turn) -> None:
-        """Take a finished turn in, later."""
+        """Queue a finished turn for the background work."""
         self._idle.clear()
         self._ended.put_nowait(turn)
         self.start()
 
     def wake(self) -> None:
-        """The graph is back: catch up with what could not be stored."""
+        """Retry failed work, now that the graph is reachable again."""
         if self._failures:
             self._caught_up = False
             self._idle.clear()
             self._ended.put_nowait(Turn(turn_index=0))
 
     async def settle(self) -> None:
-        """Wait until everything that was said is remembered, or cannot be. Upgrades of summaries are not waited for."""
+        """Wait until all pending work except upgrades of summaries has finished or failed."""
         await self._idle.wait()
         await self._due.settle()
         await self._vectors.settle()
 
     async def close(self) -> None:
-        """Stop; what is left is found by query at the next start."""
+        """Stop all work; the next start finds the remainder by query."""
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
@@ -210,26 +210,26 @@ class ConversationMemory:
             if not self._caught_up:
                 await self._safely("words", self._catch_up)
             if turn.turn_index:
-                await self._safely("words", partial(self._remember, turn))
+                await self._safely("words", partial(self._index_turn, turn))
 
     async def _safely(self, kind: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Do a piece of work; a failure is kept for who looks at the memory, and caught up with later."""
+        """Run `work`; record a failure for `behind` and retry it later."""
         try:
             await work()
             self._failures.pop(kind, None)
         except RagforgeError as error:
             log.warning("memory of %s is behind (%s): %s", self._record.uuid, kind, error)
-            self._behind(kind, str(error))
+            self._record_failure(kind, str(error))
         except Exception as error:
             log.exception("memory of %s failed (%s)", self._record.uuid, kind)
-            self._behind(kind, f"The memory failed unexpectedly ({type(error).__name__}).")
+            self._record_failure(kind, f"The memory failed unexpectedly ({type(error).__name__}).")
 
-    def _behind(self, kind: str, why: str) -> None:
+    def _record_failure(self, kind: str, reason: str) -> None:
         self._caught_up = False
-        self._failures[kind] = why
+        self._failures[kind] = reason
 
     async def _catch_up(self) -> None:
-        """Load what is known of the conversation and make what is missing."""
+        """Load the stored memory of the conversation and create missing keys, vectors and summaries."""
         if self._caught_up:
             return
         store = await self._agent.store()
@@ -244,7 +244,7 @@ class ConversationMemory:
         self._due.ask()
 
     async def _load_files(self, store: Store) -> None:
-        """Files of earlier turns from the graph, those of the turns read at opening with what was mentioned in them."""
+        """Load files of earlier turns from the graph, and those of the opening turns together with their mentions."""
         first = self._opening[0].turn_index if self._opening else self._record.next_turn
         earlier = await store.files.accessed(self._record.uuid, before=first)
         await asyncio.to_thread(self.files.load, earlier)
@@ -252,7 +252,7 @@ class ConversationMemory:
             await asyncio.to_thread(self.files.note, turn)
         self._opening.clear()
 
-    async def _remember(self, turn: Turn) -> None:
+    async def _index_turn(self, turn: Turn) -> None:
         self._agent.exports.turn_stored(self._record.uuid)
         await asyncio.to_thread(self.files.note, turn)
         await self.recall.turn_stored(turn)
@@ -263,20 +263,21 @@ class ConversationMemory:
         self._due.ask()
 
     async def _embed(self) -> None:
-        """Make the vectors that are missing; when they are many, the user is told at the beginning and at the end."""
+        """Create the missing vectors; if there are many, notify the user at the start and at the end."""
         made, turns = self.recall.progress()
         many = turns - made >= MANY_VECTORS
         if many:
-            self._say(
-                f"Making {turns - made:,} turns searchable by meaning, in the background. Their words are searched now."
+            self._notify(
+                f"Making {turns - made:,} turns searchable by meaning in the background. "
+                "You can already search them by their words."
             )
         await self.recall.embed()
-        self._say_words_only()
+        self._warn_words_only()
         if many and not self.recall.reason:
-            self._say(f"All {turns:,} turns of this conversation are searchable by meaning.")
+            self._notify(f"All {turns:,} turns of this conversation are now searchable by meaning.")
 
     async def _summarise(self) -> None:
-        """Make the title and the summaries that are due, unless the model is left alone for a while."""
+        """Create the title and the due summaries, unless the model is in its backoff time."""
         await self._upgrades.stop()
         if not self._settings.enabled:
             return
@@ -294,29 +295,29 @@ class ConversationMemory:
 
     async def _make_due(self, model: ChatModel | None) -> None:
         store = await self._agent.store()
-        grown: list[Event] = []
+        created: list[Event] = []
 
-        def tell(event: Event) -> None:
-            # Also of summaries that another process was first to make.
+        def collect(event: Event) -> None:
+            # Includes summaries that another process created first.
             if isinstance(event, SummaryCreated):
-                grown.append(event)
+                created.append(event)
             self._agent.emit(event)
 
-        await Summarizer(store, self._settings.summarization, model, tell).run_due(self._record.uuid)
-        if grown:
-            await self._take_in_summaries(store)
+        await Summarizer(store, self._settings.summarization, model, collect).run_due(self._record.uuid)
+        if created:
+            await self._reload_summaries(store)
 
     async def _upgrade(self) -> None:
-        """Have the model write a few of the summaries that were extracted, while nobody waits for anything."""
+        """Let the model rewrite a few extracted summaries while the conversation is idle."""
         model = await self._agent.memory.summary_model()
         if self._agent.closing or self._agent.recorder.journaling:
             return
         store = await self._agent.store()
         summarizer = Summarizer(store, self._settings.summarization, model, self._agent.emit)
         if await summarizer.upgrade(self._record.uuid, most=UPGRADES, refused=self._refused):
-            await self._take_in_summaries(store)
+            await self._reload_summaries(store)
 
-    async def _take_in_summaries(self, store: Store) -> None:
+    async def _reload_summaries(self, store: Store) -> None:
         self._agent.exports.turn_stored(self._record.uuid)
         self.summaries = await store.summaries.of(self._record.uuid)
         self._record.summary = (await store.conversations.get(self._record.uuid)).summary
@@ -324,18 +325,17 @@ class ConversationMemory:
         self._vectors.ask()
 
     async def summaries_elsewhere(self) -> list[Summary]:
-        """Take in the summaries that another process made or replaced; those that are new here."""
-        known = {(summary.uuid, summary.made_by) for summary in self.summaries}
-        found = await (await self._agent.store()).summaries.of(self._record.uuid)
-        self.summaries = found
-        fresh = [summary for summary in found if (summary.uuid, summary.made_by) not in known]
-        if fresh:
-            await self.recall.summaries_changed(found)
+        """Load summaries that another process created or replaced; return those new to this process."""
+        loaded = {(summary.uuid, summary.made_by) for summary in self.summaries}
+        self.summaries = await (await self._agent.store()).summaries.of(self._record.uuid)
+        added = [summary for summary in self.summaries if (summary.uuid, summary.made_by) not in loaded]
+        if added:
+            await self.recall.summaries_changed(self.summaries)
             self._vectors.ask()
-        return fresh
+        return added
 
     async def until_next_summary(self) -> tuple[int, int]:
-        """Turns and characters until the next level 1 summary, whichever comes first."""
+        """Return the turns and characters left until the next level 1 summary, whichever is reached first."""
         settings = self._settings.summarization
         if not settings.enabled:
             return 0, 0
@@ -344,7 +344,7 @@ class ConversationMemory:
         return first.turns, first.chars
 
     async def summarise_conversation(self) -> str:
-        """Write the conversation's summary anew, now."""
+        """Rewrite the conversation's summary now and return it."""
         store = await self._agent.store()
         settings = self._settings.summarization
         summarizer = Summarizer(store, settings, await self._agent.memory.summary_model(), self._agent.emit)
@@ -352,7 +352,7 @@ class ConversationMemory:
         return self._record.summary
 
     async def _give_title(self, turn: Turn, model: ChatModel | None, *, provisional: bool) -> None:
-        """A better title than the first line, unless the user has given one; a provisional one is made again later."""
+        """Replace the generated title unless the user has set one; a provisional title is generated again later."""
         self._untitled = None
         if not self.given_title or self._record.title != self.given_title:
             return
@@ -365,29 +365,29 @@ class ConversationMemory:
         if title != self._record.title:
             self._record.title = title
             await self._agent.recorder.save_title(self._record)
-            self._say_changed()
+            self._emit_changed()
 
     async def _offer_similar(self, turn: Turn) -> None:
-        """Tell the person when an earlier conversation was about what this one begins with."""
+        """Notify the user of an earlier conversation that resembles the first message."""
         if not self._settings.enabled:
             return
-        found = await self.recall.resembling(turn.messages[0].content, min_score=OFFER_SCORE)
-        if found is not None:
-            earlier = found.conversation
+        match = await self.recall.resembling(turn.messages[0].content, min_score=OFFER_SCORE)
+        if match is not None:
+            earlier = match.conversation
             title = f"“{' '.join(earlier.title.split())[:TITLE_CHARS]}” " if earlier.title else ""
-            self._say(
-                f"An earlier conversation {title}was about this: /resume {earlier.uuid[:8]}, or /similar for more."
+            self._notify(
+                f"An earlier conversation {title}covers this: /resume {earlier.uuid[:8]} opens it, /similar lists more."
             )
 
-    def _say_words_only(self) -> None:
-        """Tell the person, once, when the past is searched by its words alone though it should not be."""
-        why = self.recall.reason
-        if why and why not in self._agent.memory.said:
-            self._agent.memory.said.add(why)
-            self._agent.emit(Notice(text=why, level="warning", conversation_id=self._record.uuid))
+    def _warn_words_only(self) -> None:
+        """Warn the user once if search by meaning is enabled but unavailable."""
+        reason = self.recall.reason
+        if reason and reason not in self._agent.memory.reported_reasons:
+            self._agent.memory.reported_reasons.add(reason)
+            self._agent.emit(Notice(text=reason, level="warning", conversation_id=self._record.uuid))
 
-    def _say(self, text: str) -> None:
+    def _notify(self, text: str) -> None:
         self._agent.emit(Notice(text=text, conversation_id=self._record.uuid))
 
-    def _say_changed(self) -> None:
+    def _emit_changed(self) -> None:
         self._agent.emit(ConversationChanged(conversation=msgspec.structs.replace(self._record)))

@@ -1,6 +1,6 @@
-"""The way to the model: chosen and imported in the background, changeable between turns.
+"""Background selection and import of the model, which can change between turns.
 
-LiteLLM takes seconds to import; a turn that comes earlier waits here. Used by the agent.
+LiteLLM takes seconds to import; a turn that starts earlier waits here. Used by the agent.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ log = logging.getLogger(__name__)
 
 
 class ModelLink:
-    """Holds the model of one agent.
+    """The model of one agent.
 
     Args:
-        emit: Takes `ModelChanged`.
+        emit: Receives `ModelChanged`.
     """
 
     def __init__(self, settings: ModelSettings, emit: Callable[[Event], None]) -> None:
@@ -35,21 +35,21 @@ class ModelLink:
         self._task: asyncio.Task[ChatModel] | None = None
         self._made: tuple[ModelChoice, ModelSettings] | None = None
         self.chosen = bool(settings.name)
-        """Whether the person named the model, by a setting or here; no persona replaces it then."""
+        """Whether the user named the model in the settings or here; a persona cannot replace it then."""
         self.preferred = ""
-        """The model a persona asked for, empty for the one that was chosen or found."""
+        """The model a persona requested; empty for the chosen or discovered one."""
         self.state = ModelChanged(phase="loading", name=settings.name)
 
     def start(self) -> None:
-        """Begin to choose and import; returns at once."""
+        """Start to choose and import the model; returns at once."""
         if self._task is None:
             self._task = asyncio.create_task(self._choose(self._settings), name="model-link")
 
     async def model(self, *, temperature: float | None = None) -> ChatModel:
-        """The model that answers now; `temperature` holds where the settings say none.
+        """Return the current model; `temperature` applies if the settings have none.
 
         Raises:
-            RagforgeError: When none could be chosen.
+            RagforgeError: No model could be chosen.
         """
         self.start()
         assert self._task is not None
@@ -60,20 +60,20 @@ class ModelLink:
         return make_model(choice, msgspec.structs.replace(settings, temperature=temperature), self._now)
 
     async def change(self, name: str) -> ModelChanged:
-        """Use another model from the next turn on; empty: the one that is found by itself."""
+        """Use another model from the next turn on; an empty name selects the one discovered automatically."""
         self.chosen = bool(name)
         self.preferred = ""
         return await self._use(name, "")
 
     async def prefer(self, name: str, *, by: str) -> ModelChanged:
-        """Use the model a persona prefers, or for an empty name the one that was there without it."""
+        """Use the model a persona prefers, or with an empty name return to the configured one."""
         self.preferred = name
         return await self._use(name or self._settings.name, f"preferred by the persona {by}" if name else "")
 
     async def _use(self, name: str, origin: str) -> ModelChanged:
         settings = msgspec.structs.replace(self._settings, name=name)
         if name != self._settings.name and "/" in name:
-            # A base URL and key belong to the model they were configured with, not to another provider's.
+            # A base URL and key belong to the configured provider and must not reach another one.
             same = name.split("/")[0] == self._settings.name.split("/")[0]
             if not same:
                 settings = msgspec.structs.replace(settings, api_base="", api_key="")
@@ -82,18 +82,18 @@ class ModelLink:
         return self.state
 
     def update(self, **changes: Any) -> None:
-        """Change settings of `LIVE_MODEL_SETTINGS`, by name; they hold from the next request on."""
+        """Change settings of `LIVE_MODEL_SETTINGS`, by name, from the next request on."""
         self._settings = msgspec.structs.replace(self._settings, **changes)
 
     def _now(self) -> ModelSettings:
         return self._settings
 
     async def names(self) -> list[str]:
-        """Names of models that could answer."""
+        """Return the names of the available models."""
         return await list_models(self._settings, os.environ)
 
     async def close(self) -> None:
-        """Stop what is still being chosen."""
+        """Cancel a selection in progress."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -104,21 +104,23 @@ class ModelLink:
             if origin:
                 choice = msgspec.structs.replace(choice, origin=origin)
             if not choice.offline:
-                self._say(ModelChanged(phase="loading", name=choice.name, origin=choice.origin))
+                self._set_state(ModelChanged(phase="loading", name=choice.name, origin=choice.origin))
                 await preload()
             model = make_model(choice, settings, self._now)
             self._made = choice, settings
         except RagforgeError as error:
-            self._say(ModelChanged(phase="failed", name=settings.name, error=error.info))
+            self._set_state(ModelChanged(phase="failed", name=settings.name, error=error.info))
             raise
         except Exception as error:
             log.exception("choosing a model failed")
             info = ErrorInfo(
-                kind="model", what="The model client could not be loaded.", todo="The log has the details: run doctor."
+                kind="model",
+                what="The model client could not be loaded.",
+                todo="See the log: run ragforge-chat doctor.",
             )
-            self._say(ModelChanged(phase="failed", name=settings.name, error=info))
+            self._set_state(ModelChanged(phase="failed", name=settings.name, error=info))
             raise RagforgeError(info.what, todo=info.todo, kind=info.kind) from error
-        self._say(
+        self._set_state(
             ModelChanged(
                 phase="ready",
                 name=model.name,
@@ -130,6 +132,6 @@ class ModelLink:
         )
         return model
 
-    def _say(self, state: ModelChanged) -> None:
+    def _set_state(self, state: ModelChanged) -> None:
         self.state = state
         self._emit(state)

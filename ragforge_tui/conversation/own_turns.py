@@ -1,9 +1,9 @@
-"""Turns that a person makes without the model: a command of theirs, an undo.
+"""Turns that the user runs without the model: a shell command or an undo.
 
-Stored like any other turn, so that it is shown alike live and resumed, exported, summarised and sent later: what was
-typed is the user message, and one message of role ``system`` holds the call that was made. That role tells it from
-what a model said: nobody answers such a turn, a retry does not ask again for it, and a request holds it as the
-person's words with the result, never as a call the model made (see `memory.history`).
+They are stored like any other turn, so that they look the same live and resumed, and are exported, summarised and sent
+like others. The typed text is the user message, and one message of role ``system`` holds the tool call. That role
+separates it from a reply of the model: such a turn gets no answer, a retry skips it, and a request contains it as the
+user's words with the result, never as a call by the model (see `memory.history`).
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from ragforge_tui.tools import Access, PreparedCall, Toolbox
 
 
 class Doing(msgspec.Struct, frozen=True):
-    """What a person does in a turn of their own: the tool, and its arguments as JSON."""
+    """A tool call that the user makes: the tool and its arguments as JSON."""
 
     tool: str
     arguments: str
 
 
-class Waiting(msgspec.Struct, frozen=True):
-    """What was typed and has not begun; with `doing` no model is asked."""
+class QueuedTurn(msgspec.Struct, frozen=True):
+    """Input whose turn has not started; with `doing` no model is asked."""
 
     text: str
     message_id: str
     doing: Doing | None = None
 
 
-class _PersonsTools:
-    """The toolbox as the person uses it: without being asked."""
+class _UserTools:
+    """Toolbox for the user's own calls, which need no approval."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
@@ -54,15 +54,15 @@ class _PersonsTools:
         return await self._toolbox.prepare_for_person(name, arguments)
 
     def check(self, name: str) -> None:
-        """The person may do anything in any mode."""
+        """Accept every tool: modes restrict the agent, not the user."""
 
 
 class OwnTurn:
-    """Runs one such turn, whose user message is stored.
+    """Runner of one such turn, whose user message is already stored.
 
     Args:
         turn: The turn so far; the message with the call is added to it.
-        stop: Set by whoever wants the turn to end.
+        stop: Event that ends the turn when it is set.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class OwnTurn:
         self._emit = emit
         self._stop = stop
         self._tools = ToolRunner(
-            toolbox=_PersonsTools(toolbox),
+            toolbox=_UserTools(toolbox),
             recorder=recorder,
             approvals=approvals,
             workspace=workspace,
@@ -92,11 +92,11 @@ class OwnTurn:
         )
 
     async def run(self) -> TurnEnd:
-        """Run to the end; returns the turn's last event, which the caller emits when the turn is free again."""
+        """Run the turn and return its final event, which the caller emits once the conversation is free again."""
         conversation_id, turn_index = self._turn.messages[0].conversation_id, self._turn.turn_index
         watcher = asyncio.create_task(self._watch_for_stop(conversation_id))
         try:
-            # A stop comes after it: without this message the turn would look like one that waits for an answer.
+            # Not stoppable: without this message the turn would look as if it waited for an answer.
             message = await self._store_message(conversation_id)
             await until_stopped(self._do(message), self._stop)
         except Stopped:
@@ -140,7 +140,7 @@ class OwnTurn:
         await self._recorder.finish_message(message)
 
     async def _watch_for_stop(self, conversation_id: str) -> None:
-        """See a stop that another process asks for through the graph."""
+        """Poll the graph for a stop requested by another process."""
         while not self._stop.is_set():
             await asyncio.sleep(STOP_POLL_SECONDS)
             if await self._recorder.stop_requested(conversation_id, self._turn.turn_index):

@@ -1,6 +1,7 @@
-"""Where personas are made and changed: drafted, improved by the model, checked, saved, deleted, brought back.
+"""Editing of user personas: draft, improve with the model, check, save, delete and restore.
 
-Used by the engine for the screen. A draft asks the model without tools and is kept only when the person accepts it.
+The engine uses it for the persona dialogs. Improving a draft asks the model without tools; nothing is saved until the
+user accepts the text.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MAX_DRAFT_TOKENS = 4_000
 
 
 class PersonaDesk:
-    """Makes and changes the person's own personas."""
+    """Editor of the user's own personas."""
 
     def __init__(self, agent: ConversationAgent) -> None:
         self._agent = agent
@@ -29,32 +30,32 @@ class PersonaDesk:
         self._own = OwnPersonas(agent.personas.library)
 
     def draft(self, brief: PersonaBrief) -> PersonaDraft:
-        """A complete persona from what was said, without a model.
+        """Return a complete persona from the user's answers, without a model.
 
         Raises:
-            RagforgeError: The name cannot be one, or the person has one of that name.
+            RagforgeError: The name is invalid, or the user already has a persona of that name.
         """
         file_name(brief.name)
         taken = [own for own in self._personas.library.found(("own",)) if key_of(own.name) == key_of(brief.name)]
         if taken:
             raise RagforgeError(
-                f"You have a persona named {taken[0].name} already.",
+                f"You already have a persona named {taken[0].name}.",
                 todo=f"/edit-persona {taken[0].name} changes it.",
                 kind="taken",
             )
         return self.check(template(brief, self._agent.user_name), brief.name)
 
     async def improve(self, text: str, name: str) -> PersonaDraft:
-        """What the model makes of a draft.
+        """Return the model's improved version of a draft.
 
         Raises:
-            RagforgeError: There is no language model, it failed, or its answer holds no persona.
+            RagforgeError: There is no language model, it failed, or its answer contains no persona.
         """
         model = await self._agent.model()
         if model.offline:
             raise RagforgeError(
-                "No language model is configured that could improve it.",
-                kept="The draft is as it was.",
+                "No language model is configured to improve the persona.",
+                kept="The draft is unchanged.",
                 todo="/model chooses one.",
                 kind="not_configured",
             )
@@ -62,35 +63,35 @@ class PersonaDesk:
         return self.check(improved(answer, text), name)
 
     def check(self, text: str, name: str) -> PersonaDraft:
-        """A text with what it would be listed as."""
+        """Return a text with the list entry it would have."""
         persona = persona_of(text.encode("utf-8", "surrogatepass"), name, "own", "")
         return PersonaDraft(text=text, info=self._personas.info(persona))
 
     async def save(self, text: str, name: str, *, instead_of: str = "") -> PersonaInfo:
-        """Keep a text as a persona of the person's own; see `OwnPersonas.save`.
+        """Save a text as a persona of the user; see `OwnPersonas.save`.
 
         Raises:
-            RagforgeError: The name is taken or cannot be one, or nobody could use the text.
+            RagforgeError: The name is taken or invalid, or the text is unusable.
         """
         saved = await asyncio.to_thread(self._own.save, text, name, instead_of=instead_of)
         return self._listed(saved.name)
 
     def delete(self, name: str) -> PersonaInfo:
-        """Put an own one aside.
+        """Delete a persona of the user, so that it can be restored.
 
         Raises:
-            RagforgeError: There is none, or it is not the person's own.
+            RagforgeError: There is none, or it does not belong to the user.
         """
         return self._personas.info(self._own.delete(self._personas.view(name).info.name))
 
     def restore(self, name: str = "") -> PersonaInfo:
-        """Bring back the one deleted last, or last under that name.
+        """Restore the persona deleted last, or last under that name.
 
         Raises:
-            RagforgeError: Nothing is left, or the name is taken.
+            RagforgeError: There is none to restore, or the name is taken.
         """
         return self._listed(self._own.restore(name).name)
 
     def _listed(self, name: str) -> PersonaInfo:
-        """As it is found by its name, so that it says what it hides."""
+        """Return the entry found by name, which lists the personas it hides."""
         return self._personas.view(name).info

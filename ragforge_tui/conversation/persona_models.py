@@ -1,7 +1,7 @@
-"""The model and temperature a persona prefers, and when that counts.
+"""Model and temperature preferred by a persona.
 
-The person's choice wins: a model named by a setting, flag, variable or /model is never replaced, and neither is a
-temperature of the settings. A project's persona only proposes. Used by the agent.
+The user's choice has priority: a model named by a setting, flag, variable or /model is never replaced, and neither is a
+temperature in the settings. A project's persona can only propose a model. Used by the agent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ragforge_tui.personas import Persona
 
 
 class PersonaModels:
-    """Finds the model for the persona that speaks."""
+    """Selection of the model for the current persona."""
 
     def __init__(self, link: ModelLink, emit: Callable[[Event], None]) -> None:
         self._link = link
@@ -25,33 +25,34 @@ class PersonaModels:
         self._failed: set[str] = set()
 
     async def model_for(self, persona: Persona) -> ChatModel:
-        """The model that answers as this persona.
+        """Return the model that answers as this persona.
 
         Raises:
             RagforgeError: No model could be chosen.
         """
-        own_word = persona.origin != "project"
-        wanted = persona.fields.model
+        trusted = persona.origin != "project"
+        preference = persona.fields.model
         if not self._link.chosen:
-            await self._prefer(wanted if own_word else "", persona)
-        model = await self._link.model(temperature=persona.fields.temperature if own_word else None)
-        if wanted and wanted != model.name:
-            self._propose(persona, wanted)
+            await self._prefer(preference if trusted else "", persona)
+        model = await self._link.model(temperature=persona.fields.temperature if trusted else None)
+        if preference and preference != model.name:
+            self._propose(persona, preference)
         return model
 
-    async def _prefer(self, wanted: str, persona: Persona) -> None:
-        if wanted in self._failed:
-            wanted = ""
-        if wanted == self._link.preferred:
+    async def _prefer(self, name: str, persona: Persona) -> None:
+        if name in self._failed:
+            name = ""
+        if name == self._link.preferred:
             return
         try:
-            await self._link.prefer(wanted, by=persona.name)
+            await self._link.prefer(name, by=persona.name)
         except RagforgeError as error:
-            self._failed.add(wanted)
-            self._emit(Notice(text=f"{persona.name} prefers {wanted}, which cannot be used: {error}", level="warning"))
+            self._failed.add(name)
+            text = f"{persona.name} prefers the model {name}, which cannot be used: {error}"
+            self._emit(Notice(text=text, level="warning"))
             await self._link.prefer("", by="")
 
-    def _propose(self, persona: Persona, wanted: str) -> None:
-        if (persona.digest, wanted) not in self._proposed:
-            self._proposed.add((persona.digest, wanted))
-            self._emit(Notice(text=f"{persona.name} would rather speak through {wanted}: /model {wanted} uses it."))
+    def _propose(self, persona: Persona, name: str) -> None:
+        if (persona.digest, name) not in self._proposed:
+            self._proposed.add((persona.digest, name))
+            self._emit(Notice(text=f"{persona.name} prefers the model {name}: /model {name} switches to it."))

@@ -1,8 +1,8 @@
-"""Which persona speaks: found for each turn, asked about when it came with the folder, changed on request.
+"""Selection of the persona for each turn, with the user's permission for those of a project.
 
-A project's persona is instructions from a repository, so it is used only after the person allowed exactly its text,
-as with AGENTS.md. Until then, and where it was refused, the next one of that name speaks, else the default. Used by
-the agent and its conversations.
+A project's persona is instructions from a repository, so it is used only after the user allowed exactly its text, as
+with AGENTS.md. Until then, and if it was refused, another persona of that name is used, else the default. Used by the
+agent and its conversations.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _TRUSTED: tuple[PersonaOrigin, ...] = ("own", "shipped")
 
 
 class Personas:
-    """The personas of one workspace, and the person's answers about the project's.
+    """The personas of one workspace, and the user's answers about those of the project.
 
     Args:
-        book: File of the answers given.
-        default: Name of the one that speaks in a new conversation.
-        user: Gives the person's name.
-        tools: Gives the names of the tools there are.
-        interactive: Whether somebody answers; otherwise what is not allowed yet stays unused.
+        book: File of the answers.
+        default: Name of the persona of a new conversation.
+        user: Returns the user's name.
+        tools: Returns the names of all tools.
+        interactive: Whether a user can answer; otherwise personas that are not allowed yet stay unused.
     """
 
     def __init__(
@@ -65,47 +65,47 @@ class Personas:
     # --- choosing ----------------------------------------------------------------------------------------------------
 
     def find(self, name: str = "") -> Persona:
-        """The persona of that name, the default one for none.
+        """Return a persona by name, by default the default one.
 
         Raises:
-            NotFoundError: There is none.
+            NotFoundError: There is no such persona.
             RagforgeError: It cannot be used.
         """
         return usable(self.library.load(name or self._default))
 
-    def pick(self, wanted: str) -> Persona:
-        """The persona of that name, or of that number in the list.
+    def pick(self, ref: str) -> Persona:
+        """Return a persona by its name or its number in the list.
 
         Raises:
-            NotFoundError: There is none.
+            NotFoundError: There is no such persona.
         """
-        return usable(self.library.pick(wanted or self._default))
+        return usable(self.library.pick(ref or self._default))
 
     async def for_turn(self, name: str) -> Persona:
-        """The one that answers now; asks about a project's one, and falls back where a name means nothing any more."""
+        """Return the persona for a turn; ask about a project's persona, and fall back if it is unknown or refused."""
         try:
             persona = await asyncio.to_thread(self.find, name)
             if persona.origin != "project" or await self._allowed(persona):
                 return persona
-            why = f"The project's persona {persona.name} was not allowed"
+            reason = f"The project's persona {persona.name} was not allowed"
         except RagforgeError as error:
-            why = error.info.what.rstrip(".")
-        persona = self._stand_in(name)
-        self._say_once(f"{why}; {persona.name} speaks.", "warning")
+            reason = error.info.what.rstrip(".")
+        persona = self._fallback(name)
+        self._notify_once(f"{reason}; {persona.name} answers instead.", "warning")
         return persona
 
-    def _stand_in(self, name: str) -> Persona:
-        for other in (name, self._default, LAST_RESORT):
+    def _fallback(self, name: str) -> Persona:
+        for candidate in (name, self._default, LAST_RESORT):
             try:
-                return usable(self.library.load(other, _TRUSTED))
+                return usable(self.library.load(candidate, _TRUSTED))
             except RagforgeError as error:
                 log.info("not used: %s", error)
         return self.library.load(LAST_RESORT, ("shipped",))
 
-    # --- what is shown -----------------------------------------------------------------------------------------------
+    # --- listing -----------------------------------------------------------------------------------------------------
 
     def list(self) -> PersonaList:
-        """All one can choose."""
+        """Return all personas that can be chosen."""
         try:
             default = self.find().name
         except RagforgeError as error:
@@ -113,17 +113,17 @@ class Personas:
             default = LAST_RESORT
         return PersonaList(personas=[self.info(persona) for persona in self.library.found()], default=default)
 
-    def view(self, wanted: str) -> PersonaView:
-        """One of them with its text.
+    def view(self, ref: str) -> PersonaView:
+        """Return a persona with its text, by name or number.
 
         Raises:
-            NotFoundError: There is none.
+            NotFoundError: There is no such persona.
         """
-        persona = self.library.pick(wanted)
+        persona = self.library.pick(ref)
         return PersonaView(info=self.info(persona), text=persona.text)
 
     def info(self, persona: Persona) -> PersonaInfo:
-        """A persona as it is listed here."""
+        """Return a persona's entry in the list of this workspace."""
         info = persona.info(self._user())
         allowed = self._book.answer(self._question(persona)) if persona.origin == "project" else None
         unknown = [tool for tool in info.tools or [] if tool != READING and tool not in self._tools()]
@@ -136,12 +136,12 @@ class Personas:
     # --- asking ------------------------------------------------------------------------------------------------------
 
     def ask_again(self, persona: Persona) -> None:
-        """The person wants a project's persona: ask, unless exactly this text is allowed already."""
+        """Ask about a project's persona that the user chose, unless exactly this text is already allowed."""
         if persona.origin == "project" and self._interactive and not self._book.answer(self._question(persona)):
-            self._put(persona, self._question(persona))
+            self._ask(persona, self._question(persona))
 
     def answer(self, root: str, allowed: bool) -> None:
-        """Take the person's answer and remember it."""
+        """Apply and store the user's answer."""
         question, asked = self._asked.pop(root, (None, None))
         if question is None or asked is None:
             return
@@ -150,7 +150,7 @@ class Personas:
             asked.set_result(allowed)
 
     def close(self) -> None:
-        """Nobody is there to answer any more."""
+        """Stop asking, because the user is gone."""
         self._interactive = False
         for _, asked in self._asked.values():
             if not asked.done():
@@ -162,20 +162,20 @@ class Personas:
         answer = None if question.root in self._asked else self._book.answer(question)
         if answer is not None or not self._interactive:
             return bool(answer)
-        return await asyncio.shield(self._put(persona, question))
+        return await asyncio.shield(self._ask(persona, question))
 
-    def _put(self, persona: Persona, question: WorkspaceInstructions) -> asyncio.Future[bool]:
-        """Show the question; asked twice is asked once, about the text as it is now."""
-        before, asked = self._asked.get(question.root, (None, None))
-        if before is not None and asked is not None and before.digest == question.digest:
+    def _ask(self, persona: Persona, question: WorkspaceInstructions) -> asyncio.Future[bool]:
+        """Show the question; a pending question is reused for the same text and replaced for a changed one."""
+        previous, asked = self._asked.get(question.root, (None, None))
+        if previous is not None and asked is not None and previous.digest == question.digest:
             return asked
-        fresh: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         if asked is not None and not asked.done():
             asked.set_result(False)
-        self._asked[question.root] = (question, fresh)
+        self._asked[question.root] = (question, answer)
         files = [name for name, _ in question.files]
         self._emit(TrustRequested(root=question.root, files=files, text=persona.text, persona=persona.name))
-        return fresh
+        return answer
 
     def _question(self, persona: Persona) -> WorkspaceInstructions:
         path = Path(persona.path)
@@ -183,7 +183,7 @@ class Personas:
         digest = hashlib.sha256(f"persona {persona.digest}".encode()).hexdigest()
         return WorkspaceInstructions(root=f"{self._workspace}#{name}", files=[(name, persona.text)], digest=digest)
 
-    def _say_once(self, text: str, level: str) -> None:
+    def _notify_once(self, text: str, level: str) -> None:
         if text not in self._noticed:
             self._noticed.add(text)
             self._emit(Notice(text=text, level="warning" if level == "warning" else "info"))

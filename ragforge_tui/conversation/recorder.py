@@ -1,7 +1,7 @@
-"""Stores each record the moment it exists: in the graph, or in the journal while the graph is away.
+"""Storage of records in the graph, or in the journal while the graph is unreachable.
 
-The turn loop writes through here and never learns which it was. Once a record went to the journal all later ones
-follow it there until the journal is written in, so that their order holds. Every operation may be applied twice.
+The turn loop writes through the recorder and does not know the destination. After a record went to the journal, all
+later ones follow until the journal is drained, which preserves their order. Every operation is idempotent.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 
 class Recorder:
-    """Writes records to the graph or the journal.
+    """Writer of records to the graph or the journal.
 
-    While the journal is used, turn indexes and positions are counted here; the drain gives records whose place was
-    taken meanwhile a new one.
+    While the journal is in use, the recorder allocates turn indexes and positions. Draining the journal moves records
+    whose position was taken in the meantime.
     """
 
     def __init__(self, journal: Journal, *, auto_save: bool = True) -> None:
@@ -42,19 +42,19 @@ class Recorder:
         self._next_position: dict[tuple[str, int], int] = {}
 
     def attach(self, link: GraphLink) -> None:
-        """Name the graph to write to; done once, since the link drains this recorder when it opens."""
+        """Set the graph to write to. Separate from the constructor because the link needs this recorder to drain it."""
         self._link = link
 
     @property
     def journaling(self) -> bool:
-        """Whether records go to the journal now."""
+        """Return whether records currently go to the journal."""
         return self._journaling
 
     async def drain(self, store: Store) -> int:
-        """Write the journal into the graph; returns how many records are left (none, unless it raises)."""
+        """Write the journal into the graph; return the number of remaining records, always 0 unless it raises."""
         appended = -1
         while appended != self._appended:
-            # A turn may go on writing to the journal while it is drained; only when nothing came may it go past it.
+            # A turn may append to the journal during the drain; switch to the graph only when nothing was added.
             appended = self._appended
             await self._journal.drain(store)
         self._journaling = False
@@ -62,39 +62,39 @@ class Recorder:
         return 0
 
     def forget(self, conversation_id: str) -> None:
-        """Drop what the journal holds of a conversation that was purged; blocks."""
+        """Remove a purged conversation from the journal; blocks."""
         try:
             self._journal.forget(conversation_id)
         except OSError as error:
             log.warning("the journal still holds records of %s: %s", conversation_id, error)
 
     def left_behind(self) -> list[str]:
-        """Return, in words, what waits for no graph that a chat would reach by itself; blocks."""
-        told = []
+        """Return messages about records whose graph no chat opens automatically; blocks."""
+        messages = []
         for info in self._journal.left_behind():
             if info.key == UNKNOWN:
-                what = f"{info.amount()} of an earlier release in the journal: which graph they are for is not known."
+                what = f"The journal holds {info.amount()} of an earlier release for an unknown graph."
             else:
-                what = f"{info.name} was replaced by another graph; {info.amount()} for it in the journal."
-            told.append(f"{what} `ragforge-chat graph journal` lists and moves what waits.")
-        return told
+                what = f"{info.name} was replaced by another graph; the journal still holds {info.amount()} for it."
+            messages.append(f"{what} `ragforge-chat graph journal` lists and moves them.")
+        return messages
 
     def take_drained(self) -> set[str]:
-        """Conversations that came out of the journal since this was last asked."""
+        """Return the conversations drained from the journal since the last call."""
         drained, self._journal.touched = self._journal.touched, set()
         return drained
 
     async def _store(self) -> Store | None:
-        """The store, or None when records go to the journal."""
+        """Return the store, or None if records go to the journal."""
         if self._link is None or self._journaling:
             return None
         try:
             return await self._link.store()
         except GraphError as error:
-            self._turn_to_journal(error)
+            self._switch_to_journal(error)
             return None
 
-    def _turn_to_journal(self, error: GraphError) -> None:
+    def _switch_to_journal(self, error: GraphError) -> None:
         log.warning("writing to the journal: %s", error)
         self._journaling = True
         if self._link is not None:
@@ -108,25 +108,25 @@ class Recorder:
             self._link.set_journaled(self._pending)
 
     async def _write(self, work: Callable[[Store], Awaitable[T]]) -> T | None:
-        """What the store gave back, or None when the record has to go to the journal."""
+        """Return the result of `work`, or None if the record has to go to the journal."""
         store = await self._store()
         if store is None:
             return None
         try:
             return await work(store)
         except NotFoundError:
-            # Another graph may have taken the place of the one that has the conversation.
+            # Another graph may have replaced the one that holds the conversation.
             replaced = await self._replaced(store)
             if replaced is None:
                 raise
-            self._turn_to_journal(replaced)
+            self._switch_to_journal(replaced)
             return None
         except GraphError as error:
-            self._turn_to_journal(error)
+            self._switch_to_journal(error)
             return None
 
     async def _replaced(self, store: Store) -> GraphError | None:
-        """The error of a graph that is not the one this process began with, or went away while it was asked."""
+        """Return an error if the graph is not the one this process started with or cannot be reached."""
         try:
             self._journal.check(await store.graph.identify())
         except GraphError as error:
@@ -141,7 +141,7 @@ class Recorder:
         return stored or conversation
 
     async def begin_turn(self, message: Message) -> Message:
-        """Store the person's message; its turn index is allocated here."""
+        """Store the user's message and allocate its turn index."""
         stored = await self._write(lambda store: store.messages.begin_turn(message))
         if stored is None:
             index = self._next_turn.get(message.conversation_id, 1)
@@ -152,7 +152,7 @@ class Recorder:
         return stored
 
     async def add_message(self, message: Message) -> Message:
-        """Store a further message of its turn; its position is allocated here."""
+        """Store another message of a turn and allocate its position."""
         key = (message.conversation_id, message.turn_index)
         stored = await self._write(lambda store: store.messages.add(message))
         if stored is None:
@@ -162,48 +162,48 @@ class Recorder:
         return stored
 
     async def checkpoint(self, message: Message, *, content: str, reasoning: str, lease_until: datetime) -> bool:
-        """Bring a streaming message up to date; False when somebody asked that its turn stop.
+        """Update a streaming message; return False if another process requested that its turn stop.
 
-        Without auto-save only its lease is renewed: the text follows when the message is whole.
+        Without auto-save only the lease is renewed; the text is stored when the message is complete.
         """
         if not self._auto_save:
             content = reasoning = ""
-        go_on = await self._write(
+        proceed = await self._write(
             lambda store: store.messages.checkpoint(
                 message.uuid, content=content, reasoning=reasoning, lease_until=lease_until
             )
         )
-        if go_on is None:
+        if proceed is None:
             so_far = msgspec.structs.replace(message, content=content, reasoning=reasoning, tool_calls=[])
             self._append("finish_message", so_far)
-        return go_on is not False
+        return proceed is not False
 
     async def stop_requested(self, conversation_id: str, turn_index: int) -> bool:
-        """Whether another process asked this turn to stop; nobody can while the graph is away."""
+        """Return whether another process requested a stop; False while the graph is unreachable."""
         store = await self._store()
         if store is None:
             return False
         try:
             return await store.messages.stop_requested(conversation_id, turn_index)
         except GraphError as error:
-            log.debug("not known whether a stop is asked for: %s", error)
+            log.debug("stop request not readable: %s", error)
             return False
 
     async def finish_message(self, message: Message) -> None:
         """Store the final state of a message."""
         message = msgspec.structs.replace(message, tool_calls=[])
-        if not await self._write(lambda store: _done(store.messages.finish(message))):
+        if not await self._write(lambda store: _stored(store.messages.finish(message))):
             self._append("finish_message", message)
 
     async def start_tool_call(self, call: ToolCall, message: Message) -> None:
-        """Store that a call begins."""
+        """Store the start of a call."""
         conversation_id = message.conversation_id
-        if not await self._write(lambda store: _done(store.tool_calls.start(call, conversation_id))):
+        if not await self._write(lambda store: _stored(store.tool_calls.start(call, conversation_id))):
             self._append("start_tool_call", call, conversation_id=conversation_id)
 
     async def finish_tool_call(self, call: ToolCall, workspace: str) -> None:
-        """Store a call's result and the files it touched."""
-        if not await self._write(lambda store: _done(store.tool_calls.finish(call, workspace))):
+        """Store a call's result and the files it accessed."""
+        if not await self._write(lambda store: _stored(store.tool_calls.finish(call, workspace))):
             self._append("finish_tool_call", call, workspace=workspace)
 
     async def save_title(self, conversation: Conversation) -> None:
@@ -213,39 +213,39 @@ class Recorder:
             self._append("update_conversation", None, uuid=uuid, title=title)
 
     async def save_persona(self, conversation: Conversation) -> None:
-        """Store which persona speaks from here on."""
+        """Store a conversation's current persona."""
         uuid, persona = conversation.uuid, conversation.persona
         if await self._write(lambda store: store.conversations.update(uuid, persona=persona)) is None:
             self._append("update_conversation", None, uuid=uuid, persona=persona)
 
     async def spoken_as(self, message: Message, *, digest: str, text: str) -> None:
-        """Store the very text of the persona that speaks a message."""
+        """Store the exact text of the persona that wrote a message."""
         spoken = {"message_uuid": message.uuid, "name": message.persona, "digest": digest, "text": text}
-        if not await self._write(lambda store: _done(store.messages.store_persona(**spoken))):
+        if not await self._write(lambda store: _stored(store.messages.store_persona(**spoken))):
             self._append("store_persona", None, **spoken)
 
     async def store_context(self, message: Message, context: StoredContext) -> None:
-        """Store what the request held that a message answers."""
-        held: dict[str, Any] = {
+        """Store the context of the request that a message answers."""
+        fields: dict[str, Any] = {
             "message_uuid": message.uuid,
             "items": context.items,
             "tokens": context.tokens,
             "digest": context.digest,
             "texts": context.texts,
         }
-        if not await self._write(lambda store: _done(store.contexts.store(**held))):
-            self._append("store_context", None, **held)
+        if not await self._write(lambda store: _stored(store.contexts.store(**fields))):
+            self._append("store_context", None, **fields)
 
     def expect(self, conversation_id: str, next_turn: int) -> None:
-        """Tell where a conversation's turns go on, should the graph go away before the next one."""
+        """Set the index of a conversation's next turn, used if the graph becomes unreachable before it."""
         self._next_turn.setdefault(conversation_id, next_turn)
 
     def close(self) -> None:
-        """Close the journal's file; what waits in it is written in at the next start."""
+        """Close the journal's file; its records are written to the graph at the next start."""
         self._journal.close()
 
 
-async def _done(work: Awaitable[None]) -> bool:
-    """True once `work` is done: tells "stored" from "not stored" for operations that give nothing back."""
+async def _stored(work: Awaitable[None]) -> bool:
+    """Return True once `work` is done, to mark operations without a result as stored."""
     await work
     return True

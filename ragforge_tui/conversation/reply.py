@@ -1,7 +1,7 @@
-"""One reply of the model while it streams: shown as it comes, stored as it comes.
+"""One streaming reply of the model, displayed and stored as it arrives.
 
-The message is in the graph before its first word and is brought up to date at least once a second, with the lease
-that says its writer lives. Used by the turn loop, one instance a reply.
+The message is stored before its first word and updated at least once a second, together with the lease that shows that
+its writer is alive. The turn loop creates one instance per reply.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from ragforge_tui.redaction import mask_secrets
 from ragforge_tui.text import storable
 
 CHECKPOINT_SECONDS = 0.8
-"""Pause between checkpoints; with the write itself below the second that a crash may cost."""
+"""Interval between checkpoints; together with the write it stays below the one second of text a crash may lose."""
 LEASE = timedelta(seconds=10)
 SILENCE_SECONDS = 15.0
-"""A silence of the model is reported after this time, then after twice that, and from a minute on every minute."""
+"""A silent model is reported after this time, then after twice that, and after the first minute every minute."""
 _SILENCE_STEP = 60.0
 _CUT_SHORT = {
-    "length": "The answer was cut off at the limit on its length (model.max_output_tokens, or the context window).",
-    "content_filter": "The provider's content filter cut the answer off.",
+    "length": "The answer reached its length limit (model.max_output_tokens or the context window).",
+    "content_filter": "The provider's content filter stopped the answer.",
 }
-_EMPTY = "The model ended its answer without a word."
+_EMPTY = "The model returned an empty answer."
 
 
 class Reply:
-    """Streams one assistant message into the record and the events.
+    """One assistant message that streams into the store and the events.
 
     Args:
-        on_stop: Called when somebody asked, through the graph, that this turn stop.
+        on_stop: Called if another process requests, through the graph, that this turn stop.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class Reply:
         self._reasoning: list[str] = []
         self._stored_length = -1
         self._reason = ""
-        self._heard = monotonic()
-        self._begun = False
-        self._next_word = SILENCE_SECONDS
+        self._last_activity = monotonic()
+        self._answering = False
+        self._silence_limit = SILENCE_SECONDS
         self.message = Message(
             uuid=uuid.uuid4().hex,
             conversation_id=conversation_id,
@@ -101,14 +101,14 @@ class Reply:
     async def stream(
         self, messages: list[ChatMessage], tools: list[dict[str, Any]] | None, cache_marks: Sequence[int]
     ) -> list[ToolRequest]:
-        """Ask the model and record its answer; returns the calls it wants.
+        """Ask the model, store its answer and return its tool calls.
 
         Raises:
-            ModelError: When the provider failed; what had come is stored with the message.
-            asyncio.CancelledError: When stopped; what had come is stored as interrupted.
+            ModelError: The provider failed; the partial answer is stored with the message.
+            asyncio.CancelledError: The turn was stopped; the partial answer is stored as interrupted.
         """
         self.message = await self._recorder.add_message(self.message)
-        # Nobody waits for these; they are stored while the model thinks.
+        # Stored while the model thinks, since nothing depends on them.
         origins = asyncio.create_task(self._store_origins())
         self._emit(
             MessageStarted(
@@ -121,15 +121,15 @@ class Reply:
                 model=self.message.model,
             )
         )
-        keeper = asyncio.create_task(self._keep_checkpointing())
+        checkpointer = asyncio.create_task(self._keep_checkpointing())
         try:
-            await self._ask(messages, tools, cache_marks, keeper)
+            await self._ask(messages, tools, cache_marks, checkpointer)
         finally:
             await origins
         return self.requests
 
     async def _store_origins(self) -> None:
-        """Store who speaks here and what the request held."""
+        """Store the persona and the context of the request."""
         await self._recorder.spoken_as(self.message, digest=self._persona.digest, text=self._persona.text)
         await self._recorder.store_context(self.message, self._context)
 
@@ -138,62 +138,62 @@ class Reply:
         messages: list[ChatMessage],
         tools: list[dict[str, Any]] | None,
         cache_marks: Sequence[int],
-        keeper: asyncio.Task[None],
+        checkpointer: asyncio.Task[None],
     ) -> None:
         try:
             async for part in self._model.stream(messages, tools=tools, cache_marks=cache_marks):
                 self._take(part)
         except asyncio.CancelledError:
-            await _ended(keeper)
+            await _cancel_and_wait(checkpointer)
             await self._finish("interrupted")
             raise
         except Exception as error:
-            await _ended(keeper)
+            await _cancel_and_wait(checkpointer)
             if isinstance(error, RagforgeError) and (words := len("".join(self._text).split())):
-                kept = f"{words} word{'s' if words != 1 else ''} of the answer {'are' if words != 1 else 'is'} kept."
+                kept = f"{words} word{'s' if words != 1 else ''} of the answer {'are' if words != 1 else 'is'} stored."
                 error.info = msgspec.structs.replace(error.info, kept=error.info.kept or kept)
             await self._finish("failed", str(error))
             raise
-        await _ended(keeper)
+        await _cancel_and_wait(checkpointer)
         shortfall = self._shortfall()
         if shortfall and self.requests:
-            # The turn goes on: a call that lost its end is refused, and the model told.
+            # The turn continues: a truncated call is refused, and the model is informed.
             self._emit(Notice(text=shortfall, level="warning", conversation_id=self.message.conversation_id))
             shortfall = ""
         if shortfall:
-            kept = " What came is kept." if any(self._text) else ""
+            kept = " The partial answer is stored." if any(self._text) else ""
             await self._finish("interrupted", f"{shortfall}{kept} /retry asks again.")
         else:
             await self._finish("complete")
 
     def _shortfall(self) -> str:
-        """Return why the answer is not what was asked for although it ended in order, empty when it is."""
+        """Return why an answer that ended normally is cut short or empty; an empty string if it is complete."""
         if self._reason in _CUT_SHORT:
             return _CUT_SHORT[self._reason]
         return "" if self.requests or "".join(self._text).strip() else _EMPTY
 
     def _report_silence(self) -> None:
-        if monotonic() - self._heard < self._next_word:
+        if monotonic() - self._last_activity < self._silence_limit:
             return
         self._emit(
             ModelWaiting(
                 conversation_id=self.message.conversation_id,
                 turn_index=self.message.turn_index,
                 server=self._model.server,
-                seconds=round(self._next_word),
-                begun=self._begun,
+                seconds=round(self._silence_limit),
+                begun=self._answering,
             )
         )
-        self._next_word += min(self._next_word, _SILENCE_STEP)
+        self._silence_limit += min(self._silence_limit, _SILENCE_STEP)
 
     def _take(self, part: ModelPart) -> None:
         where: dict[str, Any] = {
             "conversation_id": self.message.conversation_id,
             "turn_index": self.message.turn_index,
         }
-        self._heard = monotonic()
-        self._begun = not isinstance(part, Retrying)
-        self._next_word = SILENCE_SECONDS
+        self._last_activity = monotonic()
+        self._answering = not isinstance(part, Retrying)
+        self._silence_limit = SILENCE_SECONDS
         match part:
             case TextPart(text=text):
                 text = storable(text)
@@ -210,7 +210,7 @@ class Reply:
             case Progress():
                 pass
             case Retrying():
-                self._heard += part.wait_seconds
+                self._last_activity += part.wait_seconds
                 self._emit(
                     ModelRetry(
                         attempt=part.attempt,
@@ -231,18 +231,18 @@ class Reply:
             self._report_silence()
             length = len(self._text) + len(self._reasoning)
             if length != self._stored_length:
-                # One string from here on: joining the same pieces every second would grow with the answer's square.
+                # Joined once: joining all pieces every second would take time quadratic in the length of the answer.
                 self._text = ["".join(self._text)]
                 self._reasoning = ["".join(self._reasoning)]
                 self._stored_length = len(self._text) + len(self._reasoning)
             self.message.lease_until = lease_until = now() + LEASE
-            go_on = await self._recorder.checkpoint(
+            proceed = await self._recorder.checkpoint(
                 self.message,
                 content=mask_secrets(self._text[0] if self._text else ""),
                 reasoning=mask_secrets(self._reasoning[0] if self._reasoning else ""),
                 lease_until=lease_until,
             )
-            if not go_on:
+            if not proceed:
                 self._on_stop()
 
     async def _finish(self, state: MessageState, error: str = "") -> None:
@@ -262,19 +262,19 @@ class Reply:
         )
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _cancel_and_wait(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
 def _given_reasons(requests: list[ToolRequest]) -> str:
-    """The `reason` arguments of the calls, which stand in for a reasoning stream."""
+    """Return the `reason` arguments of the calls, the substitute for a reasoning stream."""
     reasons = (given_reason(request.arguments) for request in requests)
     return "\n".join(reason for reason in reasons if reason)
 
 
 def given_reason(arguments: str) -> str:
-    """The optional `reason` of a call, empty when there is none or the arguments are malformed."""
+    """Return the optional `reason` of a call, empty if it is missing or the arguments are malformed."""
     try:
         value = json.loads(arguments).get("reason", "")
     except (ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""What the memories of all conversations of one agent share: vectors, the model for summaries, the memory tools."""
+"""Parts shared by the memories of all conversations of one agent: vectors, summary model and memory tools."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 
 
 class SharedMemory:
-    """Made once by the agent.
+    """Embedding model, summary model and memory tools of one agent, which creates a single instance.
 
     Args:
-        store: Gives the store, waiting while the graph starts.
-        model: Gives the model that answers.
+        store: Returns the store, waiting while the graph starts.
+        model: Returns the model that answers.
     """
 
     def __init__(
@@ -50,19 +50,19 @@ class SharedMemory:
         self.embedder: Embedder | None = None
         if memory.enabled:
             self.embedder = make_embedder(memory.embeddings, loaded.settings.model)
-        self.said: set[str] = set()
-        """Why meaning is not searched, as far as the person was told: once is enough."""
+        self.reported_reasons: set[str] = set()
+        """Reasons for the lack of search by meaning that the user has already seen; each is shown once."""
         self.tools: list[Tool] = []
         if memory.enabled:
             self.tools += memory_tools(HistorySource(store, memory.recall, loaded.workspace))
 
     def warm(self) -> None:
-        """Begin to load the local embedding model, once: it takes seconds the first question should not wait for."""
+        """Load the local embedding model ahead of the first question, because loading takes seconds."""
         if self._warming is None and isinstance(self.embedder, LocalEmbedder):
             self._warming = asyncio.create_task(_load(self.embedder), name="embedder")
 
     async def index(self, conversation_id: str) -> None:
-        """Make the turns of a conversation nobody has open searchable by their words."""
+        """Index the words of the turns of a conversation that is not open."""
         conversation = await (await self._store()).conversations.get(conversation_id)
         settings = self._settings.agent.memory
         recall = Recall(self._store, settings, None, conversation_id=conversation_id, workspace=conversation.workspace)
@@ -70,21 +70,22 @@ class SharedMemory:
         await recall.store_missing()
 
     async def catch_up(self, open_here: set[str]) -> None:
-        """Make the keys and vectors that imports and crashes left missing in conversations nobody has open."""
+        """Create the keys and vectors that imports and crashes left missing in conversations that are not open."""
         try:
             await catch_up(await self._store(), self.embedder, leave=open_here)
         except ModelError as error:
-            log.warning("vectors not caught up with: %s", error)
+            log.warning("missing vectors not created: %s", error)
 
     async def summary_model(self) -> ChatModel | None:
-        """The model for summaries and titles: the configured one, else the one that answers; None for neither.
+        """Return the model for summaries and titles: the configured one, else the one that answers.
 
-        One on this machine gives way to turns. The built-in assistant writes none: summaries are extracted then.
+        A model on this machine yields to running turns. None means that summaries are extracted: no model is
+        available, or the answering one is the built-in assistant.
         """
         try:
             model = await self._own_summary_model()
         except RagforgeError as error:
-            log.warning("no model for summaries, they are extracted: %s", error)
+            log.warning("summaries are extracted, no model available: %s", error)
             return None
         if model.offline:
             return None
@@ -111,13 +112,13 @@ async def _load(embedder: Embedder) -> None:
 
 
 async def settle(memories: Iterable[ConversationMemory], seconds: float) -> None:
-    """Wait until all is remembered, for so long at most, and stop; what is left is done at the next start."""
-    working = list(memories)
+    """Wait up to `seconds` for all memories to catch up, then stop them; the next start finishes the rest."""
+    pending = list(memories)
     try:
         async with asyncio.timeout(seconds):
-            for memory in working:
+            for memory in pending:
                 await memory.settle()
     except TimeoutError:
-        log.info("the memory is not up to date; it is brought so at the next start")
-    for memory in working:
+        log.info("the memory is not up to date; the next start finishes it")
+    for memory in pending:
         await memory.close()

@@ -1,6 +1,6 @@
-"""Runs the calls a reply asks for: reads together, a write or a command alone and in order.
+"""Execution of the tool calls of a reply: reads run in parallel, writes and commands one at a time and in order.
 
-Each is stored when it starts and when it ends; approval is awaited here, between the two. Used by the turn loop.
+Each call is stored when it starts and when it ends; approval is awaited between the two. Used by the turn loop.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from ragforge_tui.tools.shell import STOPPED_TEXT
 log = logging.getLogger(__name__)
 
 IDENTICAL_CALLS = 2
-"""How often the same call may give the same result before a further one is refused (design section 4)."""
+"""Number of times the same call may return the same result before it is refused (design section 4)."""
 
 _ID_SPACE = uuid.UUID("6f2c4a0e-8d5b-4f43-9b0a-3a9d1c7e5f10")
 
 
 class UsableTools(Protocol):
-    """What calls are made of: the tools of a conversation, or those of the person."""
+    """The tools of a conversation, or those of the user."""
 
     def access(self, name: str) -> Access: ...
 
@@ -52,7 +52,7 @@ class UsableTools(Protocol):
 
 
 class ToolRunner:
-    """Runs calls of one turn."""
+    """Runner of the tool calls of one turn."""
 
     def __init__(
         self,
@@ -70,19 +70,19 @@ class ToolRunner:
         self._approvals = approvals
         self._workspace = workspace
         self._emit = emit
-        self._idle: dict[str, list[str]] = {}
-        self._as_written: dict[str, str] = {}
-        """Arguments by call; the record's own are masked, which a tool must not act on."""
+        self._outcomes: dict[str, list[str]] = {}
+        self._raw_arguments: dict[str, str] = {}
+        """Unmasked arguments by call; those in the record are masked, and a tool must not use them."""
 
     async def run(self, reply: Message, requests: list[ToolRequest], iteration: int) -> list[ChatMessage]:
-        """Run all calls of a reply; returns the messages that answer them, after the reply's own."""
+        """Run all calls of a reply; return the reply as a chat message, followed by the results."""
         calls = [_record(reply, request, iteration, ordinal) for ordinal, request in enumerate(requests)]
-        self._as_written = {call.uuid: request.arguments for call, request in zip(calls, requests, strict=True)}
+        self._raw_arguments = {call.uuid: request.arguments for call, request in zip(calls, requests, strict=True)}
         answers: list[str] = []
         position = 0
         while position < len(calls):
             group = self._reads_from(calls, position) or [calls[position]]
-            answers += await self._together(reply, group)
+            answers += await self._run_group(reply, group)
             position += len(group)
         sent = {
             "role": "assistant",
@@ -108,7 +108,7 @@ class ToolRunner:
             end += 1
         return calls[start:end]
 
-    async def _together(self, reply: Message, group: list[ToolCall]) -> list[str]:
+    async def _run_group(self, reply: Message, group: list[ToolCall]) -> list[str]:
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(self._call(reply, call)) for call in group]
         return [task.result() for task in running]
@@ -126,29 +126,29 @@ class ToolRunner:
         except asyncio.CancelledError:
             await self._finish(reply, call, ToolOutcome(text=STOPPED_TEXT, success=False, error=STOPPED), started)
             raise
-        # What goes to the model is what is stored: a key of a file must not leave the machine in between.
+        # The model receives the stored, masked text: a key in a file must not leave the machine.
         outcome.text = mask_secrets(outcome.text)
         await self._finish(reply, call, outcome, started)
         return outcome.text
 
     async def _outcome(self, reply: Message, call: ToolCall, started: float) -> tuple[ToolOutcome, float]:
         key = _identity(call)
-        if self._repeats_idly(key):
+        if self._is_idle_repetition(key):
             text = (
-                f"Refused: {call.tool_name} was called {IDENTICAL_CALLS} times with these arguments and gave the same "
-                "result, and nothing was written or run in between. Use what you have or try something else."
+                f"Refused: {call.tool_name} returned the same result {IDENTICAL_CALLS} times for these arguments, and "
+                "nothing was written or run in between. Use the result you have, or try something else."
             )
             return ToolOutcome(text=text, success=False, error=f"{REFUSED_BECAUSE}idle repetition"), started
         try:
-            prepared = await self._toolbox.prepare(call.tool_name, self._as_written[call.uuid])
+            prepared = await self._toolbox.prepare(call.tool_name, self._raw_arguments[call.uuid])
             if prepared.approval is not None:
                 allowed, feedback = await self._approvals.ask(
                     prepared.approval, call, reply.conversation_id, reply.turn_index, self._emit, mode=self._mode()
                 )
                 if not allowed:
                     return _refused(feedback), started
-                self._toolbox.check(call.tool_name)  # an answer may come long after the question
-            started = time.monotonic()  # waiting for the person is not the tool's time
+                self._toolbox.check(call.tool_name)  # the mode may have changed while the user decided
+            started = time.monotonic()  # time spent waiting for the user does not count
             outcome = await prepared.run()
         except ToolError as error:
             short = f"{REFUSED_BECAUSE}not while planning" if error.info.kind == PLANNING else str(error)
@@ -157,17 +157,17 @@ class ToolRunner:
             log.exception("tool %s failed", call.tool_name)
             text = f"Error: {call.tool_name} failed unexpectedly ({type(error).__name__}: {error})."
             return ToolOutcome(text=text, success=False, error=text), started
-        self._note(key, prepared, outcome)
+        self._record_outcome(key, prepared, outcome)
         return outcome, started
 
-    def _repeats_idly(self, key: str) -> bool:
-        seen = self._idle.get(key, [])
+    def _is_idle_repetition(self, key: str) -> bool:
+        seen = self._outcomes.get(key, [])
         return len(seen) >= IDENTICAL_CALLS and len(set(seen[-IDENTICAL_CALLS:])) == 1
 
-    def _note(self, key: str, prepared: PreparedCall, outcome: ToolOutcome) -> None:
+    def _record_outcome(self, key: str, prepared: PreparedCall, outcome: ToolOutcome) -> None:
         if prepared.access in ("write", "command"):
-            self._idle.clear()
-        self._idle.setdefault(key, []).append(hashlib.sha256(outcome.text.encode("utf-8", "replace")).hexdigest())
+            self._outcomes.clear()
+        self._outcomes.setdefault(key, []).append(hashlib.sha256(outcome.text.encode("utf-8", "replace")).hexdigest())
 
     async def _finish(self, reply: Message, call: ToolCall, outcome: ToolOutcome, started: float) -> None:
         data = {"text": outcome.text, **outcome.data}
@@ -222,8 +222,8 @@ def _started(reply: Message, call: ToolCall) -> ToolCallStarted:
 
 
 def _refused(feedback: str) -> ToolOutcome:
-    said = f" The person said: {feedback}" if feedback else ""
-    text = f"Refused by the person; it was not done.{said} Do not try the same again: ask, or choose another way."
+    comment = f" The user's comment: {feedback}" if feedback else ""
+    text = f"The user refused this call; it did not run.{comment} Do not repeat it: ask, or choose another approach."
     return ToolOutcome(text=text, success=False, error=f"{REFUSED}: {feedback}" if feedback else REFUSED)
 
 

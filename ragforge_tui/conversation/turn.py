@@ -1,7 +1,7 @@
-"""The turn loop: the model answers, its calls run, until it has nothing more to call.
+"""The turn loop: ask the model, run its tool calls, and repeat until it makes no more calls.
 
-Every step is stored before the next begins. A turn ends in exactly one of TurnCompleted, TurnCancelled and
-TurnFailed. Used by `Conversation`; knows nothing of screens.
+Every step is stored before the next one starts. A turn ends in exactly one of TurnCompleted, TurnCancelled and
+TurnFailed. `Conversation` uses it; it does not depend on any user interface.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 STOP_POLL_SECONDS = 1.0
-"""Pause between two looks at whether another process asked this turn to stop."""
+"""Interval at which the graph is polled for a stop requested by another process."""
 
 _LAST_CALL = (
     "You have used all the steps of this turn; no further tool call will run. "
-    "Answer now with what you have, and say what is left to do."
+    "Answer now with what you have, and state what remains to be done."
 )
 
-_PLANNING_ENDED = "[The person ended planning: the tools that write and run commands may be used.]"
+_PLANNING_ENDED = "[The user ended planning mode: you may now use the tools that write files and run commands.]"
 
 
 class TurnRunner:
-    """Runs one turn whose user message is stored.
+    """Runner of one turn whose user message is already stored.
 
     Args:
-        turn: The turn so far; its replies are added to it as they come.
-        context: What is sent before the turn's own messages.
-        schemas: The tools as they are offered now.
-        mode: What the agent may do, as it is now; that it changed is told with the next request.
-        planning: Whether the context says that nothing may be changed.
-        budget: Asks the person before a request that would go beyond what the turn may cost.
-        max_iterations: Replies with tools before a final answer without them is asked for.
-        stop: Set by whoever wants the turn to end; what came is kept.
+        turn: The turn so far; replies are added to it as they arrive.
+        context: The part of the request before the turn's own messages.
+        schemas: Returns the schemas of the tools currently offered.
+        mode: Returns the current mode; the next request informs the model of a change.
+        planning: Whether the context already forbids changes.
+        budget: Asks the user before a request that would exceed the cost limit.
+        max_iterations: Replies with tools before a final answer without them is requested.
+        stop: Event that ends the turn when it is set; the partial answer is stored.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class TurnRunner:
         return self.turn.messages[0].conversation_id
 
     async def run(self) -> TurnEnd:
-        """Run to the end; returns the turn's last event, which the caller emits when the turn is free again."""
+        """Run the turn and return its final event, which the caller emits once the conversation is free again."""
         watcher = asyncio.create_task(self._watch_for_stop())
         try:
             return await self._run()
@@ -104,9 +104,9 @@ class TurnRunner:
             await asyncio.gather(watcher, return_exceptions=True)
 
     async def _watch_for_stop(self) -> None:
-        """See a stop that another process asks for through the graph, also while tools run.
+        """Poll the graph for a stop requested by another process, also while tools run.
 
-        A reply that streams sees it at its checkpoints, which cost no further question.
+        A streaming reply is skipped: its checkpoints already report the request.
         """
         while not self._stop.is_set():
             await asyncio.sleep(STOP_POLL_SECONDS)
@@ -134,20 +134,20 @@ class TurnRunner:
         return TurnCompleted(text=self._text, usage=usage, conversation_id=conversation_id, turn_index=turn_index)
 
     async def _mark_interrupted(self) -> None:
-        """A reply whose calls were stopped is whole, its turn is not: say so where a resume will look."""
+        """Mark a complete reply as interrupted if its tool calls were stopped, so that resuming detects it."""
         last = self.turn.messages[-1]
         if last.role == "assistant" and last.state == "complete" and last.tool_calls:
             last.state = "interrupted"
             await self._recorder.finish_message(last)
 
     async def _mark_ended(self, state: MessageState, sentence: str) -> None:
-        """The turn ended between two replies: said where a resume will look, and by an answer if there is none."""
+        """Store the state of a turn that ended between two replies, in the last reply or in a new empty one."""
         last = self.turn.messages[-1]
         if last.role == "assistant":
             last.state, last.error = state, sentence
             await self._recorder.finish_message(last)
             return
-        message = reply_that_never_came(self.turn, self._conversation_id, self._persona.name, state, sentence)
+        message = placeholder_reply(self.turn, self._conversation_id, self._persona.name, state, sentence)
         self.turn.messages.append(await self._recorder.add_message(message))
 
     async def _converse(self) -> None:
@@ -160,7 +160,7 @@ class TurnRunner:
         await self._step(self._max_iterations + 1, run_tools=False)
 
     async def _step(self, iteration: int, *, run_tools: bool = True) -> bool:
-        """One reply and its calls; whether the model is to be asked again."""
+        """Stream one reply and run its calls; return whether the model has to be asked again."""
         await self._budget.before_request()
         reply = Reply(
             conversation_id=self._conversation_id,
@@ -173,25 +173,25 @@ class TurnRunner:
             on_stop=self._stop.set,
         )
         self.turn.messages.append(reply.message)
-        self._tell_mode()
+        self._announce_mode()
         try:
             requests = await reply.stream(self._messages, self._schemas(), self._cache_marks)
         finally:
-            self._adopt(reply.message)
+            self._record_reply(reply.message)
         if not requests or not run_tools:
             return False
         self._messages += await self._tools.run(reply.message, requests, iteration)
         return True
 
-    def _tell_mode(self) -> None:
-        """The request began with the mode of that moment; what changed since is said where it changed."""
+    def _announce_mode(self) -> None:
+        """Inform the model of a mode change since the start of the turn."""
         planning = self._mode() == "plan"
         if planning != self._planning:
             self._planning = planning
-            note = f"[The person switched to planning.] {PLANNING}" if planning else _PLANNING_ENDED
+            note = f"[The user switched to planning mode.] {PLANNING}" if planning else _PLANNING_ENDED
             self._messages.append({"role": "user", "content": note})
 
-    def _adopt(self, message: Message) -> None:
+    def _record_reply(self, message: Message) -> None:
         self.turn.messages[-1] = message
         if message.content:
             self._text = message.content
@@ -200,8 +200,8 @@ class TurnRunner:
             self._usages.append(message.usage)
 
 
-def reply_that_never_came(turn: Turn, conversation_id: str, persona: str, state: MessageState, error: str) -> Message:
-    """Stands for the answer of a turn that ended before one began, so that a resume shows how it ended."""
+def placeholder_reply(turn: Turn, conversation_id: str, persona: str, state: MessageState, error: str) -> Message:
+    """Return a message in place of the reply of a turn that ended before it, so that resuming shows the reason."""
     return Message(
         uuid=uuid.uuid4().hex,
         conversation_id=conversation_id,
@@ -215,26 +215,26 @@ def reply_that_never_came(turn: Turn, conversation_id: str, persona: str, state:
 
 
 def total_usage(usages: list[Usage]) -> Usage:
-    """The sum; the cost is None when any request with tokens has no known price."""
+    """Return the sum; its cost is None if the price of any request is unknown."""
     costs = [usage.cost_usd for usage in usages]
-    known = [cost for cost in costs if cost is not None]
+    priced = [cost for cost in costs if cost is not None]
     return Usage(
         input_tokens=sum(usage.input_tokens for usage in usages),
         output_tokens=sum(usage.output_tokens for usage in usages),
         cached_tokens=sum(usage.cached_tokens for usage in usages),
-        cost_usd=sum(known) if known and len(known) == len(costs) else None,
+        cost_usd=sum(priced) if priced and len(priced) == len(costs) else None,
     )
 
 
 class Stopped(Exception):
-    """The work was ended because somebody asked for it."""
+    """A stop request ended the work."""
 
 
 async def until_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) -> T:
-    """The result of `work`, which is cancelled, and has ended, when `stop` is set first.
+    """Return the result of `work`, or cancel it and wait for its end if `stop` is set first.
 
     Raises:
-        Stopped: When it was stopped.
+        Stopped: `stop` was set first.
     """
     task = asyncio.create_task(work)
     stopper = asyncio.create_task(stop.wait())
@@ -251,7 +251,7 @@ async def until_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) -> T:
 
 
 def error_info(error: BaseException) -> ErrorInfo:
-    """An error as the person is told of it; what is not ours is logged whole and told in one sentence."""
+    """Return an error as shown to the user; unexpected errors are logged in full and shown as one sentence."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, RagforgeError):
@@ -260,6 +260,6 @@ def error_info(error: BaseException) -> ErrorInfo:
     return storage_error(error) or ErrorInfo(
         kind="internal",
         what=f"The turn failed unexpectedly ({type(error).__name__}).",
-        kept="What had come is stored.",
+        kept="The partial answer is stored.",
         todo="The log has the details: run ragforge-chat doctor to see where it is.",
     )

@@ -1,6 +1,6 @@
-"""What a turn of a conversation needs, put together when it begins: model, persona, tools in their mode, context.
+"""Assembly of a turn when it starts: model, persona, tools for the current mode, and context.
 
-Used by `Conversation`, which decides when turns run; here is only what they are made of.
+`Conversation` uses it and decides when turns run.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ CHARS_PER_TOKEN = 4
 
 
 class TurnMaker:
-    """Makes the runners of one conversation's turns.
+    """Factory of the turn runners of one conversation.
 
     Args:
         window: Its newest turns.
-        mode: What the agent may do without asking, as it is now.
+        mode: Returns what the agent may currently do without asking.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class TurnMaker:
         self._mode = mode
 
     async def replies(self, turn: Turn, stop: asyncio.Event) -> TurnRunner:
-        """The runner of a turn that a model answers."""
+        """Return the runner of a turn that a model answers."""
         agent = self._agent
         persona, model, tools = await self._speaker()
         planning = self._mode() == "plan"
@@ -90,7 +90,7 @@ class TurnMaker:
         )
 
     def own(self, turn: Turn, doing: Doing, stop: asyncio.Event) -> OwnTurn:
-        """The runner of a turn the person makes without the model."""
+        """Return the runner of a turn that the user makes without the model."""
         agent = self._agent
         return OwnTurn(
             turn=turn,
@@ -104,12 +104,12 @@ class TurnMaker:
         )
 
     async def context(self, turn: Turn) -> BuiltContext:
-        """What the requests of a turn would hold before its own messages."""
+        """Build the context of a turn's requests, without the turn's own messages."""
         persona, model, tools = await self._speaker()
         return await self._context(turn, persona, model, tools, planning=self._mode() == "plan")
 
     async def _speaker(self) -> tuple[Persona, ChatModel, ModeTools]:
-        """Who speaks, with which model and which tools."""
+        """Return the current persona, its model and its tools."""
         persona = await self._agent.personas.for_turn(self._record.persona)
         narrowed = NarrowedTools(self._agent.toolbox, persona.fields.tools, f"The persona {persona.name}")
         return persona, await self._agent.model_for(persona), ModeTools(narrowed, self._mode)
@@ -119,7 +119,7 @@ class TurnMaker:
     ) -> BuiltContext:
         agent = self._agent
         instructions = await agent.workspace_instructions()
-        earlier = [known for known in self._window.turns if known.turn_index < turn.turn_index]
+        earlier = [past for past in self._window.turns if past.turn_index < turn.turn_index]
         return await self._memory.context(
             turn.messages[0].content,
             turn_index=turn.turn_index,

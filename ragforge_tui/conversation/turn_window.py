@@ -1,6 +1,6 @@
-"""The newest turns of an open conversation, in memory: what a request may hold as it was said.
+"""Cache of the newest turns of an open conversation, for requests that quote them verbatim.
 
-Opening reads a screenful; more is read when something is said, and forgotten again when it can no longer be sent.
+Opening reads a screenful. Sending a message reads more, and turns too old to be sent are dropped again.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from ragforge_tui.models import Conversation, Message, Turn
 log = logging.getLogger(__name__)
 
 PAGE_TURNS = 50
-"""How many turns before the new one are there when something is said."""
+"""Number of turns before a new one that are loaded when a message is sent."""
 MOST_SMALL_TURNS = 2_000
-"""A conversation that may be sent whole is read whole, but not when it is made of more turns than this."""
+"""A conversation small enough to be sent whole is also read whole, unless it has more turns than this."""
 KEPT_FACTOR = 4
-"""Turns are forgotten once their text is this often what a request may hold."""
+"""Turns are dropped once their text exceeds this multiple of the text a request may hold."""
 
 
 class TurnWindow:
     """Turns in ascending order, without gaps, up to the newest.
 
     Args:
-        turns: Those just read.
-        max_chars: Text of past turns that a request holds at most.
+        turns: The turns read so far.
+        max_chars: Most characters of past turns in a request.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class TurnWindow:
 
     @property
     def newest(self) -> Turn | None:
-        """The last turn, the one under way included."""
+        """Return the last turn, including a running one."""
         return self.turns[-1] if self.turns else None
 
     async def catch_up(self, index: int) -> None:
-        """Read what is not here of the turns before `index`: opening reads a screenful, others may have written."""
+        """Read the missing turns before `index`: older ones, and those that other processes added."""
         small = self._record.total_chars <= self._max_chars and index <= MOST_SMALL_TURNS
         start = 1 if small else max(1, index - PAGE_TURNS)
         oldest = self.turns[0].turn_index if self.turns else index
@@ -70,37 +70,37 @@ class TurnWindow:
             log.warning("turns before turn %d not read: %s", index, error)
 
     def add(self, turn: Turn) -> None:
-        """Take the turn that begins in, and forget the oldest once they are much more than can be sent."""
+        """Append a new turn, and drop the oldest once they hold far more text than a request."""
         self.turns.append(turn)
         if len(self.turns) <= 2 * PAGE_TURNS:
             return
-        kept, characters = len(self.turns), 0
+        keep_count, characters = len(self.turns), 0
         for position, old in enumerate(reversed(self.turns), start=1):
             characters += sum(message.char_count for message in old.messages)
             if characters > KEPT_FACTOR * self._max_chars and position > PAGE_TURNS:
-                kept = position
+                keep_count = position
                 break
-        if kept < len(self.turns) - PAGE_TURNS:
-            del self.turns[:-kept]
+        if keep_count < len(self.turns) - PAGE_TURNS:
+            del self.turns[:-keep_count]
 
     def refresh(self, turn: Turn) -> None:
-        """Take over what another process made of a turn that was read when it was not at its end."""
-        for position, known in enumerate(self.turns):
-            if known.turn_index == turn.turn_index:
+        """Replace a turn that was read before another process finished it."""
+        for position, cached in enumerate(self.turns):
+            if cached.turn_index == turn.turn_index:
                 self.turns[position] = turn
 
     async def first_message(self) -> Message | None:
-        """The person's first message of the conversation, read once; None while there is none or no graph."""
+        """Return the user's first message, read once; None if there is none or the graph is unreachable."""
         if self._first is None and self.turns:
             first = self.turns[0]
             if first.turn_index != 1:
                 try:
-                    found = await (await self._store()).turns.between(self._record.uuid, start=1, end=2)
+                    turns = await (await self._store()).turns.between(self._record.uuid, start=1, end=2)
                 except GraphError as error:
                     log.warning("first turn not read: %s", error)
                     return None
-                if not found:
+                if not turns:
                     return None
-                first = found[0]
+                first = turns[0]
             self._first = first.messages[0]
         return self._first

@@ -1,7 +1,7 @@
-"""What the agent changed in a conversation's files, and what taking turns of it back would do.
+"""Files changed by the agent in a conversation, and the effects of undoing its turns.
 
-Reads the writes from the graph and the contents from what is kept for undo. Used by `Conversation`, which makes the
-undo itself a turn.
+Reads the writes from the graph and the contents from the undo store. Used by `Conversation`, which runs the undo itself
+as a turn.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from ragforge_tui.tools.changes import (
 )
 
 MOST_DIFF_CHARS = 8_000_000
-"""Characters of all diffs of one answer together; more would not pass through the pipe to the screen."""
+"""Most characters of all diffs in one answer; more would not fit through the pipe to the user interface."""
 
-_SINCE = "somebody else changed it since"
-_NOT_KEPT = "its earlier content is not kept any more"
+_SINCE = "changed by someone else since"
+_NOT_KEPT = "its earlier content is no longer stored"
 
 
 def fitted(files: list[FileDiff], most: int = MOST_DIFF_CHARS) -> list[FileDiff]:
-    """The same files, with diffs cut where all together are longer than `most` characters."""
+    """Return the files with their diffs truncated to `most` characters in total."""
     shown = []
     for file in files:
         diff = file.diff
@@ -47,7 +47,7 @@ def fitted(files: list[FileDiff], most: int = MOST_DIFF_CHARS) -> list[FileDiff]
 
 
 class ChangedFiles:
-    """The files one conversation changed."""
+    """Files changed in one conversation."""
 
     def __init__(self, store: Store, toolbox: Toolbox, conversation_id: str) -> None:
         self._store = store
@@ -56,64 +56,66 @@ class ChangedFiles:
         self._conversation_id = conversation_id
 
     async def diff(self) -> list[FileDiff]:
-        """Each file's first known content against the one it has now; files that are as they were are left out."""
+        """Compare each file's first known content with its current one; unchanged files are omitted."""
         contents = first_contents(await self._changes())
         return await asyncio.to_thread(self._diff, contents)
 
     def _diff(self, contents: dict[str, tuple[str, str]]) -> list[FileDiff]:
-        found = []
+        changed = []
         for path, (first, last) in sorted(contents.items()):
             now = self._kept.digest(path)
             if now == first:
                 continue
             diff = self._kept.diff(path, first, now if now is not None else last)
-            found.append(FileDiff(path=path, diff=diff, note="" if now == last else _SINCE))
-        return fitted(found)
+            changed.append(FileDiff(path=path, diff=diff, note="" if now == last else _SINCE))
+        return fitted(changed)
 
     async def plan(self, turn_index: int = 0, *, redo: bool = False) -> UndoPlan:
-        """What taking a turn back would do.
+        """Return the effects of undoing a turn.
 
         Raises:
-            NotFoundError: The turn changed no files, or there is none to take back.
+            NotFoundError: The turn changed no files, or there is no turn to undo.
         """
         changes = await self._changes()
         turn = turn_index or (turn_to_redo(changes) if redo else turn_to_undo(changes))
         of_turn = [change for change in changes if change.turn_index == turn]
         if not of_turn:
-            what = f"Turn {turn} changed no file" if turn else "There is no undo to take back" if redo else "No turn"
-            tail = "" if turn or redo else " here changed files that are not as they were before"
-            raise NotFoundError(f"{what}{tail}.", todo="/diff shows what was changed.")
+            what = f"Turn {turn} changed no file" if turn else "There is no undo to redo" if redo else "No turn"
+            tail = "" if turn or redo else " of this conversation has file changes to undo"
+            raise NotFoundError(f"{what}{tail}.", todo="/diff shows the changes.")
         return await asyncio.to_thread(self._plan, changes, turn, bool(of_turn[0].undone))
 
     def _plan(self, changes: list[FileChange], turn: int, redo: bool) -> UndoPlan:
         restored, refused = [], []
-        for one in self._restores(changes, turn):
-            if one.refused:
-                refused.append(FileDiff(path=one.path, diff="", note=one.refused))
+        for restore in self._restores(changes, turn):
+            if restore.refused:
+                refused.append(FileDiff(path=restore.path, diff="", note=restore.refused))
             else:
-                diff = self._kept.diff(one.path, one.current, one.wanted)
-                restored.append(FileDiff(path=one.path, diff=diff, note=""))
+                diff = self._kept.diff(restore.path, restore.current, restore.wanted)
+                restored.append(FileDiff(path=restore.path, diff=diff, note=""))
         return UndoPlan(turn_index=turn, redo=redo, restored=fitted(restored), refused=refused)
 
     def _restores(self, changes: list[FileChange], turn: int) -> list[Restore]:
         paths = {change.path for change in changes if change.turn_index >= turn}
-        found = restores(changes, turn, {path: self._kept.digest(path) for path in paths})
+        planned = restores(changes, turn, {path: self._kept.digest(path) for path in paths})
         return [
-            one if one.refused or self._kept.is_kept(one.wanted) else msgspec.structs.replace(one, refused=_NOT_KEPT)
-            for one in found
+            each
+            if each.refused or self._kept.is_kept(each.wanted)
+            else msgspec.structs.replace(each, refused=_NOT_KEPT)
+            for each in planned
         ]
 
     async def undoing(self, turn_index: int) -> Doing:
-        """The call that takes a turn back.
+        """Return the tool call that undoes a turn.
 
         Raises:
-            NotFoundError: There is nothing that can be put back.
+            NotFoundError: No file can be restored.
         """
         changes = await self._changes()
-        found = await asyncio.to_thread(self._restores, changes, turn_index)
-        files = [one for one in found if not one.refused]
+        planned = await asyncio.to_thread(self._restores, changes, turn_index)
+        files = [restore for restore in planned if not restore.refused]
         if not files:
-            raise NotFoundError(f"Nothing of turn {turn_index} can be put back.", todo="/diff shows what was changed.")
+            raise NotFoundError(f"No file of turn {turn_index} can be restored.", todo="/diff shows the changes.")
         arguments = {"turn": turn_index, "files": files}
         return Doing(RESTORE, msgspec.json.encode(arguments).decode())
 

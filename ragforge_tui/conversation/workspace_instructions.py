@@ -1,7 +1,7 @@
-"""AGENTS.md of a workspace: found from its repository's root down, used only after the person allowed it.
+"""AGENTS.md files from a repository's root down to the workspace, used only after the user allowed them.
 
-They are instructions from elsewhere, so they are asked about once per repository and asked again when they change.
-The answers are kept in the state folder, not in the repository.
+They are instructions of unknown origin, so the user is asked once per repository and again when they change. Answers
+are stored in the state folder, not in the repository.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ from ragforge_tui.redaction import mask_secrets
 from ragforge_tui.text import storable
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
-"""First found in a folder wins."""
+"""In each folder the first existing one is used."""
 MAX_BYTES = 64 * 1024
-"""Of one file; what is longer is cut there."""
+"""Bytes of one file; the rest is ignored."""
 
 
 class WorkspaceInstructions(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found. `files` are (path relative to root, text), outermost first; `digest` identifies all of it."""
+    """Instruction files of a repository.
+
+    Attributes:
+        files: (path relative to root, text), outermost first.
+        digest: Hash of all paths and texts.
+    """
 
     root: str
     files: list[tuple[str, str]]
@@ -29,15 +34,15 @@ class WorkspaceInstructions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_instructions(workspace: Path) -> WorkspaceInstructions | None:
-    """The instruction files from the repository's root (else the workspace) down to the workspace."""
+    """Return the instruction files from the repository's root, else the workspace, down to the workspace."""
     root = _repository_root(workspace)
     folders = [root, *_between(root, workspace)]
     files: list[tuple[str, str]] = []
     for folder in folders:
-        found = next((folder / name for name in NAMES if (folder / name).is_file()), None)
-        if found is not None and found.resolve().is_relative_to(root):
-            text = mask_secrets(storable(found.read_bytes()[:MAX_BYTES].decode("utf-8", "replace")))
-            files.append((found.relative_to(root).as_posix(), text))
+        file = next((folder / name for name in NAMES if (folder / name).is_file()), None)
+        if file is not None and file.resolve().is_relative_to(root):
+            text = mask_secrets(storable(file.read_bytes()[:MAX_BYTES].decode("utf-8", "replace")))
+            files.append((file.relative_to(root).as_posix(), text))
     if not files:
         return None
     digest = hashlib.sha256(msgspec.json.encode(files)).hexdigest()
@@ -60,20 +65,20 @@ def _between(root: Path, workspace: Path) -> list[Path]:
 
 
 class TrustBook:
-    """The answers given, by repository root: a JSON file of root to (digest, allowed)."""
+    """Answers of the user by repository root: a JSON file that maps root to (digest, allowed)."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def answer(self, found: WorkspaceInstructions) -> bool | None:
-        """What was answered for exactly these instructions; None when they must be asked about."""
-        entry = self._load().get(found.root)
-        return entry[1] if entry is not None and entry[0] == found.digest else None
+    def answer(self, instructions: WorkspaceInstructions) -> bool | None:
+        """Return the answer for exactly these instructions; None if the user has to be asked."""
+        entry = self._load().get(instructions.root)
+        return entry[1] if entry is not None and entry[0] == instructions.digest else None
 
-    def remember(self, found: WorkspaceInstructions, allowed: bool) -> None:
-        """Keep an answer; written to a new file and put in place at once."""
+    def remember(self, instructions: WorkspaceInstructions, allowed: bool) -> None:
+        """Store an answer; the file is replaced atomically."""
         entries = self._load()
-        entries[found.root] = (found.digest, allowed)
+        entries[instructions.root] = (instructions.digest, allowed)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         new = self._path.with_suffix(".new")
         new.write_bytes(msgspec.json.format(msgspec.json.encode(entries)))

@@ -1,4 +1,4 @@
-"""The engine: a `ConversationAgent` behind the protocol, in this process or in a child of its own."""
+"""The engine: a `ConversationAgent` behind the protocol, in this process or in a child process."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["connect_child", "connect_in_process"]
 async def connect_in_process(
     loaded: Loaded, *, approve_all: bool = False, interactive: bool = False, settle_seconds: float | None = None
 ) -> Engine:
-    """An engine in this process, for scripts, the command line and tests.
+    """Return an engine in this process, for scripts, the command line and tests.
 
     Args:
-        approve_all: Tools run without asking.
+        approve_all: Run tools without asking.
         interactive: Whether the caller answers approvals and trust questions; otherwise they are refused.
-        settle_seconds: How long closing waits for the memory to be brought up to date.
+        settle_seconds: Longest wait of closing for the memory to catch up.
     """
     from ragforge_tui.engine.in_process import InProcessEngine
 
@@ -29,7 +29,7 @@ async def connect_in_process(
 
 
 async def connect_child(loaded: Loaded) -> Engine:
-    """An engine in a process of its own, which finishes a turn when this process dies. Imports next to nothing."""
+    """Return an engine in a child process, which finishes a running turn if this process dies. Imports very little."""
     from ragforge_tui.engine.client import ChildEngine
 
     return await ChildEngine.start(loaded)

@@ -1,4 +1,4 @@
-"""Requests about calls of tools: lists of them, and one of them whole."""
+"""Requests about tool calls: lists of calls, and one call in full."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def answer(agent: ConversationAgent, request: protocol.CallRequest) -> Any
     """Answer one request about calls.
 
     Raises:
-        RagforgeError: In words for the person.
+        RagforgeError: The request failed; the message is meant for the user.
     """
     match request:
         case protocol.ListCalls(conversation_id=uuid, before=before, limit=limit):

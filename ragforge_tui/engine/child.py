@@ -1,8 +1,8 @@
-"""The engine's own process: `python -m ragforge_tui.engine.child`, started by `client.ChildEngine`.
+"""Entry point of the engine process: `python -m ragforge_tui.engine.child`, started by `client.ChildEngine`.
 
-The first line on stdin is the `Loaded` settings, every further one a request. End of file there, not a signal,
-means that the screen is gone: the turn under way is finished and stored, then the process ends. Fd 1 is moved away
-before anything else is imported, so that nothing a library prints can reach the pipe.
+The first line on stdin holds the `Loaded` settings, every other line a request. End of file on stdin, not a signal,
+means that the user interface is gone: the running turn is finished and stored, then the process ends. File descriptor 1
+is moved before anything else is imported, so that output of libraries cannot reach the pipe.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import sys
 
 
 def _private_stdout() -> int:
-    """The pipe to the screen; whatever is printed goes to stderr, which is the log, from here on."""
+    """Return the pipe to the user interface, and redirect everything printed to stderr, which is the log."""
     pipe = os.dup(1)
     os.dup2(2, 1)
     return pipe
 
 
 def main() -> int:
-    """Serve until the screen says so or is gone; the exit status of the process."""
+    """Serve until shutdown or end of file; return the exit status of the process."""
     pipe = _private_stdout()
     import asyncio
 

@@ -1,6 +1,6 @@
-"""The screen's side of the pipe: starts the child, sends requests, hands out answers and events.
+"""Client side of the pipe: starts the child process, sends requests and returns answers and events.
 
-Imports the shared words only, since it runs in the screen's process.
+Imports only the protocol and its records, because it runs in the user interface's process.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ragforge_tui.events import Event
 from ragforge_tui.protocol import MAX_LINE_BYTES, R, ReplyLine, Request, RequestLine, Shutdown, response_type
 
 CLOSE_SECONDS = 10.0
-"""How long an orderly end may take before the screen leaves the child to itself."""
+"""Longest wait for an orderly shutdown; after it the child is left to finish alone."""
 
 
 class ChildEngine:
-    """See `protocol.Engine`."""
+    """Engine in a child process; see `protocol.Engine`."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
@@ -43,17 +43,17 @@ class ChildEngine:
 
     @classmethod
     async def start(cls, loaded: Loaded) -> ChildEngine:
-        """Start the child in a session of its own, so that it outlives this terminal.
+        """Start the child in a separate session, so that it outlives this terminal.
 
         Raises:
-            EngineGoneError: When the process cannot be started.
+            EngineGoneError: The process cannot be started.
         """
         try:
             stderr = _open_log(loaded)
             try:
                 process = await asyncio.create_subprocess_exec(
                     sys.executable,
-                    "-P",  # The folder we are in may hold modules of the names we import; they are not ours to run.
+                    "-P",  # Do not import modules of the current folder that have the same names as ours.
                     "-m",
                     "ragforge_tui.engine.child",
                     stdin=asyncio.subprocess.PIPE,
@@ -67,17 +67,17 @@ class ChildEngine:
         except OSError as error:
             raise EngineGoneError(f"The engine could not be started: {error.strerror or error}.") from error
         engine = cls(process)
-        # By the pipe, not by argv: settings may hold passwords.
+        # Through the pipe, not argv: settings may contain passwords.
         engine._stdin.write(engine._encoder.encode(loaded) + b"\n")
         return engine
 
     @property
     def pid(self) -> int:
-        """Process id of the child."""
+        """Return the process id of the child."""
         return self._process.pid
 
     async def request(self, request: Request[R]) -> R:
-        """Ask and wait for the answer."""
+        """Send a request and return its answer."""
         if self._gone:
             raise _gone()
         id = next(self._ids)
@@ -94,12 +94,12 @@ class ChildEngine:
             self._waiting.pop(id, None)
 
     async def events(self) -> AsyncIterator[Event]:
-        """Everything the engine says since it was started; ends when it does."""
+        """Yield all events since the start of the engine, until it ends."""
         while (event := await self._events.get()) is not None:
             yield event
 
     async def close(self) -> None:
-        """End the child in order; a turn under way is stored as interrupted."""
+        """Shut the child down; a running turn is stored as interrupted."""
         if not self._gone:
             with suppress(BrokenPipeError, ConnectionResetError):
                 self._stdin.write(self._encoder.encode(RequestLine(id=0, request=Shutdown())) + b"\n")
@@ -139,7 +139,9 @@ class ChildEngine:
 
 def _gone() -> EngineGoneError:
     return EngineGoneError(
-        "The engine ended unexpectedly.", kept="What was said is stored.", todo="It is started again; /retry the turn."
+        "The engine ended unexpectedly.",
+        kept="The conversation is stored.",
+        todo="It restarts; /retry the turn.",
     )
 
 
@@ -148,7 +150,7 @@ def _error(info: ErrorInfo) -> RagforgeError:
 
 
 def _open_log(loaded: Loaded) -> int:
-    """Where the child's stray output goes; nowhere when the state folder cannot be written."""
+    """Return a descriptor for the child's stray output: a log file, or the null device if it cannot be opened."""
     folder = Path(loaded.paths.state) / "logs"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,4 +1,4 @@
-"""The engine in this process: the protocol without a pipe. For scripts, the command line and pilot tests."""
+"""Engine in this process: the protocol without a pipe, for scripts, the command line and pilot tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ragforge_tui.protocol import Empty, R, Request, Shutdown
 
 
 class InProcessEngine:
-    """See `protocol.Engine`. Must be made inside a running event loop."""
+    """Engine in this process; see `protocol.Engine`. Create it inside a running event loop."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class InProcessEngine:
         self.agent.start()
 
     async def request(self, request: Request[R]) -> R:
-        """Ask and wait for the answer."""
+        """Send a request and return its answer."""
         if self._closed.is_set():
             raise EngineGoneError("The engine was closed.")
         answer: Any = Empty()
@@ -46,7 +46,7 @@ class InProcessEngine:
         return cast("R", answer)
 
     async def events(self) -> AsyncIterator[Event]:
-        """Everything the engine says since it was made; ends when it is closed."""
+        """Yield all events since the engine was created, until it is closed."""
         closed = asyncio.create_task(self._closed.wait())
         try:
             while not (self._closed.is_set() and self._events.empty()):
@@ -60,7 +60,7 @@ class InProcessEngine:
             closed.cancel()
 
     async def close(self) -> None:
-        """End in order; a turn under way is stored as interrupted."""
+        """Shut down; a running turn is stored as interrupted."""
         if not self._closed.is_set():
             self._service.close()
             await self.agent.close(settle_seconds=self._settle_seconds)

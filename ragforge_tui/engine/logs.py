@@ -1,4 +1,4 @@
-"""The log file: where it is and how it is written. Rotated, with keys masked, readable by its owner only."""
+"""The log file: rotated, with keys masked, and readable by its owner only."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class _Masked(logging.Formatter):
 
 
 def log_file(paths: Paths) -> Path:
-    """The log of all processes of this user."""
+    """Return the log file of all processes of this user."""
     return Path(paths.state) / "logs" / "ragforge-chat.log"
 
 
 def log_to_file(paths: Paths) -> Path:
-    """Send all logging to the log file; nothing goes to the terminal. A full disk costs the log, not the chat."""
+    """Send all logging to the log file and none to the terminal; without a writable disk only the log is lost."""
     path = log_file(paths)
     root = logging.getLogger()
     root.setLevel(logging.INFO)

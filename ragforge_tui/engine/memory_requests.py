@@ -1,4 +1,4 @@
-"""Requests about the memory: what a request held, summaries, topics, files, similar conversations."""
+"""Requests about the memory: sent contexts, summaries, topics, files and similar conversations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def answer(agent: ConversationAgent, request: protocol.MemoryRequest) -> A
     """Answer one request about the memory.
 
     Raises:
-        RagforgeError: In words for the person.
+        RagforgeError: The request failed; the message is meant for the user.
     """
     match request:
         case protocol.FetchContext(conversation_id=ref, turn_index=turn):

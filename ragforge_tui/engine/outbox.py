@@ -1,6 +1,6 @@
-"""Lines on their way to a reader that may be slow: deltas grow together, and a flood is cut off, never the engine.
+"""Queue of lines for a slow reader, which joins deltas and drops them under overload instead of blocking the engine.
 
-Used by the child. Pure but for the wake-up event, so that the policy is tested without a pipe.
+Used by the child process. Has no side effects except the wake-up event, so that the policy is tested without a pipe.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ragforge_tui.events import Event, ReasoningDelta, TextDelta, TurnReset
 from ragforge_tui.protocol import ReplyLine
 
 MAX_PENDING_BYTES = 8 * 1024 * 1024
-"""Waiting deltas past this are dropped, and the reader is told to fetch the turn again."""
+"""Limit of queued deltas. Beyond it they are dropped, and the reader is notified to fetch the turn again."""
 MAX_JOINED_CHARS = 4_096
 
 
 class Outbox:
-    """A queue of lines for one reader."""
+    """Queue of lines for one reader."""
 
     def __init__(self) -> None:
         self._pending: deque[ReplyLine] = deque()
@@ -34,7 +34,7 @@ class Outbox:
         self._ready.set()
 
     def event(self, event: Event) -> None:
-        """Queue an event; a delta joins the one before it when that belongs to the same block."""
+        """Queue an event; a delta is joined to the previous one of the same block."""
         if isinstance(event, TextDelta | ReasoningDelta):
             if not self._take_delta(event):
                 return
@@ -43,7 +43,7 @@ class Outbox:
         self._ready.set()
 
     async def lines(self) -> list[bytes]:
-        """Everything that waits, encoded, one line each; waits until there is something."""
+        """Return all queued lines, encoded; wait until there is at least one."""
         await self._ready.wait()
         self._ready.clear()
         lines = [self._encoder.encode(line) + b"\n" for line in self._pending]
@@ -69,14 +69,14 @@ class Outbox:
         return True
 
     def _cut_off(self, turn: tuple[str, int]) -> None:
-        kept = (line for line in self._pending if not _is_delta_of(line, turn))
-        self._pending = deque(kept)
+        remaining = (line for line in self._pending if not _is_delta_of(line, turn))
+        self._pending = deque(remaining)
         self._reset.add(turn)
         self._pending.append(ReplyLine(event=TurnReset(conversation_id=turn[0], turn_index=turn[1])))
 
 
 def _continues(last: Event | None, event: TextDelta | ReasoningDelta) -> bool:
-    """Whether `event` can join `last`. Long ones are not grown further: copying them again and again would add up."""
+    """Return whether `event` can be joined to `last`. Long deltas stop growing, to bound the cost of copying them."""
     if not isinstance(last, TextDelta | ReasoningDelta) or type(last) is not type(event):
         return False
     return last.message_id == event.message_id and len(last.text) < MAX_JOINED_CHARS

@@ -1,4 +1,4 @@
-"""Answers the requests about personas. Part of the engine's service."""
+"""Requests about personas: list, show, choose, edit and restore."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ragforge_tui.text import storable
 
 
 async def answer(agent: ConversationAgent, request: Request[Any]) -> Any:
-    """Answer one of them.
+    """Answer one request about personas.
 
     Raises:
-        RagforgeError: In words for the person.
+        RagforgeError: The request failed; the message is meant for the user.
     """
-    desk = PersonaDesk(agent)
+    editor = PersonaDesk(agent)
     match request:
         case protocol.ListPersonas():
             return await asyncio.to_thread(agent.personas.list)
@@ -29,18 +29,18 @@ async def answer(agent: ConversationAgent, request: Request[Any]) -> Any:
         case protocol.SetPersona():
             return await _set(agent, request)
         case protocol.DraftPersona(brief=brief):
-            return desk.draft(brief)
+            return editor.draft(brief)
         case protocol.ImprovePersona(text=text, name=name):
-            return await desk.improve(storable(text), name)
+            return await editor.improve(storable(text), name)
         case protocol.CheckPersona(text=text, name=name):
-            return desk.check(text, name)
+            return editor.check(text, name)
         case protocol.SavePersona(text=text, name=name, instead_of=instead_of):
-            return await desk.save(text, name, instead_of=instead_of)
+            return await editor.save(text, name, instead_of=instead_of)
         case protocol.DeletePersona(name=name):
-            return desk.delete(name)
+            return editor.delete(name)
         case protocol.RestorePersona(name=name):
-            return desk.restore(name)
-    raise RagforgeError(f"The engine does not know the request {type(request).__name__}.", kind="protocol")
+            return editor.restore(name)
+    raise RagforgeError(f"The engine does not support the request {type(request).__name__}.", kind="protocol")
 
 
 async def _set(agent: ConversationAgent, request: protocol.SetPersona) -> PersonaInfo:

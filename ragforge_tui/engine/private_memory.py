@@ -1,7 +1,7 @@
-"""Keeps this process's memory and environment, which hold the provider's keys, from other programs of the user.
+"""Protection of this process's memory and environment, which contain the provider's keys, from other programs.
 
-Called by the engine's process and by the command line, whose environments have the keys; commands of the agent run as
-the same user and could read ``/proc/<pid>/environ`` otherwise.
+The engine process and the command line call it, because their environments hold the keys. Commands of the agent run as
+the same user and could otherwise read ``/proc/<pid>/environ``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _PR_SET_DUMPABLE = 4
 
 
 def close_to_others() -> None:
-    """Make this process unreadable for others but root, on Linux; it can neither be traced nor dump its core.
+    """Make this process unreadable for all users but root, on Linux; it can be neither traced nor dumped.
 
-    Programs it starts are as readable as ever. Failure is logged: it protects, nothing depends on it.
+    Programs that it starts stay readable. A failure is only logged, because nothing depends on the protection.
     """
     if not sys.platform.startswith("linux"):
         return

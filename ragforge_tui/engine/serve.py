@@ -1,4 +1,4 @@
-"""Serves the protocol on a pair of pipes. The body of the child process; apart from it so that tests can call it."""
+"""Server of the protocol on a pair of pipes: the body of the child process, separate so that tests can call it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from ragforge_tui.protocol import MAX_LINE_BYTES, ReplyLine, Request, RequestLin
 log = logging.getLogger(__name__)
 
 QUIT_SECONDS = 1.0
-"""How long a person who quits waits for the memory; what is left is done when the conversation is opened again."""
+"""Longest wait of a quitting user for the memory; opening the conversation again finishes the rest."""
 ORPHAN_SECONDS = 30.0
-"""The same when nobody waits."""
+"""The same wait after the user interface is gone."""
 
 
 async def serve(read_fd: int, write_fd: int) -> int:
-    """Serve requests until Shutdown or end of file; returns the exit status."""
+    """Serve requests until Shutdown or end of file; return the exit status."""
     reader = await _reader(read_fd)
     loaded = msgspec.json.decode(await reader.readline(), type=Loaded)
     log_to_file(loaded.paths)
     server = _Server(ConversationAgent(loaded, interactive=True), loaded)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, server.stop)
-    # A hang-up or ctrl+c of the terminal is the screen's business; its death shows as end of file.
+    # The user interface handles a hang-up or ctrl+c of the terminal; its death shows as end of file.
     for ignored in (signal.SIGHUP, signal.SIGINT):
         signal.signal(ignored, signal.SIG_IGN)
     return await server.run(reader, write_fd)
@@ -57,7 +57,7 @@ class _Server:
         self._orderly = False
 
     def stop(self) -> None:
-        """End in order, soon."""
+        """Request an orderly shutdown."""
         self._orderly = True
         self._stop.set()
 
@@ -71,10 +71,10 @@ class _Server:
         await self._stop.wait()
         self._service.close()
         if not self._orderly:
-            log.info("the screen is gone; finishing what is under way")
+            log.info("the user interface is gone; finishing the running turn")
             await run_orphan(self._agent)
         await self._agent.close(settle_seconds=QUIT_SECONDS if self._orderly else ORPHAN_SECONDS)
-        await asyncio.sleep(0)  # lets the last answers reach the pipe
+        await asyncio.sleep(0)  # lets the writer send the last answers
         for task in (*background, *self._tasks):
             task.cancel()
         await asyncio.gather(*background, *self._tasks, return_exceptions=True)
@@ -86,7 +86,7 @@ class _Server:
             try:
                 request = decoder.decode(line)
             except msgspec.MsgspecError as error:
-                log.error("request not understood: %s", error)
+                log.error("invalid request: %s", error)
                 continue
             if isinstance(request.request, Shutdown):
                 self._orderly = True
@@ -105,7 +105,7 @@ class _Server:
         except Exception as error:
             log.exception("request %s failed", type(request).__name__)
             what = f"{type(request).__name__} failed unexpectedly ({type(error).__name__})."
-            info = storage_error(error) or ErrorInfo(kind="internal", what=what, todo="The log has the details.")
+            info = storage_error(error) or ErrorInfo(kind="internal", what=what, todo="See the log.")
             line = ReplyLine(id=id, error=info)
         self._outbox.reply(line)
 

@@ -1,7 +1,7 @@
-"""What the engine does with each request: one method a request, one `match` that finds it.
+"""Dispatch of requests to the `ConversationAgent`.
 
-Both forms of the engine serve this. It translates between the protocol and `ConversationAgent` and holds no state
-of its own.
+Both forms of the engine use this service. It translates between the protocol and the agent and keeps no state except
+the watcher of the open conversation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from ragforge_tui.tools import match_files
 
 
 class EngineService:
-    """Answers requests for one agent."""
+    """Service that answers requests for one agent."""
 
     def __init__(self, agent: ConversationAgent, loaded: Loaded) -> None:
         self._agent = agent
@@ -53,7 +53,7 @@ class EngineService:
         """Answer one request.
 
         Raises:
-            RagforgeError: In words for the person.
+            RagforgeError: The request failed; the message is meant for the user.
         """
         agent = self._agent
         match request:
@@ -107,7 +107,7 @@ class EngineService:
                 return await self._manage(request)
 
     async def _manage(self, request: Request[Any]) -> Any:
-        """Requests about stored conversations as a whole."""
+        """Answer requests about stored conversations."""
         agent = self._agent
         match request:
             case protocol.ListConversations(filter=filter):
@@ -135,10 +135,10 @@ class EngineService:
                 return await store.transfer.export((await store.conversations.resolve(ref)).uuid)
             case protocol.ImportConversation(data=data, merge=merge):
                 return await (await agent.store()).transfer.import_(data, merge=merge)
-        raise RagforgeError(f"The engine does not know the request {type(request).__name__}.", kind="protocol")
+        raise RagforgeError(f"The engine does not support the request {type(request).__name__}.", kind="protocol")
 
     def close(self) -> None:
-        """Say no more of what other processes do."""
+        """Stop reporting changes by other processes."""
         if self._following is not None:
             self._following.end()
 
@@ -181,7 +181,7 @@ class EngineService:
         )
 
     async def _page(self, conversation_id: str, start: int, end: int) -> TurnPage:
-        """Turns [start, end); a negative `start` counts from the newest."""
+        """Return the turns [start, end); a negative `start` counts from the newest."""
         store = await self._agent.store()
         first, last = await store.turns.range(conversation_id)
         if start < 0:
@@ -199,7 +199,7 @@ class EngineService:
         if not conversation.busy:
             page = await self._page(conversation_id, -1, 0)
             if foreign_active_turn(page.turns) is not None:
-                raise RagforgeError("Another process answers this turn.", todo="Stop it first, then retry.")
+                raise RagforgeError("Another process is answering this turn.", todo="Stop it first, then retry.")
         return SendAccepted(turn_index=await conversation.retry())
 
     async def _cancel(self, conversation_id: str) -> Empty:
@@ -240,11 +240,11 @@ async def _search(store: Store, request: protocol.Search) -> list[models.SearchH
 
 
 async def run_orphan(agent: ConversationAgent, *, turn_seconds: float = 600.0, command_seconds: float = 120.0) -> None:
-    """Finish the turn under way after the screen is gone, within limits, and start nothing new.
+    """Finish the running turn within limits after the user interface is gone, and start no new one.
 
     Args:
-        turn_seconds: How long the answer may still take.
-        command_seconds: How long a running command may still take.
+        turn_seconds: Time limit for the answer.
+        command_seconds: Time limit for a running command.
     """
     agent.toolbox.writes_frozen = True
     agent.approvals.close()

@@ -1,4 +1,4 @@
-"""Requests about the memory piece by piece: the outline of the tree, summaries, turns, topics, single requests."""
+"""Requests about parts of the memory: the summary tree, single summaries, turns, topics and sent requests."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ragforge_tui.requests.tree import MemoryDue, MemoryTree, SentRequest, Topic
 
 
 async def answer(agent: ConversationAgent, request: protocol.TreeRequest) -> Any:
-    """Answer one request about a piece of the memory.
+    """Answer one request about a part of the memory.
 
     Raises:
-        RagforgeError: In words for the person.
+        RagforgeError: The request failed; the message is meant for the user.
     """
     match request:
         case protocol.FetchTree(conversation_id=conversation_id):
@@ -62,15 +62,15 @@ async def _due(agent: ConversationAgent, conversation: Conversation) -> MemoryDu
 async def _summary(store: Store, uuid: str) -> Summary:
     found = await store.summaries.by_id([uuid])
     if not found:
-        raise NotFoundError("This summary is not there any more.")
+        raise NotFoundError("This summary no longer exists.")
     return found[0]
 
 
 async def _places(store: Store, request: protocol.FetchTopicPlaces) -> list[TopicPlace]:
-    """Own turns first; a conversation that is not this one only as far as the workspace's topics go."""
+    """Return a topic's turns in this conversation first, then those in others of the workspace."""
     own = request.conversation_id
     places: list[TopicPlace] = []
-    known = False
+    exists = False
     for scope in ({"conversation_id": own}, {"workspace": request.workspace}):
         if scope.get("conversation_id") == "":
             continue
@@ -78,22 +78,22 @@ async def _places(store: Store, request: protocol.FetchTopicPlaces) -> list[Topi
             found = await store.topics.turns(request.ref, **scope)
         except NotFoundError:
             continue
-        known = True
+        exists = True
         for uuid, ranges in found.items():
             if uuid == own and "workspace" in scope:
                 continue
             title = (await store.conversations.get(uuid)).title
             places += [TopicPlace(conversation_id=uuid, title=title, first=a, last=b) for a, b in ranges]
-    if not known:
+    if not exists:
         raise NotFoundError(f"There is no topic {request.ref!r}.")
     return places
 
 
 async def sent(store: Store, ref: str, turn_index: int, number: int = 0) -> SentRequest:
-    """What a request of a turn held, the last one for number 0; a turn shared with a parent is looked up there.
+    """Return the content of a turn's request, by default its last one; shared turns are read from the parent.
 
     Raises:
-        NotFoundError: There is no such turn, or nothing was kept of it.
+        NotFoundError: There is no such turn, or no request of it is stored.
     """
     conversation = await store.conversations.resolve(ref)
     last = conversation.next_turn - 1
@@ -104,8 +104,8 @@ async def sent(store: Store, ref: str, turn_index: int, number: int = 0) -> Sent
     found = await store.contexts.of_turn(turns[0].messages[0].conversation_id, index)
     if not found:
         raise NotFoundError(
-            f"Nothing was kept of what was sent in turn {index}.",
-            todo="It was imported, or held before contexts were kept, or no model was asked in it.",
+            f"No sent request of turn {index} is stored.",
+            todo="It was imported, predates stored contexts, or did not ask a model.",
         )
     number = min(number or len(found), len(found))
     chosen = found[number - 1]

@@ -1,4 +1,4 @@
-"""Requests about single turns: finding a text in them, going on from one of them in a branch."""
+"""Requests about single turns: text search in a conversation, and branches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ async def answer(agent: ConversationAgent, request: protocol.TurnRequest) -> Any
     """Answer one request about turns.
 
     Raises:
-        RagforgeError: In words for the person.
+        RagforgeError: The request failed; the message is meant for the user.
     """
     match request:
         case protocol.FindText(conversation_id=conversation_id, text=text):

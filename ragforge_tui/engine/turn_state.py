@@ -1,4 +1,4 @@
-"""How a stored turn stands: still being answered by another process, left without an answer, its plan."""
+"""State of stored turns: answered by another process, interrupted, and the agent's plan."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def _last(turns: list[Turn]) -> Message | None:
 
 
 def _unanswered(message: Message) -> bool:
-    """Whether the turn that ends with this message waits for more: a question, or calls whose results nobody read."""
+    """Return whether a turn that ends with this message is unfinished: a question, or calls without a reply."""
     if message.role == "user":
         return True
     if message.role == "system":
-        # What the person did without the model waits for its end, but never for an answer.
+        # A turn that the user runs without the model waits for its result, but never for an answer.
         return any(call.result is None for call in message.tool_calls)
     return message.state == "streaming" or (message.state == "complete" and bool(message.tool_calls))
 
 
 def foreign_active_turn(turns: list[Turn]) -> int | None:
-    """Index of the last turn when a living process other than this one is answering it."""
+    """Return the index of the last turn if a live process other than this one is answering it."""
     last = _last(turns)
     if last is None or not _unanswered(last) or not last.writer or last.writer == writer_id():
         return None
@@ -36,7 +36,7 @@ def foreign_active_turn(turns: list[Turn]) -> int | None:
 
 
 def answered_elsewhere(turn: Turn) -> bool:
-    """Whether a living process is answering a turn that was not begun here."""
+    """Return whether a live process is answering a turn that was not started here."""
     last = _last([turn])
     if last is None or not _unanswered(last) or not last.writer:
         return False
@@ -44,7 +44,7 @@ def answered_elsewhere(turn: Turn) -> bool:
 
 
 def interrupted_turn(turns: list[Turn]) -> int | None:
-    """Index of the last turn when it ended without a whole answer."""
+    """Return the index of the last turn if it ended without a complete answer."""
     last = _last(turns)
     if last is None or last.role == "system" or last.doing:
         return None
@@ -52,7 +52,7 @@ def interrupted_turn(turns: list[Turn]) -> int | None:
 
 
 def current_todos(turns: list[Turn]) -> list[Todo]:
-    """The agent's plan as the last successful `update_todos` left it."""
+    """Return the agent's plan as of the last successful `update_todos`."""
     for turn in reversed(turns):
         for message in reversed(turn.messages):
             for call in reversed(message.tool_calls):

@@ -1,4 +1,4 @@
-"""Requests about what the agent may do in a conversation, and about what it did to files."""
+"""Requests about the agent's permissions in a conversation and its changes to files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ async def answer(agent: ConversationAgent, request: protocol.WorkRequest) -> Any
     """Answer one request about the agent's work.
 
     Raises:
-        RagforgeError: In words for the person.
+        RagforgeError: The request failed; the message is meant for the user.
     """
     conversation = _opened(agent, request.conversation_id)
     match request:

@@ -118,10 +118,12 @@ class HistorySource:
                 others = await store.topics.turns(topic, workspace=self._scope)
         if mine or others:
             return mine, others
-        topics = [found for uuid in own for found in await store.topics.search(limit=NAMED_TOPICS, conversation_id=uuid)]
+        topics = [
+            topic for uuid in own for topic in await store.topics.search(limit=NAMED_TOPICS, conversation_id=uuid)
+        ]
         if self._settings.scope != "none":
             topics += await store.topics.search(limit=NAMED_TOPICS, workspace=self._scope)
-        names = ", ".join(list(dict.fromkeys(plain_text(found.name) for found in topics))[:NAMED_TOPICS])
+        names = ", ".join(list(dict.fromkeys(plain_text(known.name) for known in topics))[:NAMED_TOPICS])
         todo = f"Known topics: {names}." if names else "There are no topics yet: search without one."
         raise NotFoundError(f"No turns have the topic {topic!r}.", todo=todo)
 

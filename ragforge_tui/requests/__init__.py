@@ -1,1 +1,1 @@
-"""The requests to the engine, by subject; `protocol` joins them, and everybody else imports them from there."""
+"""Requests to the engine, by subject; `protocol` joins them, and all other modules import them from there."""

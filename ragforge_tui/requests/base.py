@@ -1,4 +1,4 @@
-"""What a request to the engine is: its base, which says the type of its answer. Used by `protocol` and its parts."""
+"""Base class of requests to the engine, generic in the type of the answer. Used by `protocol` and its parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests about calls of tools: a part of `protocol`, which everybody imports them from."""
+"""Requests about tool calls; other modules import them from `protocol`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class CallEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A call in a list.
 
     Attributes:
-        position: Of the message that made it, within its turn.
-        call: Its arguments are cut, its result is without text: `FetchCall` gives the whole.
+        position: Position within the turn of the message that made the call.
+        call: The call with truncated arguments and without the text of its result; `FetchCall` returns all of it.
     """
 
     turn_index: int
@@ -25,7 +25,7 @@ class CallPage(msgspec.Struct, frozen=True, kw_only=True):
     """Calls of whole turns, in order.
 
     Attributes:
-        first_turn: The turns from this one on were looked at; 1: there are no earlier calls.
+        first_turn: First turn that was searched; 1 means that there are no earlier calls.
     """
 
     calls: list[CallEntry]
@@ -33,11 +33,11 @@ class CallPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListCalls(Request[CallPage]):
-    """The calls a stored conversation made before a turn, newest turns first looked at.
+    """Tool calls of a stored conversation before a turn, searched from the newest turn back.
 
     Attributes:
-        before: Only turns below this index; 0: up to the newest.
-        limit: Enough calls; a page ends with the turn that reaches it, or where many turns were looked at.
+        before: Only turns below this index; 0 for all turns.
+        limit: Number of calls after which the page ends, with a whole turn. It also ends after many turns.
     """
 
     conversation_id: str
@@ -46,7 +46,7 @@ class ListCalls(Request[CallPage]):
 
 
 class FetchCall(Request[ToolCall]):
-    """One call with all it was given and gave back. Fails with kind ``not_found`` when the turn has no such call."""
+    """One call with its full arguments and result. Fails with kind ``not_found`` if the turn has no such call."""
 
     conversation_id: str
     turn_index: int

@@ -1,4 +1,4 @@
-"""The requests about the memory as a whole: a part of `protocol`, which everybody imports them from."""
+"""Requests about the memory as a whole; other modules import them from `protocol`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ragforge_tui.requests.base import Request
 
 
 class FetchContext(Request[ContextRecord]):
-    """What the requests of a turn held, as it was sent; turn 0 is the last one that asked a model.
+    """Content of a turn's last request, as it was sent; turn 0 is the last turn that asked a model.
 
-    Fails with kind ``not_found`` when nothing was kept of it.
+    Fails with kind ``not_found`` if no request of the turn is stored.
     """
 
     conversation_id: str
@@ -19,13 +19,13 @@ class FetchContext(Request[ContextRecord]):
 
 
 class MemoryView(msgspec.Struct, kw_only=True, frozen=True):
-    """What a conversation's memory holds.
+    """Contents of a conversation's memory.
 
     Attributes:
-        summary: Two or three sentences on the whole conversation; empty until one was written.
+        summary: Two or three sentences on the whole conversation; empty until it is written.
         summaries: All levels, ascending by level and first turn.
-        next_turns: Turns until the next level 1 summary by count, and `next_chars` by text; whichever comes first.
-        behind: Why the memory is not up to date; empty while it is.
+        next_turns: Turns left until the next level 1 summary; it is also due after `next_chars` characters.
+        behind: Why the memory is out of date; empty while it is up to date.
     """
 
     summary: str = ""
@@ -50,7 +50,7 @@ class SummarizeConversation(Request[Conversation]):
 
 
 class ListTopics(Request[list[Topic]]):
-    """Topics whose name or alias holds the words of `query`; of one workspace when it is given."""
+    """Topics whose name or alias contains the words of `query`, in one workspace or in all."""
 
     query: str = ""
     limit: int = 50
@@ -58,25 +58,25 @@ class ListTopics(Request[list[Topic]]):
 
 
 class MergeTopics(Request[Topic]):
-    """Make two topics one, each by id, name or alias: the younger goes into the older."""
+    """Merge two topics, given by id, name or alias; the younger becomes part of the older."""
 
     a: str
     b: str
 
 
 class UnmergeTopic(Request[Topic]):
-    """Undo the merge of a topic, by its id, its own name or an alias."""
+    """Undo the merge of a topic, given by its id, its own name or an alias."""
 
     ref: str
 
 
 class FindSimilar(Request[list[SimilarConversation]]):
-    """Conversations whose summary is like this one's, most similar first. `ref` is an id or unique prefix."""
+    """Conversations with a summary similar to this one's, most similar first. `ref` is an id or unique prefix."""
 
     ref: str
     limit: int = 10
     min_score: float | None = None
-    """Smallest cosine; None: `recall.min_score`."""
+    """Smallest cosine; None for `recall.min_score`."""
 
 
 MemoryRequest = (

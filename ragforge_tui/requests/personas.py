@@ -1,4 +1,4 @@
-"""The requests about personas: a part of `protocol`, which everybody imports them from."""
+"""Requests about personas; other modules import them from `protocol`."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from ragforge_tui.requests.base import Request
 
 
 class ListPersonas(Request[PersonaList]):
-    """All personas one can choose."""
+    """All personas that can be chosen."""
 
 
 class ShowPersona(Request[PersonaView]):
-    """One persona with its text, by name or by its number in the list."""
+    """One persona with its text, by name or by number in the list."""
 
     name: str
 
 
 class SetPersona(Request[PersonaInfo]):
-    """Let another persona speak from the next turn on, by name or number; without a conversation only look it up."""
+    """Use another persona, by name or number, from the next turn on; without a conversation only look it up."""
 
     name: str
     conversation_id: str = ""
 
 
 class DraftPersona(Request[PersonaDraft]):
-    """A complete persona from what a person said; nothing is saved and no model is asked."""
+    """Draft a complete persona from the user's answers, without saving it or asking a model."""
 
     brief: PersonaBrief
 
 
 class ImprovePersona(Request[PersonaDraft]):
-    """What the model makes of a draft; a proposal, nothing is saved."""
+    """Ask the model to improve a draft; the result is a proposal and is not saved."""
 
     text: str
     name: str
 
 
 class CheckPersona(Request[PersonaDraft]):
-    """What a text would be listed as; `name` is used where it says none."""
+    """Preview the list entry of a text; `name` applies if the text has none."""
 
     text: str
     name: str
 
 
 class SavePersona(Request[PersonaInfo]):
-    """Keep a text as an own persona, under `name` where it says none; `instead_of` is the one it was edited from."""
+    """Save a text as a persona of the user; `name` applies if the text has none, `instead_of` is the edited persona."""
 
     text: str
     name: str
@@ -52,13 +52,13 @@ class SavePersona(Request[PersonaInfo]):
 
 
 class DeletePersona(Request[PersonaInfo]):
-    """Put an own persona aside; `RestorePersona` brings it back."""
+    """Delete a persona of the user; `RestorePersona` restores it."""
 
     name: str
 
 
 class RestorePersona(Request[PersonaInfo]):
-    """Bring back the own persona deleted last, or last under that name."""
+    """Restore the persona of the user that was deleted last, or last under that name."""
 
     name: str = ""
 

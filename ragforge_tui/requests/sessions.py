@@ -1,4 +1,4 @@
-"""The requests about stored conversations as a list: a part of `protocol`, which everybody imports them from."""
+"""Requests about the list of stored conversations; other modules import them from `protocol`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ragforge_tui.requests.base import Empty, Request
 
 
 class PeekConversation(Request[ConversationPeek]):
-    """How a stored conversation begins and ends, without opening it. Deleted ones answer too."""
+    """Start and end of a stored conversation, without opening it. Also works for deleted ones."""
 
     conversation_id: str
     chars: int = 600
@@ -17,18 +17,18 @@ class PeekConversation(Request[ConversationPeek]):
 
 
 class FollowConversations(Request[ConversationChanges]):
-    """What changed among the conversations of a workspace, or of all, whatever their status.
+    """Changed conversations of a workspace or of all, regardless of their status.
 
-    A list on a screen asks this again and again: with nothing new it costs the same for ten and ten thousand.
+    A list on the screen polls it: without changes the cost does not depend on the number of conversations.
     """
 
     since: datetime
-    """Those changed at that moment or later."""
+    """Earliest time of the changes, inclusive."""
     workspace: str | None = None
 
 
 class LeaveConversation(Request[Empty]):
-    """No conversation is looked at any more: what other processes do to the last one opened need not be said."""
+    """Stop reporting changes by other processes, because no conversation is displayed any more."""
 
 
 SessionRequest = PeekConversation | FollowConversations | LeaveConversation

@@ -1,7 +1,7 @@
-"""The requests about the memory piece by piece: a part of `protocol`, which everybody imports them from.
+"""Requests about parts of the memory; other modules import them from `protocol`.
 
-A screen asks for the outline of the tree of summaries and for the rest as it is looked at: a summary whole, what was
-said in some turns, where a topic is found, what one request of a turn held.
+The user interface requests the outline of the summary tree first and the rest on demand: a complete summary, the first
+lines of turns, the places of a topic, the content of a sent request.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class TreeNode(msgspec.Struct, frozen=True, kw_only=True):
     """A summary in the outline of the tree.
 
     Attributes:
-        headline: How it begins.
-        parent: Id of the summary that summarises this one, empty while it stands on the frontier.
+        headline: The start of its text.
+        parent: Id of the summary that includes this one, empty while it belongs to the frontier.
     """
 
     uuid: str
@@ -32,12 +32,12 @@ class TreeNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryDue(msgspec.Struct, frozen=True, kw_only=True):
-    """What the summariser waits for.
+    """Text left until the next summary.
 
     Attributes:
-        next_turns: Turns until the next level 1 summary by count, and `next_chars` by text; whichever comes first.
-        behind: Why the memory is not up to date; empty while it is.
-        enabled: Whether summaries are made at all.
+        next_turns: Turns left until the next level 1 summary; it is also due after `next_chars` characters.
+        behind: Why the memory is out of date; empty while it is up to date.
+        enabled: Whether summaries are enabled.
     """
 
     next_turns: int = 0
@@ -47,10 +47,10 @@ class MemoryDue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryTree(msgspec.Struct, frozen=True, kw_only=True):
-    """The outline of what a conversation's memory holds.
+    """Outline of a conversation's memory.
 
     Attributes:
-        summary: Two or three sentences on the whole conversation; empty until one was written.
+        summary: Two or three sentences on the whole conversation; empty until it is written.
         nodes: All levels, ascending by level and first turn.
         last_turn: The newest turn.
     """
@@ -63,25 +63,25 @@ class MemoryTree(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FetchTree(Request[MemoryTree]):
-    """The outline of the memory of an open conversation."""
+    """Outline of the memory of an open conversation."""
 
     conversation_id: str
 
 
 class FetchDue(Request[MemoryDue]):
-    """What the summariser of an open conversation waits for."""
+    """Text left until the next summary of an open conversation."""
 
     conversation_id: str
 
 
 class FetchSummary(Request[Summary]):
-    """One summary whole. Fails with kind ``not_found`` when there is no such summary."""
+    """One complete summary. Fails with kind ``not_found`` if it does not exist."""
 
     uuid: str
 
 
 class TurnLine(msgspec.Struct, frozen=True, kw_only=True):
-    """How a turn begins. `text` is the start of what the person said, as it was written."""
+    """First line of a turn. `text` is the start of the user's message, verbatim."""
 
     turn_index: int
     text: str
@@ -89,7 +89,7 @@ class TurnLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FetchTurnLines(Request[list[TurnLine]]):
-    """How the turns from `first` to `last`, both included, begin."""
+    """First lines of the turns from `first` to `last`, both included."""
 
     conversation_id: str
     first: int
@@ -106,10 +106,10 @@ class TopicPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FetchTopicPlaces(Request[list[TopicPlace]]):
-    """Where a topic, by id, name or alias, is found: in this conversation first, then in others of the workspace.
+    """Places of a topic, given by id, name or alias: in this conversation first, then in others of the workspace.
 
-    A private conversation is looked into only when it is this one. Fails with kind ``not_found`` when no conversation
-    in scope has the topic.
+    Private conversations other than this one are skipped. Fails with kind ``not_found`` if no conversation in scope has
+    the topic.
     """
 
     ref: str
@@ -118,11 +118,11 @@ class FetchTopicPlaces(Request[list[TopicPlace]]):
 
 
 class SentRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What one of the requests of a turn held.
+    """Content of one request of a turn.
 
     Attributes:
-        number: Which, from 1, of `count` that held different things.
-        replies: How many replies of the model were given to requests that began so.
+        number: Number of the request, from 1, among the `count` requests with different content.
+        replies: Number of model replies to requests with this content.
         last_turn: The newest turn of the conversation.
     """
 
@@ -134,9 +134,9 @@ class SentRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FetchSent(Request[SentRequest]):
-    """What a request of a turn held, as it was sent; turn 0 is the newest, number 0 the last request of the turn.
+    """Content of a sent request; turn 0 is the newest turn, number 0 the last request of the turn.
 
-    Fails with kind ``not_found`` when nothing was kept of it.
+    Fails with kind ``not_found`` if no request of the turn is stored.
     """
 
     conversation_id: str

@@ -1,4 +1,4 @@
-"""The requests about single turns of a conversation: a part of `protocol`, which everybody imports them from."""
+"""Requests about single turns of a conversation; other modules import them from `protocol`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from ragforge_tui.requests.base import Request
 
 
 class FindText(Request[list[int]]):
-    """Indexes of the turns that hold a text, ascending; upper and lower case are the same.
+    """Indexes of the turns that contain a text, ascending; the search ignores case.
 
-    Looked at are messages, what was thought, and the arguments and results of tool calls.
+    It covers messages, reasoning, and the arguments and results of tool calls.
     """
 
     conversation_id: str
@@ -17,9 +17,9 @@ class FindText(Request[list[int]]):
 
 
 class BranchConversation(Request[Conversation]):
-    """A new conversation that shares the turns up to and including `turn_index` (0: none) with this one.
+    """Create a conversation that shares the turns up to and including `turn_index` (0 for none) with its parent.
 
-    The one it comes from stays as it is. Fails with kind ``not_found`` when there is no such turn.
+    The parent stays unchanged. Fails with kind ``not_found`` if there is no such turn.
     """
 
     conversation_id: str

@@ -1,4 +1,4 @@
-"""The requests about what the agent may do and what it did to files: a part of `protocol`."""
+"""Requests about the agent's permissions and its changes to files; other modules import them from `protocol`."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import msgspec
 from ragforge_tui.requests.base import Request
 
 Mode = Literal["plan", "ask", "edits"]
-"""What the agent may do without asking: only read, ask before each write and command, or edit files by itself."""
+"""Permissions of the agent: read only, ask before each write and command, or edit files without asking."""
 
 MODES: tuple[Mode, ...] = ("plan", "ask", "edits")
 
 
 class SetMode(Request[Mode]):
-    """Let an open conversation go on in another mode, from the next tool call on."""
+    """Change the mode of an open conversation, from the next tool call on."""
 
     conversation_id: str
     mode: Mode
 
 
 class FileDiff(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one file.
+    """Change of one file.
 
     Attributes:
-        diff: Unified, or a sentence where there is nothing to compare: binary, secret, content not kept.
-        note: What is to be said about it, such as that somebody else changed it since.
+        diff: Unified diff, or a sentence if the file is binary or secret or its content is not stored.
+        note: Remark, for example that someone else has changed the file since.
     """
 
     path: str
@@ -35,19 +35,19 @@ class FileDiff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionDiff(Request[list[FileDiff]]):
-    """What the agent changed in this conversation: each file's first known content against the one it has now."""
+    """Changes by the agent in this conversation: each file's first known content compared with the current one."""
 
     conversation_id: str
 
 
 class UndoPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What taking a turn back would do.
+    """Effects of undoing a turn.
 
     Attributes:
-        turn_index: The turn: its files go back to what they were before it. 0: there is none to take back.
-        redo: The turn is itself an undo.
-        restored: Files that are put back, with the diff from now to then.
-        refused: Files that are left alone, each with the reason in `note`.
+        turn_index: The turn to undo: its files are restored to their state before it. 0 if there is none.
+        redo: Whether the turn is itself an undo.
+        restored: Files to restore, with the diff from the current to the restored content.
+        refused: Files left unchanged, each with the reason in `note`.
     """
 
     turn_index: int
@@ -57,11 +57,11 @@ class UndoPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanUndo(Request[UndoPlan]):
-    """What `UndoTurn` would do; nothing is changed.
+    """Preview of `UndoTurn`; it changes nothing.
 
     Attributes:
-        turn_index: 0: the last turn that changed files and was not taken back.
-        redo: Take back the last undo instead.
+        turn_index: The turn to undo; 0 for the last one that changed files and was not undone.
+        redo: Undo the last undo instead.
     """
 
     conversation_id: str
@@ -70,9 +70,9 @@ class PlanUndo(Request[UndoPlan]):
 
 
 class UndoTurn(Request[int]):
-    """Put the files back to what they were before a turn, as `PlanUndo` told; stored as a turn, whose index it gives.
+    """Restore the files to their state before a turn, as previewed by `PlanUndo`, and return the new turn's index.
 
-    `message_id` is made by the caller, so that asking twice does it once.
+    The caller chooses `message_id`, which makes the request idempotent.
     """
 
     conversation_id: str
@@ -81,7 +81,7 @@ class UndoTurn(Request[int]):
 
 
 class RunShell(Request[int]):
-    """Run the person's own command in the workspace; stored as a turn, whose index it gives, 0 when it was queued."""
+    """Run a command of the user in the workspace as a turn, and return the turn's index, 0 if it was queued."""
 
     conversation_id: str
     message_id: str

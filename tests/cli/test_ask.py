@@ -60,11 +60,11 @@ def test_json_lines_end_with_the_end_of_the_turn(cli: Cli, model: OpenAIServer) 
 def test_an_answer_that_falls_short_is_a_notice_on_stderr(cli: Cli, model: OpenAIServer) -> None:
     model.script([Step(when="tools", text="Half", finish="length"), Step(when="tools", finish="stop")])
     ran = cli.ok("ask", "Go on.")
-    assert ran.out == "Half\n" and "cut off at the limit" in ran.err
+    assert ran.out == "Half\n" and "reached its length limit" in ran.err
     last = cli.ok("ask", "--json", "Go on.").events
     assert last[-1]["type"] == "turn_completed" and last[-1]["text"] == ""
     [reply] = [event["message"] for event in last if event["type"] == "message_finished"]
-    assert reply["state"] == "interrupted" and "without a word" in reply["error"]
+    assert reply["state"] == "interrupted" and "an empty answer" in reply["error"]
 
 
 def test_standard_input(cli: Cli, model: OpenAIServer) -> None:

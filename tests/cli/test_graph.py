@@ -125,9 +125,9 @@ def test_what_waits_is_moved_when_it_is_meant(said_elsewhere: Cli) -> None:
     assert f"Write {info['records']} records for bolt://127.0.0.1:9" in ran.err
     assert "--yes" in ran.err
     assert cli.ok("sessions", "--json").json == []
-    assert f"{info['records']} records were written" in cli.ok("graph", "journal", "write", "at-", "--yes").out
+    assert f"{info['records']} records written" in cli.ok("graph", "journal", "write", "at-", "--yes").out
     (moved,) = cli.ok("sessions", "--json").json
     assert "lanterns" in cli.ok("show", moved["uuid"]).out
-    assert cli.ok("graph", "journal").out == "No journal holds anything.\n"
+    assert cli.ok("graph", "journal").out == "The journals are empty.\n"
     assert cli.run("graph", "journal", "write", "at-", "--yes").code == 1
     cli.ok("doctor")

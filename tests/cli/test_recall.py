@@ -22,7 +22,7 @@ def test_reembed_and_similar(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ragforge_tui.llm.embeddings.make_embedder", lambda *settings: None)
     refused = cli.run("graph", "reembed")
     assert refused.code == 1
-    assert "no embedding model" in refused.err
+    assert "No embedding model" in refused.err
     one, other = (ask(cli, f"Where does the zebra farm number {n} keep its fences?") for n in (1, 2))
     cli.ok("ask", "--json", "How does a compiler warn?")
     broken = FakeEmbedder()
@@ -32,14 +32,14 @@ def test_reembed_and_similar(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = FakeEmbedder("other")
     monkeypatch.setattr("ragforge_tui.llm.embeddings.make_embedder", lambda *settings: embedder)
     ran = cli.ok("graph", "reembed")
-    assert "vectors made with other" in ran.out
+    assert "vectors created with other" in ran.out
     assert embedder.texts[1:]
     assert " of " in ran.err
-    assert cli.ok("graph", "reembed").out == "0 vectors made with other.\n"
+    assert cli.ok("graph", "reembed").out == "0 vectors created with other.\n"
     rows = cli.ok("graph", "query", "--json", "MATCH (v:RagforgeSchema) RETURN v.embedding_model AS model").json
     assert rows == [{"model": "other"}]
     assert cli.ok("similar", one, "--json").json == []
-    assert "Nothing similar" in cli.ok("similar", one).out
+    assert "No similar conversations" in cli.ok("similar", one).out
     asyncio.run(summarised(cli, one, other))
     cli.ok("graph", "reembed")
     [found] = cli.ok("similar", one[:8], "--json").json

@@ -88,7 +88,7 @@ def test_search(cli: Cli) -> None:
     assert {hit["conversation_id"] for hit in hits} == {uuid}
     assert hits[0]["turn_index"] == 1
     assert uuid[:8] in cli.ok("search", "lanterns").out
-    assert cli.ok("search", "zeppelin").out == "Nothing found.\n"
+    assert cli.ok("search", "zeppelin").out == "No matches.\n"
     assert cli.ok("search", '"(un: balanced* [query').code == 0
 
 
@@ -110,7 +110,7 @@ def test_import_says_what_is_new_and_adds_only_when_asked(cli: Cli) -> None:
     uuid = ask(cli, "Where do lanterns hang?")
     first = cli.ok("export", uuid).json
     said = cli.ok("import", "-", stdin=json.dumps(first)).out
-    assert "was here already, nothing new" in said
+    assert "already existed, nothing new" in said
     more = json.loads(json.dumps(first))
     turn = json.loads(json.dumps(first["turns"][0]))
     turn["turn_index"] = 2

@@ -106,10 +106,10 @@ async def test_tools_run_and_their_results_reach_the_model(loaded: Loaded, serve
 @pytest.mark.parametrize(
     ("step", "text", "said"),
     [
-        ({"text": "The first half", "finish": "length"}, "The first half", "cut off at the limit"),
+        ({"text": "The first half", "finish": "length"}, "The first half", "reached its length limit"),
         ({"text": "I may not", "finish": "content_filter"}, "I may not", "content filter"),
-        ({"finish": "stop"}, "", "without a word"),
-        ({"reasoning": "Hm.", "finish": "stop"}, "", "without a word"),
+        ({"finish": "stop"}, "", "an empty answer"),
+        ({"reasoning": "Hm.", "finish": "stop"}, "", "an empty answer"),
     ],
     ids=["length", "filter", "empty", "thoughts only"],
 )
@@ -122,7 +122,7 @@ async def test_an_answer_that_falls_short_says_so(
         *_, finished, end = [event async for event in conversation.stream("Go on.")]
         assert isinstance(finished, MessageFinished) and isinstance(end, TurnCompleted) and end.text == text
         assert said in finished.message.error and finished.message.error.endswith("/retry asks again.")
-        assert ("What came is kept." in finished.message.error) == bool(text)
+        assert ("The partial answer is stored." in finished.message.error) == bool(text)
     async with ConversationAgent(loaded) as again:
         (turn,) = await (await again.load_conversation(conversation.record.uuid)).get_history()
         reply = turn.messages[1]
@@ -138,7 +138,7 @@ async def test_calls_cut_off_by_the_limit_are_reported_and_the_turn_goes_on(
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
         events = [event async for event in conversation.stream("Go on.")]
-    assert any(isinstance(event, Notice) and "cut off at the limit" in event.text for event in events)
+    assert any(isinstance(event, Notice) and "reached its length limit" in event.text for event in events)
     assert isinstance(events[-1], TurnCompleted) and events[-1].text == "Shorter, then."
 
 
@@ -148,7 +148,7 @@ async def test_an_answer_whose_server_died_is_kept_and_the_turn_fails(loaded: Lo
         conversation = await agent.create_conversation()
         *_, end = [event async for event in conversation.stream("Go on.")]
         assert isinstance(end, TurnFailed) and end.text == "Half of an answer"
-        assert "no finish reason. 4 words of the answer are kept. /retry asks again." in end.error.sentence()
+        assert "no finish reason. 4 words of the answer are stored. /retry asks again." in end.error.sentence()
         (turn,) = await conversation.get_history()
         assert (turn.messages[1].state, turn.messages[1].content) == ("failed", "Half of an answer")
 
@@ -198,7 +198,7 @@ async def test_a_refused_call_is_told_and_the_turn_goes_on(loaded: Loaded, serve
         assert isinstance(seen[-1], TurnCompleted)
         (call,) = await conversation.get_tool_calls()
         assert call.success is False
-        assert "Refused" in json.loads(call.result.result)["text"] if call.result else False
+        assert "The user refused this call" in json.loads(call.result.result)["text"] if call.result else False
     assert not (Path(loaded.workspace) / "made").exists()
 
 
@@ -224,7 +224,7 @@ async def test_a_connection_cut_in_mid_answer_is_told_as_that(loaded: Loaded, se
         conversation = await agent.create_conversation()
         failed = [event async for event in conversation.stream("go") if isinstance(event, TurnFailed)]
         said = failed[0].error.sentence()
-        assert "was cut while it answered. 4 words of the answer are kept. /retry asks again." in said
+        assert "was cut while it answered. 4 words of the answer are stored. /retry asks again." in said
         assert "No connection" not in said
         stored = (await conversation.get_history())[-1].messages[-1]
         assert (stored.content, stored.state) == ("Half of an answer", "failed") and "4 words" in stored.error

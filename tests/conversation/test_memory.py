@@ -211,7 +211,7 @@ async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
                 f"{stuck_after} of 1,502 turns are searchable by meaning so far, all by their words."
             )
             said = [event.text for event in emitted if isinstance(event, Notice)]
-            assert [text for text in said if "searchable by meaning, in the background" in text]
+            assert [text for text in said if "searchable by meaning in the background" in text]
         finally:
             await record_embedding(store.graph, "", DIMENSION)
             await agent.close(settle_seconds=0.0)

@@ -49,10 +49,10 @@ async def test_planning_offers_and_allows_nothing_that_changes(loaded: Loaded, s
     first, second, third = server.chats()
     assert "read_file" in offered(first)
     assert not offered(first) & {"write_file", "edit_file", "create_file", "run_command"}
-    assert any("You are planning" in m["content"] for m in first["messages"] if m["role"] == "system")
+    assert any("You are in planning mode" in m["content"] for m in first["messages"] if m["role"] == "system")
     assert "not allowed while planning" in second["messages"][-1]["content"]
     assert "run_command" in offered(third)
-    assert not any("You are planning" in str(m["content"]) for m in third["messages"])
+    assert not any("You are in planning mode" in str(m["content"]) for m in third["messages"])
     assert not (Path(loaded.workspace) / "new.txt").exists()
     assert not (Path(loaded.workspace) / "made").exists()
 

@@ -53,11 +53,11 @@ async def test_a_command_of_the_person(loaded: Loaded, server: OpenAIServer, mon
         assert KEY not in call.result.result and KEY not in call.arguments
         assert "hidden-value" not in call.result.result
         assert interrupted_turn([turn]) is None and foreign_active_turn([turn]) is None
-        with pytest.raises(RagforgeError, match="your own doing"):
+        with pytest.raises(RagforgeError, match="a command of yours"):
             await conversation.retry()
-        conversation._seen.clear()  # as an engine that was started after a crash knows nothing
+        conversation._own_ids.clear()  # as an engine that was started after a crash knows nothing
         for _ in range(2):  # refused each time, not taken for one that waits
-            with pytest.raises(RagforgeError, match="not done again"):
+            with pytest.raises(RagforgeError, match="does not run again"):
                 await conversation.run_command("echo out", "m1")
         await conversation.send_message("What did it say?")
         assert conversation.record.title == "What did it say?"
@@ -90,7 +90,7 @@ async def test_a_crash_before_its_call_was_stored_makes_it_no_question(
         history = await conversation.get_history()
         assert [(message.role, message.doing) for message in history[0].messages] == [("user", "run_command")]
         assert interrupted_turn(history) is None, "no retry is offered"
-        with pytest.raises(RagforgeError, match="your own doing"):
+        with pytest.raises(RagforgeError, match="a command of yours"):
             await conversation.retry()
         await conversation.send_message("What now?")
     (request,) = server.chats()
@@ -148,6 +148,6 @@ async def test_stopped_before_it_began_it_still_waits_for_no_answer(loaded: Load
         history = await conversation.get_history()
         assert [message.role for message in history[0].messages] == ["user", "system"]
         assert interrupted_turn(history) is None
-        with pytest.raises(RagforgeError, match="your own doing"):
+        with pytest.raises(RagforgeError, match="a command of yours"):
             await conversation.retry()
     assert not (Path(loaded.workspace) / "made").exists()

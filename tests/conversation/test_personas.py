@@ -127,7 +127,7 @@ async def test_language_is_asked_for(loaded: Loaded, server: OpenAIServer, shelf
     (shelf / "Lyra.luciform").write_text("<x language='Deutsch'>hi</x>", encoding="utf-8")
     async with ConversationAgent(loaded) as agent:
         await (await agent.create_conversation(persona="Lyra")).send_message("one")
-        assert "Its language: Deutsch; answer in it also where the person writes another" in system(server)
+        assert "Its language: Deutsch; answer in it even if the user writes in another" in system(server)
         await (await agent.create_conversation(persona="Dev")).send_message("one")
         assert "Its language" not in system(server)
 
@@ -202,7 +202,7 @@ async def test_nobody_there_to_answer_a_projects_persona_stays_unused(
             await conversation.send_message("two")
             notices = [event for event in drained(events) if isinstance(event, Notice)]
         assert [notice.text for notice in notices if "persona" in notice.text] == [
-            "The project's persona Assistant was not allowed; Assistant speaks."
+            "The project's persona Assistant was not allowed; Assistant answers instead."
         ]
     assert "foreign" not in system(server)
     assert 'name="Assistant"' in system(server)
@@ -280,7 +280,7 @@ async def test_a_preferred_model_counts_only_where_nobody_chose(
             notices = [event.text for event in drained(events) if isinstance(event, Notice)]
         assert server.chats()[-1]["model"] == "scripted"
         assert server.chats()[-1]["temperature"] == 0.3
-        assert "Vega would rather speak through openai/preferred: /model openai/preferred uses it." in notices
+        assert "Vega prefers the model openai/preferred: /model openai/preferred switches to it." in notices
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
     monkeypatch.setenv("OPENAI_API_BASE", server.base_url)

@@ -180,14 +180,14 @@ async def test_what_becomes_of_the_conversation_elsewhere_is_said(loaded: Loaded
             return any(isinstance(event, Notice) and words in event.text for event in one.said)
 
         await two.engine.request(ArchiveConversation(conversation_id=uuid_))
-        await one.until(lambda: said("archived in another terminal"))
+        await one.until(lambda: said("Another terminal archived"))
         await one.engine.request(ArchiveConversation(conversation_id=uuid_, archived=False))
         await two.engine.request(DeleteConversation(conversation_id=uuid_))
-        await one.until(lambda: said("/undo-delete brings it back"))
+        await one.until(lambda: said("/undo-delete restores it"))
         await one.engine.request(RestoreConversation(conversation_id=uuid_))
         await two.engine.request(DeleteConversation(conversation_id=uuid_, immediately=True))
-        await one.until(lambda: said("removed for good"))
-        assert not said("brought back"), "what was done here is not said"
+        await one.until(lambda: said("permanently"))
+        assert not said("Another terminal restored"), "changes by this process are not reported"
 
 
 @pytest.mark.parametrize("immediately", [False, True])
