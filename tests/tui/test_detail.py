@@ -157,7 +157,7 @@ def test_a_file_and_what_was_changed_in_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "said"),
-    [("gone.py", "not there"), ("folder", "not a file"), ("binary", "binary"), ("empty", "empty"), ("../x", "outside")],
+    [("gone.py", "no longer"), ("folder", "not a file"), ("binary", "binary"), ("empty", "empty"), ("../x", "outside")],
 )
 def test_what_cannot_be_shown_is_said(tmp_path: Path, path: str, said: str) -> None:
     workspace = tmp_path / "w"

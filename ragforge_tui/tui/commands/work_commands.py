@@ -16,7 +16,7 @@ STAY_SECONDS = 0.8
 MODE_HINTS = {
     "plan": "planning: nothing is written or run",
     "ask": "asks before each write and command",
-    "edits": "edits without asking; asks for commands and secrets",
+    "edits": "edits freely; commands and secrets ask",
 }
 
 

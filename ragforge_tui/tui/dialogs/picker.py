@@ -79,7 +79,6 @@ class Picker(ListScreen[str | None]):
 
     @property
     def cursor_list(self) -> ChoiceList:
-        """The rows."""
         return self._list
 
     def show_error(self, sentence: str) -> None:

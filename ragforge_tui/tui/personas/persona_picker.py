@@ -161,7 +161,6 @@ class PersonaPicker(ListScreen[Picked | None]):
 
     @property
     def cursor_list(self) -> ChoiceList:
-        """The personas."""
         return self._list
 
     @property
@@ -170,7 +169,6 @@ class PersonaPicker(ListScreen[Picked | None]):
         return max(self.query_one(VerticalScroll).size.height - 1, 1)
 
     def cursor_moved(self) -> None:
-        """Show the persona at the cursor."""
         self._look()
 
     def show_error(self, sentence: str) -> None:
@@ -178,7 +176,6 @@ class PersonaPicker(ListScreen[Picked | None]):
         self._note.update(Content.styled(sentence, "$error"))
 
     def action_page(self, direction: int) -> None:
-        """Scroll the preview."""
         self.query_one(VerticalScroll).scroll_relative(y=direction * self.page, animate=False)
 
     def action_pick(self, action: Literal["use", "edit", "delete"]) -> None:

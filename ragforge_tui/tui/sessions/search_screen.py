@@ -192,12 +192,10 @@ class SearchScreen(ListScreen[SearchHit | None]):
 
     @property
     def cursor_list(self) -> HitList:
-        """The hits."""
         return self._hits
 
     @property
     def page(self) -> int:
-        """Hits in view."""
         return self._hits.page
 
     def show_error(self, sentence: str) -> None:

@@ -196,17 +196,14 @@ class SessionPicker(ListScreen[str | None]):
         self._note.display = bool(text)
 
     def show_error(self, sentence: str) -> None:
-        """Show an error below the list."""
         self._show_message(Content.styled(sentence, "$error"))
 
     @property
     def cursor_list(self) -> ChoiceList:
-        """The sessions."""
         return self._list
 
     @property
     def page(self) -> int:
-        """Rows that a page key moves by."""
         return max(self._list.size.height - 2, 1)
 
     @property

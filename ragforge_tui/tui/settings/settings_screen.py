@@ -235,12 +235,10 @@ class SettingsScreen(ListScreen[None]):
 
     @property
     def cursor_list(self) -> ChoiceList:
-        """The settings."""
         return self._list
 
     @property
     def page(self) -> int:
-        """Rows that a page key moves by."""
         return max(self._list.size.height - 2, 1)
 
     def action_move(self, step: int) -> None:
@@ -254,7 +252,6 @@ class SettingsScreen(ListScreen[None]):
         self._show_details()
 
     def show_error(self, sentence: str) -> None:
-        """Show an error below the list."""
         self._show_message(sentence, "$error")
 
     def action_leave(self) -> None:

@@ -84,11 +84,9 @@ class ThemePicker(ListScreen[str | None]):
 
     @property
     def cursor_list(self) -> ChoiceList:
-        """The themes."""
         return self._list
 
     def cursor_moved(self) -> None:
-        """Try the theme at the cursor on."""
         self._try_on()
 
     def show_error(self, sentence: str) -> None:

@@ -75,9 +75,7 @@ class ListScreen(ModalScreen[T]):
         self.cursor_moved()
 
     def action_page(self, direction: int) -> None:
-        """Move the cursor by a page."""
         self.action_move(direction * self.page)
 
     def action_leave(self) -> None:
-        """Leave without a choice."""
         self.dismiss(None)
