@@ -130,6 +130,35 @@ class Graph:
         """
         return await self._run(WRITE_ACCESS, work, deadline)
 
+    async def rows(self, statement: str, /, **parameters: Any) -> list[dict[str, Any]]:
+        """Return the rows of one statement that reads, as their columns by name.
+
+        Raises:
+            GraphUnavailableError: No answer within 30 seconds, or the graph is away.
+            GraphError: The graph refused the statement.
+        """
+        return await self.read(_all_rows(statement, parameters))
+
+    async def one(self, statement: str, /, **parameters: Any) -> dict[str, Any] | None:
+        """Return the first row of one statement that reads, None when there is none; fails as `rows` does."""
+        return next(iter(await self.rows(statement, **parameters)), None)
+
+    async def write_rows(self, statement: str, /, **parameters: Any) -> list[dict[str, Any]]:
+        """Return the rows of one statement that writes, which must be idempotent; fails as `write` does."""
+        return await self.write(_all_rows(statement, parameters))
+
+    async def write_one(self, statement: str, /, **parameters: Any) -> dict[str, Any] | None:
+        """Return the first row of one statement that writes, None when there is none; see `write_rows`."""
+        return next(iter(await self.write_rows(statement, **parameters)), None)
+
+    async def run(self, statement: str, /, **parameters: Any) -> None:
+        """Run one statement that writes, which must be idempotent, and leave its rows; fails as `write` does."""
+
+        async def work(tx: AsyncManagedTransaction) -> None:
+            await (await tx.run(statement, parameters)).consume()
+
+        await self.write(work)
+
     async def query_readonly(self, cypher: str, *, deadline: float = 30.0) -> list[dict[str, Any]]:
         """Rows of a person's own Cypher as plain data; a statement that writes is refused.
 
@@ -410,3 +439,10 @@ class Graph:
         if self._phase != (phase, error):
             self._phase = (phase, error)
             self._on_phase(phase, error)
+
+
+def _all_rows(statement: str, parameters: dict[str, Any]) -> Work[list[dict[str, Any]]]:
+    async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
+        return [dict(record) async for record in await tx.run(statement, parameters)]
+
+    return work

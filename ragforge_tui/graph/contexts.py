@@ -6,7 +6,7 @@ the stable beginning of requests (instructions, AGENTS.md, persona) is kept once
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -78,15 +78,13 @@ class Contexts:
 
     async def system_texts(self, digests: list[str]) -> dict[str, str]:
         """Texts of the stable beginning by their digests."""
-
-        async def work(tx: AsyncManagedTransaction) -> dict[str, Any]:
-            result = await tx.run(
+        return {
+            record["digest"]: record["text"]
+            for record in await self._graph.rows(
                 "UNWIND $ids AS id MATCH (t:SystemText {uuid: id}) RETURN t.digest AS digest, t.text AS text",
                 ids=[derived("system text", digest) for digest in digests],
             )
-            return {record["digest"]: record["text"] async for record in result}
-
-        return await self._graph.read(work)
+        }
 
     async def of_turn(self, conversation_id: str, turn_index: int) -> list[SentOf]:
         """What the requests of a turn held, texts left out, in the order they were made; those that are alike once.
@@ -94,17 +92,12 @@ class Contexts:
         Args:
             conversation_id: The conversation that holds the turn itself, not a branch of it.
         """
-
-        async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
-            result = await tx.run(
-                "MATCH (m:Message {conversation_id: $id, turn_index: $turn})-[:WAS_SENT]->(x:Context) "
-                "RETURN x.uuid AS uuid, x.items AS items, m.position AS position ORDER BY position",
-                id=conversation_id,
-                turn=turn_index,
-            )
-            return [dict(record) async for record in result]
-
-        rows = await self._graph.read(work)
+        rows = await self._graph.rows(
+            "MATCH (m:Message {conversation_id: $id, turn_index: $turn})-[:WAS_SENT]->(x:Context) "
+            "RETURN x.uuid AS uuid, x.items AS items, m.position AS position ORDER BY position",
+            id=conversation_id,
+            turn=turn_index,
+        )
         replies: dict[str, int] = {}
         items: dict[str, str] = {}
         for row in rows:

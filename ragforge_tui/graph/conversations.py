@@ -146,13 +146,7 @@ class Conversations:
             "words": storable(f.query).lower().split(),
             "limit": max(f.limit, 0),
         }
-
-        async def work(tx: AsyncManagedTransaction) -> list[Conversation]:
-            result = await tx.run(statement, parameters)
-            return [conversation_from(record["c"]) async for record in result]
-
-        found: list[Conversation] = await self._graph.read(work)
-        return found
+        return [conversation_from(record["c"]) for record in await self._graph.rows(statement, **parameters)]
 
     async def update(self, uuid: str, **changes: Any) -> Conversation:
         """Set properties a person or the engine may change, and `updated_at` unless it is among them.
@@ -165,20 +159,14 @@ class Conversations:
             raise ValueError(f"not changeable: {', '.join(sorted(unknown))}")
         values = {name: graph_value(value) for name, value in changes.items()}
         values.setdefault("updated_at", now())
-
-        async def work(tx: AsyncManagedTransaction) -> Conversation | None:
-            result = await tx.run(
-                f"MATCH (c:Conversation {{uuid: $uuid}}) SET c += $values RETURN {_CONVERSATION} AS c",
-                uuid=uuid,
-                values=values,
-            )
-            record = await result.single()
-            return conversation_from(record["c"]) if record else None
-
-        changed: Conversation | None = await self._graph.write(work)
-        if changed is None:
+        record = await self._graph.write_one(
+            f"MATCH (c:Conversation {{uuid: $uuid}}) SET c += $values RETURN {_CONVERSATION} AS c",
+            uuid=uuid,
+            values=values,
+        )
+        if record is None:
             raise _unknown(uuid)
-        return changed
+        return conversation_from(record["c"])
 
     async def purge(self, uuid: str) -> bool:
         """Remove a conversation and all it owns, in batches; what others use too stays.
@@ -211,34 +199,23 @@ class Conversations:
     async def expired(self, older_than: timedelta = timedelta(days=7)) -> list[str]:
         """Ids of the conversations that were deleted longer ago than that."""
         cutoff = now() - older_than
-
-        async def work(tx: AsyncManagedTransaction) -> list[str]:
-            result = await tx.run(
+        return [
+            record["uuid"]
+            for record in await self._graph.rows(
                 "MATCH (c:Conversation {status: 'deleted'}) WHERE c.deleted_at <= $cutoff RETURN c.uuid AS uuid",
                 cutoff=cutoff,
             )
-            return [record["uuid"] async for record in result]
-
-        found: list[str] = await self._graph.read(work)
-        return found
+        ]
 
     async def _has_branches(self, uuid: str) -> bool:
-        async def work(tx: AsyncManagedTransaction) -> bool:
-            result = await tx.run("MATCH (b:Conversation {branch_of: $uuid}) RETURN b.uuid AS uuid LIMIT 1", uuid=uuid)
-            return await result.single() is not None
-
-        found: bool = await self._graph.read(work)
-        return found
+        return (
+            await self._graph.one("MATCH (b:Conversation {branch_of: $uuid}) RETURN b.uuid AS uuid LIMIT 1", uuid=uuid)
+            is not None
+        )
 
     async def _delete_all(self, statement: str, uuid: str) -> None:
         """Repeat a deleting statement, each time in a transaction of its own, until it removes nothing."""
-
-        async def work(tx: AsyncManagedTransaction) -> int:
-            result = await tx.run(statement, uuid=uuid)
-            record = await result.single()
-            return int(record["removed"]) if record else 0
-
-        while await self._graph.write(work):
+        while (row := await self._graph.write_one(statement, uuid=uuid)) and row["removed"]:
             pass
 
 

@@ -105,22 +105,17 @@ class OtherConversations:
         which = f"(c:Conversation) WHERE {hidden}"
         if workspace is not None:
             which = f"(c:Conversation {{workspace: $workspace}}) WHERE NOT {hidden}"
-
-        async def conversations(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
-            result = await tx.run(
+        # The messages are counted by a count that both backends keep, so it takes no longer in a large graph.
+        rows, counted = await asyncio.gather(
+            self._graph.rows(
                 f"MATCH {which} RETURN c.uuid AS uuid, c.next_turn - 1 AS turns, "
                 "coalesce(c.branch_turn, 0) AS shared, c.message_count AS messages",
                 workspace=workspace,
                 own=list(own),
-            )
-            return [dict(record) async for record in result]
-
-        async def messages(tx: AsyncManagedTransaction) -> int:
-            # A count that both backends keep, so it takes no longer in a large graph.
-            counted = await (await tx.run("MATCH (m:Message) RETURN count(m) AS messages")).single()
-            return int(counted["messages"]) if counted else 0
-
-        rows, everything = await asyncio.gather(self._graph.read(conversations), self._graph.read(messages))
+            ),
+            self._graph.one("MATCH (m:Message) RETURN count(m) AS messages"),
+        )
+        everything = int(counted["messages"]) if counted else 0
         uuids = [row["uuid"] for row in rows]
         share = sum(_own_messages(row["turns"], row["shared"], row["messages"]) for row in rows) / max(everything, 1)
         if workspace is None:
@@ -234,42 +229,32 @@ class OtherConversations:
     ) -> list[Match]:
         turn = "n.turn_index" if label == "Message" else "n.start_turn_index"
         cosine = self._graph.dialect.cosine("n.embedding", "$vector")
-
-        async def work(tx: AsyncManagedTransaction) -> list[Match]:
-            result = await tx.run(
-                f"UNWIND $ids AS id MATCH (n:{label} {{conversation_id: id}}) "
-                "WHERE n.embed_model = $model AND n.embedding IS NOT NULL "
-                f"WITH n, {cosine} AS score ORDER BY score DESC LIMIT $limit "
-                f"RETURN collect([n.uuid, n.conversation_id, {turn}, score]) AS matches",
-                ids=list(conversations),
-                model=model,
-                vector=vector.tolist(),
-                limit=limit,
-            )
-            return await matches(result)
-
-        found: list[Match] = await self._graph.read(work)
-        return found
+        rows = await self._graph.rows(
+            f"UNWIND $ids AS id MATCH (n:{label} {{conversation_id: id}}) "
+            "WHERE n.embed_model = $model AND n.embedding IS NOT NULL "
+            f"WITH n, {cosine} AS score ORDER BY score DESC LIMIT $limit "
+            f"RETURN collect([n.uuid, n.conversation_id, {turn}, score]) AS matches",
+            ids=list(conversations),
+            model=model,
+            vector=vector.tolist(),
+            limit=limit,
+        )
+        return matches(rows)
 
     async def _from_index(self, label: str, vector: npt.NDArray[np.float32], model: str, depth: int) -> list[Match]:
         """The index's own neighbours; those of another model come without a conversation and are left out."""
         turn = "node.turn_index" if label == "Message" else "node.start_turn_index"
-
-        async def work(tx: AsyncManagedTransaction) -> list[Match]:
-            result = await tx.run(
-                "CALL db.index.vector.queryNodes($index, $depth, $vector) YIELD node, score "
-                "WITH node, score, "
-                "CASE WHEN node.embed_model = $model THEN node.conversation_id ELSE '' END AS id "
-                f"RETURN collect([node.uuid, id, {turn}, score]) AS matches",
-                index=self._graph.dialect.vector_index(label),
-                depth=depth,
-                vector=vector.tolist(),
-                model=model,
-            )
-            return await matches(result)
-
-        found: list[Match] = await self._graph.read(work)
-        return found
+        rows = await self._graph.rows(
+            "CALL db.index.vector.queryNodes($index, $depth, $vector) YIELD node, score "
+            "WITH node, score, "
+            "CASE WHEN node.embed_model = $model THEN node.conversation_id ELSE '' END AS id "
+            f"RETURN collect([node.uuid, id, {turn}, score]) AS matches",
+            index=self._graph.dialect.vector_index(label),
+            depth=depth,
+            vector=vector.tolist(),
+            model=model,
+        )
+        return matches(rows)
 
     async def _read_turns(self, uuids: Sequence[str], scores: Mapping[str, float], model: str) -> list[TurnElsewhere]:
         async def work(tx: AsyncManagedTransaction) -> tuple[list[list[Any]], dict[str, str]]:
@@ -322,9 +307,13 @@ class OtherConversations:
         self, uuids: set[str], model: str
     ) -> dict[str, tuple[str, datetime, npt.NDArray[np.float32] | None]]:
         """Of summaries: the title of their conversation, when their last turn began, their vector."""
-
-        async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
-            result = await tx.run(
+        return {
+            row["uuid"]: (
+                row["title"] or "",
+                native(row["ended"]),
+                None if row["vector"] is None else np.frombuffer(bytes(row["vector"]), np.float32),
+            )
+            for row in await self._graph.rows(
                 "UNWIND $ids AS id MATCH (s:Summary {uuid: id}) MATCH (c:Conversation {uuid: s.conversation_id}) "
                 "OPTIONAL MATCH (m:Message {conversation_id: s.conversation_id, turn_index: s.end_turn_index, "
                 "position: 0}) "
@@ -333,15 +322,6 @@ class OtherConversations:
                 ids=sorted(uuids),
                 model=model,
             )
-            return [dict(record) async for record in result]
-
-        return {
-            row["uuid"]: (
-                row["title"] or "",
-                native(row["ended"]),
-                None if row["vector"] is None else np.frombuffer(bytes(row["vector"]), np.float32),
-            )
-            for row in await self._graph.read(work)
         }
 
 

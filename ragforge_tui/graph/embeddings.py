@@ -100,27 +100,19 @@ class Vectors:
             f"MATCH {kind.match} AND {_missing(kind)} {_scope(label, conversation_id)}"
             f"RETURN n.uuid AS uuid, {kind.text} AS text LIMIT $limit"
         )
-
-        async def work(tx: AsyncManagedTransaction) -> list[Unembedded]:
-            result = await tx.run(statement, model=model, limit=limit, id=conversation_id)
-            return [Unembedded(record["uuid"], record["text"] or "") async for record in result]
-
-        found: list[Unembedded] = await self._graph.read(work)
-        return found
+        return [
+            Unembedded(record["uuid"], record["text"] or "")
+            for record in await self._graph.rows(statement, model=model, limit=limit, id=conversation_id)
+        ]
 
     async def count_missing(self, model: str) -> int:
         """How many nodes lack a vector of the model."""
         total = 0
         for kind in KINDS.values():
-
-            async def work(tx: AsyncManagedTransaction, kind: VectorKind = kind) -> int:
-                result = await tx.run(
-                    f"MATCH {kind.match} AND {_missing(kind)} RETURN count(n) AS missing", model=model
-                )
-                record = await result.single()
-                return int(record["missing"]) if record else 0
-
-            total += await self._graph.read(work)
+            record = await self._graph.one(
+                f"MATCH {kind.match} AND {_missing(kind)} RETURN count(n) AS missing", model=model
+            )
+            total += int(record["missing"]) if record else 0
         return total
 
     async def store(self, label: str, model: str, rows: Sequence[tuple[Unembedded, npt.NDArray[np.float32]]]) -> bool:
@@ -175,34 +167,26 @@ class Vectors:
 
     async def _forget(self, label: str, prop: str) -> None:
         model = KINDS[label].model if label in KINDS else "embed_model"
-
-        async def work(tx: AsyncManagedTransaction) -> int:
-            result = await tx.run(
-                f"MATCH (n:{label}) WHERE n.{prop} IS NOT NULL WITH n LIMIT 500 "
-                f"SET n.{prop} = NULL, n.{prop}_bytes = NULL, n.{model} = NULL RETURN count(n) AS cleared"
-            )
-            record = await result.single()
-            return int(record["cleared"]) if record else 0
-
-        while await self._graph.write(work):
+        statement = (
+            f"MATCH (n:{label}) WHERE n.{prop} IS NOT NULL WITH n LIMIT 500 "
+            f"SET n.{prop} = NULL, n.{prop}_bytes = NULL, n.{model} = NULL RETURN count(n) AS cleared"
+        )
+        while (row := await self._graph.write_one(statement)) and row["cleared"]:
             pass
 
     async def read(self, label: str, uuids: Sequence[str], model: str) -> dict[str, npt.NDArray[np.float32]]:
         """The vectors of nodes by their uuid; those without one of this model are left out."""
         kind = KINDS[label]
-
-        async def work(tx: AsyncManagedTransaction) -> list[tuple[str, bytes]]:
-            result = await tx.run(
-                f"UNWIND $ids AS id MATCH (n:{label} {{uuid: id}}) "
-                f"WHERE n.{kind.model} = $model AND n.{kind.vector} IS NOT NULL "
-                f"RETURN n.uuid AS uuid, n.{kind.vector}_bytes AS vector",
-                ids=list(uuids),
-                model=model,
-            )
-            return [(record["uuid"], bytes(record["vector"])) async for record in result]
-
-        rows = await self._graph.read(work) if uuids else []
-        return {uuid: np.frombuffer(vector, np.float32) for uuid, vector in rows}
+        if not uuids:
+            return {}
+        rows = await self._graph.rows(
+            f"UNWIND $ids AS id MATCH (n:{label} {{uuid: id}}) "
+            f"WHERE n.{kind.model} = $model AND n.{kind.vector} IS NOT NULL "
+            f"RETURN n.uuid AS uuid, n.{kind.vector}_bytes AS vector",
+            ids=list(uuids),
+            model=model,
+        )
+        return {row["uuid"]: np.frombuffer(bytes(row["vector"]), np.float32) for row in rows}
 
     async def similar_conversations(
         self, conversation_id: str, *, limit: int = 5, min_score: float = 0.0, workspace: str | None = None
@@ -242,16 +226,10 @@ class Vectors:
             "min": min_score,
             "limit": max(limit, 0),
         }
-
-        async def work(tx: AsyncManagedTransaction) -> list[SimilarConversation]:
-            result = await tx.run(statement, parameters)
-            return [
-                SimilarConversation(conversation=conversation_from(record["c"]), score=record["score"])
-                async for record in result
-            ]
-
-        found: list[SimilarConversation] = await self._graph.read(work)
-        return found
+        return [
+            SimilarConversation(conversation=conversation_from(record["c"]), score=record["score"])
+            for record in await self._graph.rows(statement, **parameters)
+        ]
 
 
 def _missing(kind: VectorKind) -> str:

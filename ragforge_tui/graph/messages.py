@@ -221,19 +221,13 @@ class Messages:
 
     async def stop_requested(self, conversation_id: str, turn_index: int) -> bool:
         """Whether somebody asked this turn to stop."""
-
-        async def work(tx: AsyncManagedTransaction) -> bool:
-            result = await tx.run(
-                "MATCH (m:Message {conversation_id: $id, turn_index: $turn, position: 0}) "
-                "RETURN coalesce(m.stop_requested, false) AS stop",
-                id=conversation_id,
-                turn=turn_index,
-            )
-            record = await result.single()
-            return bool(record and record["stop"])
-
-        stop: bool = await self._graph.read(work)
-        return stop
+        record = await self._graph.one(
+            "MATCH (m:Message {conversation_id: $id, turn_index: $turn, position: 0}) "
+            "RETURN coalesce(m.stop_requested, false) AS stop",
+            id=conversation_id,
+            turn=turn_index,
+        )
+        return bool(record and record["stop"])
 
     @staticmethod
     async def _set_stop(tx: AsyncManagedTransaction, conversation_id: str, turn_index: int, value: bool | None) -> None:
@@ -252,16 +246,12 @@ class Messages:
             "digest": digest,
             "text": storable(text),
         }
-
-        async def work(tx: AsyncManagedTransaction) -> None:
-            await tx.run(
-                "MATCH (m:Message {uuid: $message}) MERGE (p:Persona {uuid: $properties.uuid}) "
-                "ON CREATE SET p += $properties MERGE (m)-[:SPOKEN_AS]->(p)",
-                message=message_uuid,
-                properties=properties,
-            )
-
-        await self._graph.write(work)
+        await self._graph.run(
+            "MATCH (m:Message {uuid: $message}) MERGE (p:Persona {uuid: $properties.uuid}) "
+            "ON CREATE SET p += $properties MERGE (m)-[:SPOKEN_AS]->(p)",
+            message=message_uuid,
+            properties=properties,
+        )
 
 
 async def _find(tx: AsyncManagedTransaction, uuid: str) -> Message | None:

@@ -20,30 +20,13 @@ _AT_ONCE = 500
 async def remove_orphans(graph: Graph, purged: str) -> None:
     """Remove shared nodes nobody needs, in small transactions, and relations only the purged conversation told."""
     for label in _SHARED:
-        while await graph.write(_deletion(label)):
+        deletion = f"MATCH (n:{label}) WHERE NOT (n)--() WITH n LIMIT {_AT_ONCE} DELETE n RETURN count(*) AS removed"
+        while (row := await graph.write_one(deletion)) and row["removed"]:
             pass
-    await graph.write(_forget_relations(purged))
+    await graph.run("MATCH (:Topic)-[r:RELATED_TO {conversation_id: $uuid}]->(:Topic) DELETE r", uuid=purged)
     orphans, told_by = await graph.read(_orphaned_topics)
     for start in range(0, len(orphans), _AT_ONCE):
         await graph.write(_topics_deletion(orphans[start : start + _AT_ONCE], told_by))
-
-
-def _deletion(label: str) -> Any:
-    async def work(tx: AsyncManagedTransaction) -> int:
-        result = await tx.run(
-            f"MATCH (n:{label}) WHERE NOT (n)--() WITH n LIMIT {_AT_ONCE} DELETE n RETURN count(*) AS removed"
-        )
-        record = await result.single()
-        return int(record["removed"]) if record else 0
-
-    return work
-
-
-def _forget_relations(purged: str) -> Any:
-    async def work(tx: AsyncManagedTransaction) -> None:
-        await tx.run("MATCH (:Topic)-[r:RELATED_TO {conversation_id: $uuid}]->(:Topic) DELETE r", uuid=purged)
-
-    return work
 
 
 async def _orphaned_topics(tx: AsyncManagedTransaction) -> tuple[list[str], dict[str, list[str]]]:

@@ -73,9 +73,10 @@ class Outline:
         return found
 
     async def _lines(self, conversation_id: str, first: int, last: int) -> list[TurnLine]:
-        async def work(tx: AsyncManagedTransaction) -> list[TurnLine]:
-            # What is too large for one property stands in parts; the search text of the turn begins the same.
-            result = await tx.run(
+        # What is too large for one property stands in parts; the search text of the turn begins the same.
+        return [
+            TurnLine(turn_index=record["turn"], text=record["text"] or record["other"], timestamp=native(record["at"]))
+            for record in await self._graph.rows(
                 "UNWIND range($first, $last) AS turn "
                 "MATCH (m:Message {conversation_id: $id, turn_index: turn, position: 0}) "
                 "RETURN turn, substring(coalesce(m.content, ''), 0, $chars) AS text, "
@@ -85,12 +86,4 @@ class Outline:
                 last=last,
                 chars=HEADLINE_CHARS,
             )
-            return [
-                TurnLine(
-                    turn_index=record["turn"], text=record["text"] or record["other"], timestamp=native(record["at"])
-                )
-                async for record in result
-            ]
-
-        found: list[TurnLine] = await self._graph.read(work)
-        return found
+        ]

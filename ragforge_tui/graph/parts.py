@@ -106,18 +106,12 @@ def _part_rows(owner: str, conversation_id: str, field: str, text: str) -> list[
 
 async def _write_missing(graph: Graph, rows: list[dict[str, Any]]) -> None:
     wanted = [row["uuid"] for row in rows]
-
-    async def existing(tx: AsyncManagedTransaction) -> set[str]:
-        result = await tx.run("UNWIND $ids AS id MATCH (p:Part {uuid: id}) RETURN p.uuid AS uuid", ids=wanted)
-        return {record["uuid"] async for record in result}
-
-    known = await graph.read(existing)
+    known = {
+        record["uuid"]
+        for record in await graph.rows("UNWIND $ids AS id MATCH (p:Part {uuid: id}) RETURN p.uuid AS uuid", ids=wanted)
+    }
     for batch in batches((row, byte_length(row["text"])) for row in rows if row["uuid"] not in known):
-
-        async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
-            await tx.run("UNWIND $rows AS row MERGE (p:Part {uuid: row.uuid}) SET p += row", rows=batch)
-
-        await graph.write(work)
+        await graph.run("UNWIND $rows AS row MERGE (p:Part {uuid: row.uuid}) SET p += row", rows=batch)
 
 
 async def link_parts(

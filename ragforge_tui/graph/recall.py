@@ -85,8 +85,9 @@ class Recall:
         return rows
 
     async def _page(self, owner: str, first: int, last: int, model: str) -> list[RecallRow]:
-        async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
-            result = await tx.run(
+        return [
+            _recall_row(row)
+            for row in await self._graph.rows(
                 "UNWIND range($first, $last) AS turn "
                 "MATCH (m:Message {conversation_id: $id, turn_index: turn, position: 0}) "
                 "RETURN m.conversation_id AS conversation_id, m.turn_index AS turn_index, m.uuid AS uuid, "
@@ -99,9 +100,7 @@ class Recall:
                 last=last,
                 model=model,
             )
-            return [dict(record) async for record in result]
-
-        return [_recall_row(row) for row in await self._graph.read(work)]
+        ]
 
     async def store_keys(self, rows: Sequence[KeyRow]) -> None:
         """Store the keys of turns; those that are windows of each other in one transaction."""
@@ -129,48 +128,35 @@ class Recall:
 
     async def conversations_without_keys(self, *, limit: int = 1_000) -> list[str]:
         """Conversations whose last turns have no keys, the newest first; deleted ones are left out."""
-
-        async def work(tx: AsyncManagedTransaction) -> list[str]:
-            result = await tx.run(
+        return [
+            record["uuid"]
+            for record in await self._graph.rows(
                 "MATCH (c:Conversation) WHERE c.status <> 'deleted' AND NOT coalesce(c.stub, false) "
                 "AND coalesce(c.indexed_turn, coalesce(c.branch_turn, 0)) < c.next_turn - 1 "
                 "RETURN c.uuid AS uuid ORDER BY c.updated_at DESC LIMIT $limit",
                 limit=limit,
             )
-            return [record["uuid"] async for record in result]
-
-        found: list[str] = await self._graph.read(work)
-        return found
+        ]
 
     async def store_sitting(self, conversation_id: str, ordinal: int, *, date: datetime, text: str) -> None:
         """Store what was said in a sitting, replacing what was stored of it before."""
-
-        async def work(tx: AsyncManagedTransaction) -> None:
-            await tx.run(
-                "MATCH (c:Conversation {uuid: $id}) MERGE (s:Sitting {uuid: $uuid}) "
-                "SET s.conversation_id = $id, s.ordinal = $ordinal, s.date = $date, s.text = $text "
-                "MERGE (c)-[:HAS_SITTING]->(s)",
-                id=conversation_id,
-                uuid=derived("sitting", conversation_id, ordinal),
-                ordinal=ordinal,
-                date=date,
-                text=storable(text[:INDEXED_CHARS]),
-            )
-
-        await self._graph.write(work)
+        await self._graph.run(
+            "MATCH (c:Conversation {uuid: $id}) MERGE (s:Sitting {uuid: $uuid}) "
+            "SET s.conversation_id = $id, s.ordinal = $ordinal, s.date = $date, s.text = $text "
+            "MERGE (c)-[:HAS_SITTING]->(s)",
+            id=conversation_id,
+            uuid=derived("sitting", conversation_id, ordinal),
+            ordinal=ordinal,
+            date=date,
+            text=storable(text[:INDEXED_CHARS]),
+        )
 
     async def sittings_stored(self, conversation_id: str) -> int:
         """The highest ordinal among the sittings that are stored, 0 when none is."""
-
-        async def work(tx: AsyncManagedTransaction) -> int:
-            result = await tx.run(
-                "MATCH (s:Sitting {conversation_id: $id}) RETURN max(s.ordinal) AS last", id=conversation_id
-            )
-            record = await result.single()
-            return int(record["last"] or 0) if record else 0
-
-        found: int = await self._graph.read(work)
-        return found
+        record = await self._graph.one(
+            "MATCH (s:Sitting {conversation_id: $id}) RETURN max(s.ordinal) AS last", id=conversation_id
+        )
+        return int(record["last"] or 0) if record else 0
 
 
 def _recall_row(row: dict[str, Any]) -> RecallRow:

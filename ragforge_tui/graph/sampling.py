@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
     from ragforge_tui.graph.connect import Graph
 
 _PAGE = 50
@@ -38,16 +36,14 @@ class WordSamples:
 
     async def spans(self) -> list[Span]:
         """Own turns of the conversations that may be recalled from; a branch's shared ones count once."""
-
-        async def work(tx: AsyncManagedTransaction) -> list[Span]:
-            result = await tx.run(
+        found = [
+            Span(record["uuid"], record["first"], record["last"])
+            for record in await self._graph.rows(
                 "MATCH (c:Conversation) WHERE c.status <> 'deleted' AND NOT coalesce(c.private, false) "
                 "RETURN c.uuid AS uuid, coalesce(c.branch_turn, 0) + 1 AS first, c.next_turn - 1 AS last "
                 "ORDER BY c.uuid"
             )
-            return [Span(record["uuid"], record["first"], record["last"]) async for record in result]
-
-        found: list[Span] = await self._graph.read(work)
+        ]
         return [span for span in found if span.first <= span.last]
 
     async def keys(self, spans: Sequence[Span], size: int) -> list[str]:
@@ -56,18 +52,17 @@ class WordSamples:
         keys: list[str] = []
         for start in range(0, len(places), _PAGE):
             page: list[dict[str, Any]] = [{"id": uuid, "turn": turn} for uuid, turn in places[start : start + _PAGE]]
-
-            async def work(tx: AsyncManagedTransaction, page: list[dict[str, Any]] = page) -> list[str]:
-                result = await tx.run(
+            keys += [
+                record["key"]
+                for record in await self._graph.rows(
                     "UNWIND $rows AS row "
                     "MATCH (m:Message {conversation_id: row.id, turn_index: row.turn, position: 0}) "
                     "RETURN left(coalesce(m.lex_key, m.lex_key_fr, ''), $chars) AS key",
                     rows=page,
                     chars=_KEY_CHARS,
                 )
-                return [record["key"] async for record in result if record["key"]]
-
-            keys += await self._graph.read(work)
+                if record["key"]
+            ]
         return keys
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,7 +28,7 @@ from ragforge_tui.models import SearchHit
 from ragforge_tui.text import storable
 
 if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction, AsyncResult
+    from neo4j import AsyncManagedTransaction
 
     from ragforge_tui.graph.connect import Graph
 
@@ -68,12 +68,12 @@ class Match(msgspec.Struct, frozen=True):
     score: float
 
 
-async def matches(result: AsyncResult) -> list[Match]:
+def matches(rows: Iterable[Mapping[str, Any]]) -> list[Match]:
     """The matches of a statement that returns all of them in one row, as lists of their fields; best first.
 
     A row of its own for each of some hundred small ones would cost the driver more than all the rest of a search.
     """
-    found = [Match(*fields) async for record in result for fields in record["matches"]]
+    found = [Match(*fields) for row in rows for fields in row["matches"]]
     return sorted(found, key=lambda match: -match.score)
 
 
@@ -192,16 +192,12 @@ class Search:
             key: storable(lex_key[:INDEXED_CHARS]),
             "language": language,
         }
-
-        async def work(tx: AsyncManagedTransaction) -> None:
-            await tx.run(
-                "MATCH (m:Message {conversation_id: $id, turn_index: $turn, position: 0}) SET m += $properties",
-                id=conversation_id,
-                turn=turn_index,
-                properties=properties,
-            )
-
-        await self._graph.write(work)
+        await self._graph.run(
+            "MATCH (m:Message {conversation_id: $id, turn_index: $turn, position: 0}) SET m += $properties",
+            id=conversation_id,
+            turn=turn_index,
+            properties=properties,
+        )
 
     async def _scope(self, conversation_id: str, workspace: str | None) -> Scope:
         async def work(tx: AsyncManagedTransaction) -> Scope:
@@ -248,16 +244,13 @@ class Search:
         )
         depth = depth or limit * 2
         while True:
-            parameters = {
-                "index": self._graph.dialect.fulltext_index(label, props),
-                "text": _lucene(words, scope, props[0]),
-                "depth": depth,
-            }
-
-            async def work(tx: AsyncManagedTransaction, parameters: dict[str, Any] = parameters) -> list[Match]:
-                return await matches(await tx.run(statement, parameters))
-
-            found = await self._graph.read(work)
+            rows = await self._graph.rows(
+                statement,
+                index=self._graph.dialect.fulltext_index(label, props),
+                text=_lucene(words, scope, props[0]),
+                depth=depth,
+            )
+            found = matches(rows)
             allowed = [row for row in found if scope.allows(row.id) and (wanted is None or wanted(row))]
             if len(allowed) >= limit or len(found) < depth or depth >= _DEEPEST:
                 allowed.sort(key=lambda row: (-row.score, row.id, row.turn_index))

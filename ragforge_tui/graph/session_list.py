@@ -56,20 +56,14 @@ class Sessions:
 
     async def pulse(self, conversation_id: str) -> ConversationPulse | None:
         """What an open conversation is asked for again and again: one node, by its id; None when it is gone."""
-
-        async def work(tx: AsyncManagedTransaction) -> ConversationPulse | None:
-            result = await tx.run(
-                f"MATCH (c:Conversation {{uuid: $id}}) RETURN {_CONVERSATION} AS c, "
-                "coalesce(c.summary_sequence, 0) + coalesce(c.summaries_replaced, 0) AS summaries",
-                id=conversation_id,
-            )
-            record = await result.single()
-            if record is None:
-                return None
-            return ConversationPulse(conversation=conversation_from(record["c"]), summaries=record["summaries"])
-
-        found: ConversationPulse | None = await self._graph.read(work)
-        return found
+        record = await self._graph.one(
+            f"MATCH (c:Conversation {{uuid: $id}}) RETURN {_CONVERSATION} AS c, "
+            "coalesce(c.summary_sequence, 0) + coalesce(c.summaries_replaced, 0) AS summaries",
+            id=conversation_id,
+        )
+        if record is None:
+            return None
+        return ConversationPulse(conversation=conversation_from(record["c"]), summaries=record["summaries"])
 
     async def changed(self, since: datetime, *, workspace: str | None = None) -> ConversationChanges:
         """Those changed at `since` or later, newest first and at most `MOST_CHANGES`, and how many there are in all."""

@@ -85,15 +85,13 @@ class Summaries:
 
     async def by_id(self, uuids: Sequence[str]) -> list[Summary]:
         """The summaries of these ids that there are, in the order of the turns; who summarises them is not said."""
-
-        async def work(tx: AsyncManagedTransaction) -> list[Summary]:
-            result = await tx.run(
+        return [
+            _summary_from(record["s"])
+            for record in await self._graph.rows(
                 f"UNWIND $ids AS id MATCH (s:Summary {{uuid: id}}) RETURN {_SUMMARY} AS s ORDER BY s.start_turn_index",
                 ids=list(uuids),
             )
-            return [_summary_from(record["s"]) async for record in result]
-
-        return await self._graph.read(work)
+        ]
 
     async def turn_sizes(self, conversation_id: str, *, start: int) -> list[TurnSize]:
         """How much was said in each turn from `start` on, in order.
@@ -113,20 +111,16 @@ class Summaries:
         return _turn_sizes(rows)
 
     async def _sizes(self, conversation_id: str, first: int, last: int) -> list[dict[str, Any]]:
-        async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
-            result = await tx.run(
-                "UNWIND range($first, $last) AS turn MATCH (m:Message {conversation_id: $id, turn_index: turn}) "
-                "RETURN m.turn_index AS turn, m.position AS position, m.role AS role, m.state AS state, "
-                "m.writer AS writer, m.lease_until AS lease, coalesce(m.char_count, 0) AS chars, "
-                "EXISTS { MATCH (m)-[:MADE_TOOL_CALL]->() } AS calls, "
-                "EXISTS { MATCH (m)-[:MADE_TOOL_CALL]->(c) WHERE c.success IS NULL } AS open ORDER BY turn, position",
-                id=conversation_id,
-                first=first,
-                last=last,
-            )
-            return [dict(record) async for record in result]
-
-        return await self._graph.read(work)
+        return await self._graph.rows(
+            "UNWIND range($first, $last) AS turn MATCH (m:Message {conversation_id: $id, turn_index: turn}) "
+            "RETURN m.turn_index AS turn, m.position AS position, m.role AS role, m.state AS state, "
+            "m.writer AS writer, m.lease_until AS lease, coalesce(m.char_count, 0) AS chars, "
+            "EXISTS { MATCH (m)-[:MADE_TOOL_CALL]->() } AS calls, "
+            "EXISTS { MATCH (m)-[:MADE_TOOL_CALL]->(c) WHERE c.success IS NULL } AS open ORDER BY turn, position",
+            id=conversation_id,
+            first=first,
+            last=last,
+        )
 
     async def store(
         self, summary: Summary, topics: Sequence[ProposedTopic] = (), links: Sequence[TopicLink] = ()

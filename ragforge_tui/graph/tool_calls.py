@@ -132,22 +132,16 @@ class ToolCalls:
         return CallPage(calls=found, first_turn=1)
 
     async def _window(self, conversation_id: str, first: int, last: int) -> list[CallEntry]:
-        async def work(tx: AsyncManagedTransaction) -> list[CallEntry]:
-            result = await tx.run(
-                _CALLS, id=conversation_id, first=first, last=last, shown=SHOWN_CHARS, error=ERROR_CHARS
-            )
-            return [_entry(dict(record)) async for record in result]
-
-        found: list[CallEntry] = await self._graph.read(work)
-        return sorted(found, key=_order)
+        rows = await self._graph.rows(
+            _CALLS, id=conversation_id, first=first, last=last, shown=SHOWN_CHARS, error=ERROR_CHARS
+        )
+        return sorted(map(_entry, rows), key=_order)
 
     async def _conversation_of(self, message_uuid: str) -> str:
-        async def work(tx: AsyncManagedTransaction) -> str:
-            result = await tx.run("MATCH (m:Message {uuid: $uuid}) RETURN m.conversation_id AS id", uuid=message_uuid)
-            record = await result.single()
-            return record["id"] if record else ""
-
-        return await self._graph.read(work)
+        record = await self._graph.one(
+            "MATCH (m:Message {uuid: $uuid}) RETURN m.conversation_id AS id", uuid=message_uuid
+        )
+        return record["id"] if record else ""
 
 
 async def link_files(tx: AsyncManagedTransaction, c: ToolCall, workspace: str) -> None:

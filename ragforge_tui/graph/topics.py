@@ -210,15 +210,14 @@ class Topics:
         return list(topics.values())
 
     async def _nodes(self, uuids: list[str]) -> dict[str, dict[str, Any]]:
-        async def work(tx: AsyncManagedTransaction) -> dict[str, dict[str, Any]]:
-            result = await tx.run(
+        return {
+            record["uuid"]: record
+            for record in await self._graph.rows(
                 "UNWIND $ids AS id MATCH (t:Topic {uuid: id}) "
                 "RETURN t.uuid AS uuid, t.name AS name, t.description AS description, t.created_at AS created_at",
                 ids=uuids,
             )
-            return {record["uuid"]: dict(record) async for record in result}
-
-        return await self._graph.read(work)
+        }
 
 
 def _topic(root: str, members: list[dict[str, Any]], nodes: dict[str, dict[str, Any]]) -> Topic:

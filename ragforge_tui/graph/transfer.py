@@ -125,14 +125,11 @@ class Transfer:
         return Imported(conversation=await self._conversations.get(own), created=plan.created, adds=plan.adds)
 
     async def _unmark(self, uuid: str, mark: str) -> None:
-        async def work(tx: AsyncManagedTransaction) -> None:
-            await tx.run(
-                "MATCH (c:Conversation {uuid: $uuid}) WHERE c.importing = $mark SET c.importing = null",
-                uuid=uuid,
-                mark=mark,
-            )
-
-        await self._graph.write(work)
+        await self._graph.run(
+            "MATCH (c:Conversation {uuid: $uuid}) WHERE c.importing = $mark SET c.importing = null",
+            uuid=uuid,
+            mark=mark,
+        )
 
     async def _import_conversation(self, c: Conversation, *, stub: bool = False, mark: str | None = None) -> None:
         """Make a conversation, or bring one back that was deleted.

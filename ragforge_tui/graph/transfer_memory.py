@@ -55,19 +55,13 @@ class MemoryExporter:
 
     async def stamp(self, uuid: str) -> str:
         """A text that changes with each summary made or replaced, and with another beginning of its requests."""
-
-        async def work(tx: AsyncManagedTransaction) -> str:
-            result = await tx.run(
-                "MATCH (c:Conversation {uuid: $uuid}) OPTIONAL MATCH (c)-[:BEGINS_WITH]->(t:SystemText) "
-                "RETURN coalesce(c.summary_sequence, 0) + coalesce(c.summaries_replaced, 0) AS stored, "
-                "count(t) AS texts",
-                uuid=uuid,
-            )
-            record = await result.single()
-            return f"{record['stored']} {record['texts']}" if record else ""
-
-        found: str = await self._graph.read(work)
-        return found
+        record = await self._graph.one(
+            "MATCH (c:Conversation {uuid: $uuid}) OPTIONAL MATCH (c)-[:BEGINS_WITH]->(t:SystemText) "
+            "RETURN coalesce(c.summary_sequence, 0) + coalesce(c.summaries_replaced, 0) AS stored, "
+            "count(t) AS texts",
+            uuid=uuid,
+        )
+        return f"{record['stored']} {record['texts']}" if record else ""
 
     async def contexts(self, uuid: str, *, start: int, end: int) -> list[StoredContext]:
         """What the requests of turns [start, end) held, in order.

@@ -198,11 +198,7 @@ async def _roots(tx: AsyncManagedTransaction, ids: set[str]) -> dict[str, str]:
 async def _import_topics(graph: Graph, e: ConversationExport) -> None:
     nodes = [{name: graph_value(getattr(topic, name)) for name in TOPIC_FIELDS} for topic in e.memory.topics]
     for batch in batches((row, row_size(row)) for row in nodes):
-
-        async def create(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
-            await tx.run("UNWIND $rows AS row MERGE (t:Topic {uuid: row.uuid}) ON CREATE SET t += row", rows=batch)
-
-        await graph.write(create)
+        await graph.run("UNWIND $rows AS row MERGE (t:Topic {uuid: row.uuid}) ON CREATE SET t += row", rows=batch)
     for batch in batches((row, row_size(row)) for row in _edge_rows(e.memory.topic_edges, "merged")):
 
         async def merge(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
@@ -286,11 +282,7 @@ async def _import_contexts(graph: Graph, e: ConversationExport) -> None:
 async def _import_personas(graph: Graph, e: ConversationExport) -> None:
     nodes = [storable_value(msgspec.to_builtins(persona)) for persona in e.memory.personas]
     for batch in batches((row, row_size(row)) for row in nodes):
-
-        async def create(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
-            await tx.run("UNWIND $rows AS row MERGE (p:Persona {uuid: row.uuid}) ON CREATE SET p += row", rows=batch)
-
-        await graph.write(create)
+        await graph.run("UNWIND $rows AS row MERGE (p:Persona {uuid: row.uuid}) ON CREATE SET p += row", rows=batch)
     links = [{"persona": spoken.persona, "message": spoken.message} for spoken in e.spoken]
     for batch in batches((row, row_size(row)) for row in links):
 

@@ -8,7 +8,7 @@ import that was cut short left its mark in the conversation and may continue.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -113,16 +113,14 @@ def _messages(e: ConversationExport) -> Iterator[Message]:
 
 async def _here(graph: Graph, uuids: list[str]) -> dict[str, str]:
     """What the conversations that are there are: "stub", the mark of an import cut short, or nothing special."""
-
-    async def work(tx: AsyncManagedTransaction) -> dict[str, str]:
-        result = await tx.run(
+    return {
+        record["id"]: "stub" if record["stub"] else record["mark"]
+        for record in await graph.rows(
             "UNWIND $ids AS id MATCH (c:Conversation {uuid: id}) "
             "RETURN id, coalesce(c.stub, false) AS stub, coalesce(c.importing, '') AS mark",
             ids=uuids,
         )
-        return {record["id"]: "stub" if record["stub"] else record["mark"] async for record in result}
-
-    return await graph.read(work)
+    }
 
 
 def _refuse_foreign(places: list[tuple[str, int]], writable: set[str]) -> None:
@@ -187,15 +185,13 @@ async def _new_nodes(
     """Those of the rows (uuid, parent's uuid, conversation, turn) whose node is not in the graph yet."""
     known: dict[str, str] = {}
     for start in range(0, len(rows), _PAGE):
-
-        async def work(tx: AsyncManagedTransaction, start: int = start) -> dict[str, Any]:
-            result = await tx.run(
+        known |= {
+            record["id"]: record["parent"]
+            for record in await graph.rows(
                 f"UNWIND $ids AS id MATCH (n:{label} {{uuid: id}}) RETURN id, n.{key} AS parent",
                 ids=[row[0] for row in rows[start : start + _PAGE]],
             )
-            return {record["id"]: record["parent"] async for record in result}
-
-        known |= await graph.read(work)
+        }
     for uuid, parent, *_ in rows:
         if known.get(uuid, parent) != parent:
             raise _elsewhere(label, uuid)
