@@ -25,17 +25,17 @@ from neo4j.exceptions import DriverError, Neo4jError
 from ragforge_tui.config import Paths
 from ragforge_tui.errors import ErrorInfo, GraphError, GraphUnavailableError
 from ragforge_tui.events import GraphPhase
-from ragforge_tui.graph import http
-from ragforge_tui.graph.attach import ServerHold
 from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
+from ragforge_tui.graph.embedded import http
+from ragforge_tui.graph.embedded.attach import ServerHold
+from ragforge_tui.graph.embedded.files import DATABASE, ServerAddress
+from ragforge_tui.graph.embedded.login import ServerLogin
+from ragforge_tui.graph.embedded.ports import ServerPorts
 from ragforge_tui.graph.errors import explain, lost, refused, timed_out, too_old
 from ragforge_tui.graph.plain import plain
 from ragforge_tui.graph.retries import Retries
 from ragforge_tui.graph.schema.migrate import migrate
 from ragforge_tui.graph.schema.version_node import ensure_identity, read_identity
-from ragforge_tui.graph.server_files import DATABASE, ServerAddress
-from ragforge_tui.graph.server_login import ServerLogin
-from ragforge_tui.graph.server_ports import ServerPorts
 from ragforge_tui.graph.target import GraphTarget
 
 log = logging.getLogger(__name__)

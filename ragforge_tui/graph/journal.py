@@ -26,7 +26,7 @@ from ragforge_tui.graph.journal_folders import UNKNOWN, JournalFolders, JournalI
 from ragforge_tui.graph.journal_records import Line, apply_line, encode_line, is_about, named_in, whole_lines
 
 if TYPE_CHECKING:
-    from ragforge_tui.graph.store import Store
+    from ragforge_tui.graph.repositories import Store
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from ragforge_tui.graph.journal_records import Named, named_in, whole_lines
 from ragforge_tui.models import Conversation, now
 
 if TYPE_CHECKING:
-    from ragforge_tui.graph.store import Store
+    from ragforge_tui.graph.repositories import Store
 
 
 class Moved(msgspec.Struct, frozen=True):

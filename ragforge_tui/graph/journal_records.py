@@ -16,7 +16,7 @@ from ragforge_tui.models import Conversation, Message, ToolCall, now
 from ragforge_tui.text import storable_value
 
 if TYPE_CHECKING:
-    from ragforge_tui.graph.store import Store
+    from ragforge_tui.graph.repositories import Store
 
 _RECORDS: dict[str, type[Any]] = {
     "create_conversation": Conversation,

@@ -10,7 +10,7 @@ from typing import Any
 from neo4j.graph import Node, Path, Relationship
 from neo4j.time import Date, DateTime, Duration, Time
 
-from ragforge_tui.graph.records import native
+from ragforge_tui.graph.store.records import native
 
 
 def plain(value: Any) -> Any:
