@@ -1,7 +1,7 @@
-"""Reaching the graph: the driver, and transactions that survive what happens to a server.
+"""The connection to a graph: the driver, and transactions that survive failures of a server.
 
-`Graph` is what schema, store and command line run their Cypher through. It knows nothing of conversations; it
-knows how to get an answer within a deadline, or an error a person can act on.
+Schema, repositories and command line run their Cypher through `Graph`. It has no knowledge of conversations; it gives
+an answer within a deadline, or an error that the user can act on.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Graph:
         await self.write(work)
 
     async def query_readonly(self, cypher: str, *, deadline: float = 30.0) -> list[dict[str, Any]]:
-        """Rows of a person's own Cypher as plain data; a statement that writes is refused.
+        """Return the rows of a user's own Cypher as plain data; a statement that writes is refused.
 
         Raises:
             GraphError: It is wrong, or it writes.
@@ -189,7 +189,7 @@ class Graph:
         return await self._server_request("command", "sql", command, timeout=SCHEMA_TIMEOUT)
 
     async def info(self) -> dict[str, Any]:
-        """What doctor and status show: server, version, address, sizes, nodes by label."""
+        """Return the facts that doctor and status show: server, version, address, sizes, nodes by label."""
         found: dict[str, Any] = {
             "name": self.name,
             "identity": self.identity,
@@ -365,7 +365,7 @@ class Graph:
             return await session.execute_write(bounded)
 
     async def _wait_back(self) -> None:
-        """Fail at once while the graph is known to be away; `_watch` says when it is back."""
+        """Fail at once while the graph is known to be away; `_watch` notices when it is back."""
         phase, error = self._phase
         if phase in ("unreachable", "refused") and error:
             try:

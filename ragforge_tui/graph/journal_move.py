@@ -1,4 +1,4 @@
-"""Writing a journal into a graph it does not belong to, because the user wants its words there."""
+"""The move of a journal to a graph it does not belong to, at the user's request."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One line of a journal: an operation of the store, and how it is applied.
+"""One line of a journal: an operation of the store, and its application.
 
-The store's operations are idempotent, so a line may be applied twice. A turn begun while the graph was away got its
-index from the engine's guess; the store allocates the real one, and what follows for that turn is moved along.
+The store's operations are idempotent, so a line may be applied twice. A turn that began while the graph was away has an
+index guessed by the engine; the store allocates the real one, and later records of that turn move with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The chat's side of the embedded server: start it or attach to it, and keep a hold on it.
+"""The chat's side of the embedded server: start it or attach to it, and hold it.
 
-Used by `Graph`, the command line (`graph stop`) and `doctor`. The hold is a shared flock, so it ends with the
-process however that ends.
+The hold is a shared flock, so it ends with the process however that ends.
 """
 
 from __future__ import annotations

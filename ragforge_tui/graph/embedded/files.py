@@ -1,8 +1,7 @@
-"""The files of the embedded graph, and the locks that make one server serve every chat of a user.
+"""The files of the embedded graph, and the locks that let one server serve every chat of a user.
 
-Used by both sides: the chat that wants a server (`attach`) and the supervisor that holds it. Cut here because it
-is all the two have in common: a folder, an address file and two locks. Imports no driver, so the supervisor
-stays small.
+The chat that wants a server (`attach`) and the supervisor that holds it have only these in common: a folder, an address
+file and two locks. Imports no driver, so that the supervisor stays small.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ DATABASE = "ragforge"
 
 
 class ServerAddress(msgspec.Struct, kw_only=True, frozen=True):
-    """What ``server.json`` says: where the server is, or why there is none.
+    """The content of ``server.json``: the server's address, or the reason why there is none.
 
     Attributes:
         pid: The server's process, 0 while there is none.

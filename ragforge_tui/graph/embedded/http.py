@@ -1,7 +1,7 @@
-"""The few requests that go to the embedded server's HTTP endpoint instead of Bolt.
+"""Requests to the embedded server's HTTP endpoint, for the few things Bolt cannot do.
 
-Used by the supervisor (is the database there yet) and the ArcadeDB dialect (indexes Cypher cannot make, and a
-read-only check). Loopback only, never through a proxy, and with a password only to the server's own port.
+The supervisor asks whether the database exists; the ArcadeDB dialect creates indexes that Cypher cannot, and checks
+that a statement only reads. Loopback only, never through a proxy, and with a password only to the server's own port.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The embedded server's login for the driver, given to that server alone.
 
-The driver opens connections whenever it needs one more, also long after the first, when the server may have ended and
-its port may be somebody else's. It asks for the login after it connected and before it sends it.
+The driver opens connections whenever it needs another, long after the first, when the server may have ended and another
+process may have its port. It asks for the login after it connected and before it sends it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which ports the embedded server itself listens on, so that its password goes to no other process.
+"""The ports the embedded server itself listens on, so that its password goes to no other process.
 
-A port is not proof of who answers there: between the end of one server and the start of the next, any local user can
-bind it. Both sides ask here before they send the password, the supervisor and the chat.
+A port does not prove who answers there: between the end of one server and the start of the next, any local user can
+bind it. Supervisor and chat both check here before they send the password.
 """
 
 from __future__ import annotations

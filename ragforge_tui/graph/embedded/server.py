@@ -1,7 +1,7 @@
-"""The embedded graph's server: an ArcadeDB java process on loopback, and the care its data needs.
+"""The embedded graph's server: an ArcadeDB Java process on loopback, and its data folder.
 
-Used by the supervisor alone. Knows how to prepare the data folder (password, version, backup before an upgrade,
-leftovers of a crash), how to start the server, when it is ready and how to end it; who wants it is not known here.
+Prepares the folder (password, version, backup before an upgrade, leftovers of a crash), starts the server, tells when
+it is ready and ends it. Only the supervisor uses it; it has no knowledge of the chats.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _VERSION = "-Dragforge.version="
 
 
 class DataVersion(msgspec.Struct, kw_only=True):
-    """What ``version.json`` beside the data says."""
+    """The content of ``version.json`` next to the data."""
 
     arcadedb: str
 
@@ -118,7 +118,7 @@ def prepare(files: ServerFiles, version: str) -> None:
 
 
 def record_version(files: ServerFiles, version: str) -> None:
-    """Write beside the data which server last wrote it; called once that server answered."""
+    """Record the version of the server that last wrote the data; called once that server answered."""
     if _stored_version(files) != version:
         write_private(files.version, msgspec.json.encode(DataVersion(arcadedb=version)))
 

@@ -1,9 +1,9 @@
 """The small process that holds the embedded server: ``python -m ragforge_tui.graph.embedded.supervisor``.
 
-Java cannot watch a lock, so this does. Every chat holds a shared flock on ``users.lock``; when the supervisor can
-have it alone for the lingering time, it stops the server and ends. It starts a server that died again, and adopts
-one that a killed supervisor left behind. It owns nothing that would be lost with it: kill it and the next chat, or
-one that still runs, starts another.
+Java cannot watch a lock, so this process does. Every chat holds a shared flock on ``users.lock``. When the supervisor
+can lock it exclusively for the lingering time, it stops the server and ends. It restarts a server that died, and
+adopts one that a killed supervisor left behind. It owns nothing that would be lost with it: after a kill, the next
+chat or one that still runs starts another.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FAILURE_WINDOW = 120.0
 
 
 class Supervisor:
-    """Holds one server until nobody wants it."""
+    """The holder of one server until no chat needs it."""
 
     def __init__(self, files: ServerFiles, *, heap_mb: int, linger_seconds: float) -> None:
         self._files = files
@@ -47,7 +47,7 @@ class Supervisor:
         self._failures: list[float] = []
 
     def run(self) -> int:
-        """Serve until nobody wants the server any more; the process's exit status."""
+        """Serve until no chat needs the server, and return the process's exit status."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_stop)
         signal.signal(signal.SIGCHLD, self._on_child)

@@ -1,7 +1,7 @@
-"""What each request held, kept as sources and cuts.
+"""Stored contexts: what each request held, as sources and cuts.
 
-Texts of turns and summaries are in the graph already and are looked up;
-the stable beginning of requests (instructions, AGENTS.md, persona) is kept once per text.
+Texts of turns and summaries are in the graph already and are looked up; the stable beginning of requests
+(instructions, AGENTS.md, persona) is stored once per text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SentOf(msgspec.Struct, frozen=True):
-    """What a request held, texts left out, and how many replies were given to requests that began so."""
+    """A stored request without its texts, and the number of replies to requests with the same content."""
 
     record: ContextRecord
     replies: int
@@ -87,7 +87,7 @@ class Contexts:
         }
 
     async def of_turn(self, conversation_id: str, turn_index: int) -> list[SentOf]:
-        """What the requests of a turn held, texts left out, in the order they were made; those that are alike once.
+        """Return the requests of a turn without their texts, in order; equal ones once.
 
         Args:
             conversation_id: The conversation that holds the turn itself, not a branch of it.

@@ -1,6 +1,6 @@
-"""Conversations in the graph: made, found, listed, changed, and in the end purged.
+"""Conversations in the graph: created, found, listed, changed, and in the end purged.
 
-Deleting hides at once; `purge` removes in small resumable batches.
+Deleting hides a conversation at once; `purge` removes it in small batches that can be resumed.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Conversations:
         return found
 
     async def resolve(self, ref: str) -> Conversation:
-        """The conversation whose id is `ref` or begins with it; deleted ones are found by their full id only.
+        """Return the conversation with the id `ref` or with this prefix; deleted ones are found by their full id only.
 
         Raises:
             NotFoundError: None or several answer; several are listed.
@@ -149,7 +149,7 @@ class Conversations:
         return [conversation_from(record["c"]) for record in await self._graph.rows(statement, **parameters)]
 
     async def update(self, uuid: str, **changes: Any) -> Conversation:
-        """Set properties a person or the engine may change, and `updated_at` unless it is among them.
+        """Set properties that the user or the engine may change, and `updated_at` unless it is among them.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -169,7 +169,7 @@ class Conversations:
         return conversation_from(record["c"])
 
     async def purge(self, uuid: str) -> bool:
-        """Remove a conversation and all it owns, in batches; what others use too stays.
+        """Remove a conversation and all it owns, in batches; nodes that others share stay.
 
         One that has branches is archived instead, since they read their beginning from it. Cut short, a repeated
         call goes on where this one stopped; meanwhile the conversation is hidden.

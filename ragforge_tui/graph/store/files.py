@@ -54,7 +54,7 @@ _RESULTS_AT_ONCE = 50
 
 
 class StoredWrite(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that wrote files, with the JSON text of its result but for the diff and what the model was told."""
+    """A call that wrote files, with the JSON text of its result without the diff and the text for the model."""
 
     turn_index: int
     tool: str

@@ -1,7 +1,7 @@
-"""Finding a text letter by letter in one conversation, as an editor finds it in a file.
+"""Search for a text letter by letter in one conversation, as an editor finds it in a file.
 
-Full-text search (`search.py`) knows words; this knows any piece of text,
-and looks at nothing but the conversation that is open, through the index on its id.
+Full-text search (`search.py`) finds words; this finds any piece of text. It reads only the conversation that is open,
+through the index on its id.
 """
 
 from __future__ import annotations

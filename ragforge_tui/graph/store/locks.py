@@ -1,7 +1,8 @@
-"""Holding nodes for the length of a transaction, so that looking at their relationships and then making some is safe.
+"""A lock on nodes for the length of a transaction.
 
-Neither backend keeps two transactions from relating the same nodes twice: relationships have no key. Used where
-several processes may do the same work at once, and MERGE would walk all relationships of a node that has many.
+Neither backend keeps two transactions from relating the same nodes twice, because relationships have no key. The lock
+makes it safe to look at relationships and then create some where several processes may do the same work at once, and
+where MERGE would walk all relationships of a node that has many.
 """
 
 from __future__ import annotations

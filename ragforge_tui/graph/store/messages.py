@@ -1,9 +1,9 @@
-"""Turns and messages in the graph: stored as they come into being, read back whole.
+"""Messages in the graph, stored while they are written.
 
-A turn's index and a message's position are allocated by one statement
-that changes the conversation's counters and makes the node. Neo4j locks the conversation for it; the embedded
-server does not, there the unique (conversation_id, turn_index, position) turns the loser back and the graph runs
-its transaction again. Either way a message that is there already keeps its place.
+A turn's index and a message's position are allocated by one statement that changes the conversation's counters and
+creates the node. Neo4j locks the conversation for it. The embedded server does not: there the unique (conversation_id,
+turn_index, position) refuses the second writer, whose transaction runs again. Either way, a message that is already
+stored keeps its place.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Messages:
         self._graph = graph
 
     async def begin_turn(self, m: Message) -> Message:
-        """Store the person's message as a new turn and say which; the same uuid again gets the same turn.
+        """Store the user's message as a new turn and return it; the same uuid again gets the same turn.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -80,7 +80,7 @@ class Messages:
         return await self._place(m, _BEGIN, {"turn_text": storable(m.content[:INDEXED_CHARS])})
 
     async def add(self, m: Message) -> Message:
-        """Store a further message of turn `m.turn_index` and say its position; idempotent by uuid.
+        """Store a further message of turn `m.turn_index` and return it with its position; idempotent by uuid.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -212,7 +212,7 @@ class Messages:
         await self._graph.write(work)
 
     async def request_stop(self, conversation_id: str, turn_index: int) -> None:
-        """Ask whichever process answers this turn to stop; it sees so at its next checkpoint."""
+        """Ask the process that answers this turn to stop; it notices at its next checkpoint."""
 
         async def work(tx: AsyncManagedTransaction) -> None:
             await self._set_stop(tx, conversation_id, turn_index, True)

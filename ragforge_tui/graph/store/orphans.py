@@ -1,7 +1,7 @@
-"""What nobody leads to any more once a conversation is purged: files, personas, texts, and topics nobody named.
+"""Removal of shared nodes that no conversation needs after a purge: files, personas, system texts and topics.
 
-Used by the purge. A topic that was merged leads to what it became, so being without relationships is not the
-question there: it stays while a summary named it, itself has it, or a topic that stays was merged into it.
+A topic that was merged still has a relationship to its successor, so missing relationships do not make it an orphan. It
+stays while a summary named it, while a summary has it, or while a topic that stays was merged into it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _AT_ONCE = 500
 
 
 async def remove_orphans(graph: Graph, purged: str) -> None:
-    """Remove shared nodes nobody needs, in small transactions, and relations only the purged conversation told."""
+    """Remove unused shared nodes, in small transactions, and relations of topics that the purged conversation made."""
     for label in _SHARED:
         deletion = f"MATCH (n:{label}) WHERE NOT (n)--() WITH n LIMIT {_AT_ONCE} DELETE n RETURN count(*) AS removed"
         while (row := await graph.write_one(deletion)) and row["removed"]:
@@ -30,7 +30,7 @@ async def remove_orphans(graph: Graph, purged: str) -> None:
 
 
 async def _orphaned_topics(tx: AsyncManagedTransaction) -> tuple[list[str], dict[str, list[str]]]:
-    """Topics to remove, and which remaining ones tell each of their names as an alias."""
+    """Return the topics to remove, and the names that each remaining topic loses as aliases."""
     result = await tx.run("MATCH (t:Topic) RETURN t.uuid AS uuid, t.name AS name")
     names = {record["uuid"]: record["name"] async for record in result}
     result = await tx.run("MATCH (:Summary)-[h:HAS_TOPIC]->(t:Topic) RETURN DISTINCT t.uuid AS uuid, h.topic AS named")
@@ -49,7 +49,7 @@ async def _orphaned_topics(tx: AsyncManagedTransaction) -> tuple[list[str], dict
 
 
 def _line(uuid: str, became: dict[str, str]) -> list[str]:
-    """What a topic became, and what that became."""
+    """Return the topics that a topic was merged into, nearest first."""
     found: list[str] = []
     while (uuid := became.get(uuid, "")) and uuid not in found:
         found.append(uuid)

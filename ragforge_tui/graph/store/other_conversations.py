@@ -1,7 +1,7 @@
-"""What recall finds in other conversations: candidates by words and by meaning, scoped inside the query.
+"""Recall candidates from other conversations, by words and by meaning, limited to conversations inside the query.
 
-Full-text and vector indexes give candidates; what they are ranked by is
-computed from their texts and exact vectors by whoever asks. Private and deleted conversations are never found.
+Full-text and vector indexes give candidates; the caller ranks them by their texts and exact vectors. Private and
+deleted conversations are never found.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Others(msgspec.Struct, frozen=True):
         return self.scope.named is not None and not self.scope.named
 
     def depth(self, limit: int) -> int:
-        """How many of the whole graph have to be asked for so that `limit` in scope are likely among them."""
+        """Return how many results to request from the whole graph so that `limit` of them are likely in scope."""
         return min(int(2 * limit / self.share), _DEEPEST)
 
 

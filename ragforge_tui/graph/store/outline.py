@@ -1,7 +1,6 @@
 """The memory in outline: the tree of summaries without its texts, and how turns begin.
 
-What a screen shows of a conversation of thousands of summaries is asked
-for here, so that it costs what can be seen and not what is kept.
+A screen asks for this, so that a conversation with thousands of summaries costs as much as the part that is visible.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class Outline:
         ]
 
     async def turns(self, conversation_id: str, first: int, last: int) -> list[TurnLine]:
-        """How the turns of a range, both ends included, begin, in order.
+        """Return the beginnings of the turns of a range, both ends included, in order.
 
         Raises:
             NotFoundError: There is no such conversation.

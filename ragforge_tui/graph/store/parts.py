@@ -1,9 +1,9 @@
-"""Texts too large for one statement, kept as ordered pieces.
+"""Texts too large for one statement, stored as ordered pieces.
 
-A property above `PART_BYTES` is left empty on its node; the node lists the ids of its (:Part {ordinal, text})
-pieces in ``<property>_parts`` and HAS_PART leads to them. Pieces are written first and never changed: their id
-comes from their text, so a growing text sends only its new tail, a repeated write stores nothing twice, and the
-list on the node, written last, switches a reader from the old text to the new one at once.
+A property above `PART_BYTES` is left empty on its node; the node lists the ids of its (:Part {ordinal, text}) pieces
+in ``<property>_parts``, with HAS_PART relationships to them. Pieces are written first and never changed. Their id
+comes from their text, so a growing text sends only its new tail and a repeated write stores nothing twice. The list on
+the node is written last and switches readers from the old text to the new one at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BATCH_NODES = 500
 
 
 def byte_length(text: str) -> int:
-    """Length in UTF-8, without encoding what is plain ASCII."""
+    """Return the length in UTF-8, without encoding plain ASCII."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
@@ -143,7 +143,7 @@ async def link_parts(
 
 
 async def join_large(tx: AsyncManagedTransaction, rows: Iterable[dict[str, Any]], fields: Iterable[str]) -> None:
-    """Put large texts back into the rows that say they have parts."""
+    """Put large texts back into the rows that have parts."""
     fields = tuple(fields)
     for row in rows:
         for field in fields:

@@ -1,7 +1,7 @@
-"""What recall keeps on a turn's first message: its text, the key of its window, its sitting; read in pages.
+"""Recall keys on a turn's first message: its text, the key of its window and its sitting, read in pages.
 
-Vectors are read as bytes: the driver takes a list of floats apart one by
-one, which for a page of turns would hold up the event loop.
+Vectors are read as bytes: the driver unpacks a list of floats one by one, which would block the event loop for a page
+of turns.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Recall:
         ]
 
     async def store_sitting(self, conversation_id: str, ordinal: int, *, date: datetime, text: str) -> None:
-        """Store what was said in a sitting, replacing what was stored of it before."""
+        """Store the text of a sitting, replacing an earlier one."""
         await self._graph.run(
             "MATCH (c:Conversation {uuid: $id}) MERGE (s:Sitting {uuid: $uuid}) "
             "SET s.conversation_id = $id, s.ordinal = $ordinal, s.date = $date, s.text = $text "

@@ -1,7 +1,7 @@
-"""Between the records of `models.py` and the flat properties of nodes.
+"""Conversion between the records of `models.py` and the flat properties of nodes.
 
-Used by the store's files. Text is made storable here, so nothing reaches the driver that it refuses (lone
-surrogates, NUL), and times come back aware whatever the backend returns. Statements stand elsewhere.
+Text is made storable here, so that nothing reaches the driver that it refuses (lone surrogates, NUL). Times come back
+with a time zone whatever the backend returns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RESULT_FIELDS = ToolResult.__struct_fields__
 
 
 def derived(*parts: object) -> str:
-    """The uuid that stands for these parts."""
+    """Return the uuid derived from these parts."""
     return str(uuid.uuid5(NAMESPACE, "\x1f".join(str(part) for part in parts)))
 
 

@@ -1,11 +1,11 @@
-"""Full-text search over turns, scoped inside the query.
+"""Full-text search over turns, limited to conversations inside the query.
 
-What a person types is taken apart into words, each of which reaches
-Lucene as a quoted term, so nothing in it can act as query syntax. Conversations that may not be found are left out
-in the query while they are few; the statement checks them again and more is asked for until enough survive.
+The query is split into words, each of which reaches Lucene as a quoted term, so that nothing in it can act as query
+syntax. Conversations that may not be found are excluded in the query while they are few; results are checked again, and
+more are requested until enough pass.
 
-Turns are found by their own text and by the keys of their windows, in each language there is a key for: a turn whose
-neighbours are about the same comes before one that has the word in passing.
+Turns are found by their own text and by the keys of their windows, in each language that has a key: a turn whose
+neighbours have the same subject ranks above one that mentions the word in passing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BEST_OF_INDEX = "CALL db.index.fulltext.queryNodes($index, $text, {limit: $depth
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """Which conversations a search may find: all those `named`, or when that is None all but `excluded`."""
+    """The conversations a search may find: all those `named`, or when that is None all but `excluded`."""
 
     named: list[str] | None
     excluded: list[str]
@@ -258,7 +258,7 @@ class Search:
             depth = min(depth * 5, _DEEPEST)
 
     async def _hits(self, rows: list[Match], words: list[str], own: Collection[str], limit: int) -> list[SearchHit]:
-        """The first `limit` rows as hits: with titles, and the message of each turn that says most of the words.
+        """Return the first `limit` rows as hits, with titles and the message of each turn that has most of the words.
 
         Args:
             own: Rows whose own text matches; one found by its window alone is a hit only if its words show.
@@ -318,7 +318,7 @@ class Search:
 
 
 def terms(query: str) -> list[str]:
-    """The words of what a person typed, each once, at most `MAX_TERMS`."""
+    """Return the words of the user's query, each once, at most `MAX_TERMS`."""
     return list(dict.fromkeys(word.casefold() for word in _TERM.findall(storable(query))))[:MAX_TERMS]
 
 

@@ -41,7 +41,7 @@ async def existing_conversation(tx: AsyncManagedTransaction, uuid: str) -> Conve
 
 
 async def segments_of(tx: AsyncManagedTransaction, conversation_id: str, first: int, last: int) -> list[Segment]:
-    """Which conversation of the chain holds which turns of [first, last], oldest first.
+    """Return the segments of the chain of branches that hold the turns [first, last], oldest first.
 
     Segments are safe to loop over: where the indexes reach further than there can be turns, as earlier releases let an
     import do, only the runs of turns that exist are returned.

@@ -1,6 +1,6 @@
-"""What a list of conversations shows beside their records: how each begins and ends, and which ones changed.
+"""Details for a list of conversations: how each begins and ends, and which ones changed.
 
-Messages are cut inside the query: a list never waits for a long text.
+Messages are cut inside the query, so that a list never waits for a long text.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Sessions:
         return peeked
 
     async def pulse(self, conversation_id: str) -> ConversationPulse | None:
-        """What an open conversation is asked for again and again: one node, by its id; None when it is gone."""
+        """Return the state an open conversation polls: one node, by its id; None when it is gone."""
         record = await self._graph.one(
             f"MATCH (c:Conversation {{uuid: $id}}) RETURN {_CONVERSATION} AS c, "
             "coalesce(c.summary_sequence, 0) + coalesce(c.summaries_replaced, 0) AS summaries",
@@ -86,7 +86,7 @@ class Sessions:
 
 
 async def _texts(tx: AsyncManagedTransaction, segment: Segment, turn: int, chars: int) -> list[tuple[str, str]]:
-    """Roles and beginnings of a turn's messages that say something, in order."""
+    """Return roles and beginnings of a turn's messages that have text, in order."""
     result = await tx.run(
         "MATCH (m:Message {conversation_id: $id, turn_index: $turn}) WHERE m.state <> 'superseded' "
         "RETURN m.role AS role, left(m.content, $chars) AS text ORDER BY m.position",

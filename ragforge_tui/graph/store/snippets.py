@@ -1,4 +1,4 @@
-"""Excerpts around what a search found. Pure text, used by the search alone and cut out to be tested alone."""
+"""Excerpts around the matches of a search. Pure text, apart from the search to be tested alone."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Matcher:
         self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(stems)})\w{{0,4}}(?!\w)", re.IGNORECASE)
 
     def count(self, text: str) -> int:
-        """How many different words of the search the text has."""
+        """Return the number of different words of the search in a text."""
         return len({match[0].casefold() for match in self._pattern.finditer(text)})
 
     def spans(self, text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
-        """Where they are, between `start` and `end`."""
+        """Return the positions of the words between `start` and `end`."""
         return [match.span() for match in self._pattern.finditer(text, start, len(text) if end is None else end)]
 
 

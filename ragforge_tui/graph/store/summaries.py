@@ -1,14 +1,14 @@
 """Summaries in the graph: a tree over a conversation's turns, each summary stored whole in one transaction.
 
-A conversation carries its watermarks (the last turn covered, by level) and
-the number of its summaries. A new one must begin where its level's watermark ends and takes the next number, which is
-unique: Neo4j locks the conversation meanwhile, and where nothing locks, of two writers who read the same state one is
-turned back, runs again and sees that the turns are covered. So ranges of a level partition the turns, always.
+A conversation has its watermarks (the last turn covered, by level) and the number of its summaries. A new summary must
+begin where its level's watermark ends and takes the next number, which is unique. Neo4j locks the conversation
+meanwhile. Where nothing locks, one of two writers that read the same state is refused, runs again and sees that the
+turns are covered. So the ranges of a level always partition the turns.
 
 An extracted summary is provisional: one that a model wrote over the same range replaces it, with all its edges, in one
-transaction. Its id stays, so the levels above it remain valid. What a model wrote is never replaced by an extract.
+transaction. Its id stays, so the levels above it remain valid. An extract never replaces what a model wrote.
 
-A branch sees the summaries of its ancestors that lie within the turns it shares, as far as it has none of its own.
+A branch has the summaries of its ancestors that lie within the turns it shares, as far as it has none of its own.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Summaries:
         self._graph = graph
 
     async def of(self, conversation_id: str, *, texts: bool = True) -> list[Summary]:
-        """All summaries a conversation has, a branch those of its shared turns too; by level, then in order.
+        """Return all summaries of a conversation, for a branch those of its shared turns too; by level, then in order.
 
         Args:
             conversation_id: Which.
@@ -91,7 +91,7 @@ class Summaries:
         return found
 
     async def by_id(self, uuids: Sequence[str]) -> list[Summary]:
-        """The summaries of these ids that there are, in the order of the turns; who summarises them is not said."""
+        """Return the summaries of these ids that exist, in the order of the turns, without their parents."""
         return [
             _summary_from(record["s"])
             for record in await self._graph.rows(
@@ -101,7 +101,7 @@ class Summaries:
         ]
 
     async def turn_sizes(self, conversation_id: str, *, start: int) -> list[TurnSize]:
-        """How much was said in each turn from `start` on, in order.
+        """Return the sizes of the turns from `start` on, in order.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -231,9 +231,9 @@ def _turn_sizes(rows: Iterable[dict[str, Any]]) -> list[TurnSize]:
 
 
 def _finished(messages: list[dict[str, Any]], *, is_last: bool) -> bool:
-    """Whether nothing more comes. The last turn waits for its answer: a message without calls of its own.
+    """Return whether a turn is finished. The last turn waits for its answer: a message without calls of its own.
 
-    What the person did without the model, a message of role ``system``, waits for the end of its call only.
+    What the user did without the model, a message of role ``system``, waits for the end of its call only.
     """
     seen = now()
     live = [m for m in messages if m["state"] != "superseded"]
@@ -298,7 +298,7 @@ async def _one(tx: AsyncManagedTransaction, uuid: str) -> Summary | None:
 
 
 async def _state(tx: AsyncManagedTransaction, conversation_id: str) -> tuple[Conversation, list[int], int] | None:
-    """The conversation, its watermarks by level (0 where it made no summary itself), and how many summaries it made.
+    """Return the conversation, its watermarks by level (0 where it has no own summary), and their number.
 
     It is written to first: that takes Neo4j's lock, and what is read afterwards stays true.
     """
@@ -318,7 +318,7 @@ async def _state(tx: AsyncManagedTransaction, conversation_id: str) -> tuple[Con
 async def _fits(
     tx: AsyncManagedTransaction, conversation: Conversation, watermarks: list[int], summary: Summary
 ) -> bool:
-    """Whether the summary goes on where its level ends, over summaries that are there."""
+    """Return whether the summary begins where its level ends, over summaries that exist."""
     if conversation.branch_of:
         visible = await _visible(tx, conversation.uuid) or []
         ends, known = chosen_end(visible, summary.level), {s.uuid for s in visible}
@@ -374,7 +374,7 @@ def _said(summary: Summary, topics: Sequence[ProposedTopic]) -> dict[str, Any]:
 async def _rewrite(
     tx: AsyncManagedTransaction, conversation: Conversation, summary: Summary, topics: Sequence[ProposedTopic]
 ) -> None:
-    """Replace what a summary says, and its edges to files and topics; range, number and place in the tree stay.
+    """Replace a summary's texts and its edges to files and topics; range, number and place in the tree stay.
 
     Topics that only the old text had are not shown without a summary, and are removed by the next purge.
     """

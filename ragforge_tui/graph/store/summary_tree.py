@@ -1,6 +1,6 @@
-"""The tree of a conversation's summaries, without the graph: ids, ranges, who summarises whom, findings as text.
+"""The tree of a conversation's summaries without the graph: ids, ranges, parents, and findings as text.
 
-Used by `summaries`, which stores it, and by the memory room, which plans and reads it. Pure.
+Pure: `summaries` stores the tree; the memory package plans and reads it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CITED = re.compile(r"\s*\[(t\d+(?:,\s*t\d+)*)\]\s*$")
 
 
 class TurnSize(msgspec.Struct, frozen=True):
-    """How much was said in a turn.
+    """The size of a turn's texts.
 
     Attributes:
         chars: Of the person's and the assistant's text; tool results and superseded answers do not count.
@@ -50,7 +50,7 @@ def finding_from(text: str) -> Finding:
 
 
 def text_size(summary: Summary) -> int:
-    """Characters of what a summary says: both parts and the findings."""
+    """Return the number of characters of a summary's texts: both parts and the findings."""
     return (
         len(summary.conversation_summary)
         + len(summary.actions_summary)
@@ -93,7 +93,7 @@ def chosen_end(summaries: Iterable[Summary], level: int) -> int:
 
 
 def frontier_marked(summaries: list[Summary]) -> list[Summary]:
-    """Say of each summary which one summarises it."""
+    """Set the parent of each summary."""
     parents = {child: summary.uuid for summary in summaries for child in summary.parent_summaries}
     for summary in summaries:
         summary.parent = parents.get(summary.uuid, "")

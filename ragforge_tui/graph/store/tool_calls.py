@@ -1,11 +1,11 @@
 """Tool calls, their results and the files they touched.
 
-A call is stored when it starts and again when it ends; either may come
-first after a journal was written in, so both merge.
+A call is stored when it starts and again when it ends. Either may be stored first when a journal is drained, so both
+merge.
 
-A list of calls has names, outcomes and sizes without the results themselves. Turns are looked at from the newest down,
-some hundred a statement through the index on (conversation_id, turn_index), until there are enough calls: the list of a
-conversation of ten thousand turns begins as fast as that of ten.
+A list of calls has names, outcomes and sizes without the results. Turns are read from the newest down, a hundred per
+statement through the index on (conversation_id, turn_index), until there are enough calls: the list of a conversation
+of ten thousand turns opens as fast as that of ten.
 """
 
 from __future__ import annotations

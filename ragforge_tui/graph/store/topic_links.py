@@ -1,8 +1,8 @@
-"""How topics are proposed, merged and related, as statements inside a transaction.
+"""Statements that propose, merge and relate topics inside a transaction.
 
-Used by `topics` and by `summaries`, which does it in the transaction that stores a summary. HAS_TOPIC keeps in `topic`
-which name was proposed, so that moving the edge to another topic loses nothing and can be undone. MERGED_INTO always
-leads to the older topic: merges made at once, in either direction, cannot make a circle.
+`topics` uses them, and `summaries` in the transaction that stores a summary. HAS_TOPIC has the proposed name in
+`topic`, so that moving the edge to another topic loses nothing and can be undone. MERGED_INTO always points to the
+older topic: merges at the same time, in either direction, cannot form a cycle.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def topic_uuid(name: str, private_to: str = "") -> str:
 async def attach_topics(
     tx: AsyncManagedTransaction, summary_uuid: str, topics: Sequence[ProposedTopic], private_to: str
 ) -> None:
-    """Hang topics on a summary in the transaction that makes it; a name merged before leads to what it became."""
+    """Add topics to a summary in the transaction that stores it; a name merged before resolves to its successor."""
     proposed: dict[str, ProposedTopic] = {}
     for topic in topics:
         if topic_key(topic.name):
@@ -93,7 +93,7 @@ async def attach_topics(
 
 
 async def _roots_of(tx: AsyncManagedTransaction, uuids: Sequence[str]) -> dict[str, str]:
-    """What each of these topics was merged into in the end, itself when it was not."""
+    """Return the last successor of each of these topics; a topic that was not merged is its own."""
     result = await tx.run(
         "UNWIND $ids AS id MATCH (:Topic {uuid: id})-[:MERGED_INTO]->(:Topic) RETURN DISTINCT id", ids=list(uuids)
     )
@@ -104,7 +104,7 @@ async def _roots_of(tx: AsyncManagedTransaction, uuids: Sequence[str]) -> dict[s
 async def link_topics(
     tx: AsyncManagedTransaction, links: Sequence[TopicLink], private_to: str, conversation_id: str
 ) -> None:
-    """Merge the topics said to be the same with enough confidence, relate the others; unknown names are left out."""
+    """Merge the topics linked as the same with enough confidence, relate the others; unknown names are left out."""
     for link in links:
         a, b = topic_uuid(link.a, private_to), topic_uuid(link.b, private_to)
         if link.confidence >= MERGE_CONFIDENCE:
@@ -208,7 +208,7 @@ async def _node(tx: AsyncManagedTransaction, uuid: str) -> dict[str, Any] | None
 
 
 async def root_in(tx: AsyncManagedTransaction, uuid: str) -> str:
-    """What a topic was merged into in the end, itself when it was not."""
+    """Return the last successor of a topic; a topic that was not merged is its own."""
     for _ in range(_MAX_STEPS):
         result = await tx.run(
             "MATCH (:Topic {uuid: $uuid})-[:MERGED_INTO]->(w:Topic) "
@@ -223,7 +223,7 @@ async def root_in(tx: AsyncManagedTransaction, uuid: str) -> str:
 
 
 async def roots_in(tx: AsyncManagedTransaction) -> dict[str, str]:
-    """What each merged topic became in the end."""
+    """Return the last successor of each merged topic."""
     result = await tx.run(
         "MATCH (t:Topic)-[:MERGED_INTO]->(w:Topic) RETURN t.uuid AS uuid, w.uuid AS into, w.created_at AS at"
     )

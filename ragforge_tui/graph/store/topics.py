@@ -1,8 +1,8 @@
 """Topics in the graph: searched, opened, merged and related.
 
-A topic's id is derived from its normalised name, so the same name is the
-same node whoever proposes it; the topics of a private conversation are nodes of their own. Which name a summary
-proposed stays with it, so a reader who may see only some conversations sees only the names those proposed.
+A topic's id is derived from its normalised name, so the same name is the same node whoever proposes it; the topics of a
+private conversation are nodes of their own. A summary keeps the name it proposed, so that a reader with access to some
+conversations sees only the names proposed there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TopicScope(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose summaries are looked at.
+    """The conversations whose summaries count.
 
     Attributes:
         workspace: Only conversations of this folder; None: of all.
@@ -121,7 +121,7 @@ class Topics:
         return await self._bare(root)
 
     async def unmerge(self, uuid: str) -> Topic:
-        """Undo the merge of a topic into another one; it takes back what was its own.
+        """Undo the merge of a topic into another one; the topic gets its own edges back.
 
         Raises:
             NotFoundError: There is no such topic, or it was not merged.
@@ -156,7 +156,7 @@ class Topics:
         return await self.unmerge(meant[0].uuid)
 
     async def relate(self, a: str, b: str, *, confidence: float, reason: str = "") -> None:
-        """Say that two topics, by id, are near each other."""
+        """Relate two topics, by id."""
 
         async def work(tx: AsyncManagedTransaction) -> None:
             await relate_in(tx, a, b, confidence=confidence, reason=reason, conversation_id="")
@@ -221,7 +221,7 @@ class Topics:
 
 
 def _topic(root: str, members: list[dict[str, Any]], nodes: dict[str, dict[str, Any]]) -> Topic:
-    """A topic from what conversations in scope proposed; the root's own name only when one of them said it."""
+    """A topic from what conversations in scope proposed; the root's own name only when one of them proposed it."""
     said: Counter[str] = Counter()
     for row in members:
         said[row["proposed"]] += row["summaries"]
@@ -271,7 +271,7 @@ def _in_scope(scope: TopicScope) -> tuple[str, dict[str, Any]]:
 
 
 async def _related(tx: AsyncManagedTransaction, scope: TopicScope) -> list[dict[str, Any]]:
-    """RELATED_TO edges; `shown` says whether the reason comes from a conversation in scope."""
+    """RELATED_TO edges; `shown` tells whether the reason comes from a conversation in scope."""
     result = await tx.run(
         "MATCH (a:Topic)-[r:RELATED_TO]->(b:Topic) RETURN a.uuid AS a, b.uuid AS b, r.confidence AS confidence, "
         "coalesce(r.reason, '') AS reason, coalesce(r.conversation_id, '') AS source"

@@ -1,8 +1,7 @@
-"""Turns read back whole: messages with their texts joined, calls, results and files, all in order.
+"""Whole turns: messages with their texts joined, calls, results and files, all in order.
 
-A page asks for its turn indexes one by one through the index on
-(conversation_id, turn_index), so that thirty turns of ten thousand cost thirty. A branch reads the turns it shares
-from its parent, and that one from its own parent.
+A page requests its turn indexes one by one through the index on (conversation_id, turn_index), so that thirty turns of
+ten thousand cost as much as thirty. A branch reads the turns it shares from its parent, and the parent from its own.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ async def _messages(tx: AsyncManagedTransaction, conversation_id: str, first: in
 
 
 def as_seen(message: Message) -> Message:
-    """The message as a reader is to see it: one whose writer is gone will not go on."""
+    """Return the message as a reader sees it: a streaming one whose writer is gone is interrupted."""
     if message.state == "streaming" and not writer_alive(message.writer, message.lease_until, now()):
         message.state = "interrupted"
     return message

@@ -1,7 +1,7 @@
-"""Vectors in the graph: which nodes lack one, storing them, and the model they all come from.
+"""Vectors in the graph: which nodes lack one, storing them, and the model they come from.
 
-The embedding model belongs to the graph: vectors are stored only while it
-is the recorded one, checked in the very transaction, so that a process with other settings never mixes its own in.
+The embedding model belongs to the graph: vectors are stored only while it is the recorded one, checked in the same
+transaction, so that a process with other settings never mixes in its own.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Vectors:
         ]
 
     async def count_missing(self, model: str) -> int:
-        """How many nodes lack a vector of the model."""
+        """Return the number of nodes without a vector of the model."""
         total = 0
         for kind in KINDS.values():
             record = await self._graph.one(
@@ -145,7 +145,7 @@ class Vectors:
         return True
 
     async def change_model(self, model: str, dimension: int) -> None:
-        """Make another model the graph's: vectors of other dimensions go, and the indexes are made anew for its own.
+        """Change the graph's model: vectors of other dimensions are removed, and the indexes created again for its own.
 
         Vectors of the old model lie still until they are replaced; nothing compares them.
         """

@@ -1,7 +1,7 @@
-"""Texts of some turns, spread evenly over all conversations that may be recalled from.
+"""Samples of the texts of turns, spread evenly over all conversations that may be recalled from.
 
-Used to estimate how common a word is: neither backend tells that without
-reading every place where the word stands, which is what its asker wants to be spared.
+They estimate how common a word is: neither backend can count that without reading every occurrence of the word, which
+costs more than the search itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What an exported file must look like before any of it is imported.
+"""Checks of an exported file before any of it is imported.
 
-A file may come from anywhere, so it is checked whole before the graph is asked anything: a refused file leaves nothing
-behind. Ids become file names and turn indexes become loops, so both are held to what this program writes.
+A file may come from anywhere, so all of it is checked before the first request to the graph: a refused file leaves
+nothing behind. Ids become file names and turn indexes become loops, so both must have the form this program writes.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _check_branch(e: ConversationExport) -> None:
 
 
 def _check_memory(e: ConversationExport) -> None:
-    """Summaries, contexts and personas stand on what the file holds."""
+    """Check that summaries, contexts and personas refer to turns and messages of the file."""
     held = {m.uuid for m in _messages(e)}
     conversations = {m.conversation_id for m in _messages(e)} | {e.conversation.uuid}
     if e.conversation.branch_of is not None:

@@ -1,7 +1,7 @@
-"""What the memory made of a conversation, into the graph: each piece with its edges, once, what is there stays.
+"""Import of a conversation's memory: each piece with its edges, once; existing nodes stay as they are.
 
-Used by the import of `transfer.py`, after the turns are in. Every step looks first at what is there, so that a
-repeated import changes nothing and one that was cut short goes on.
+Runs after the turns are stored. Every step first reads what exists, so that a repeated import changes nothing and an
+interrupted one continues.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ async def _import_summaries(graph: Graph, e: ConversationExport) -> None:
 
 
 def in_order(summaries: Iterable[Summary]) -> list[Summary]:
-    """Return summaries in the order they were made, so that what one stands on comes before it."""
+    """Return summaries in the order they were made, so that each comes after those it summarises."""
     return sorted(summaries, key=lambda s: (s.level, s.start_turn_index))
 
 
@@ -178,7 +178,7 @@ async def _link_topics(tx: AsyncManagedTransaction, edges: list[TopicEdge]) -> N
 
 
 async def _roots(tx: AsyncManagedTransaction, ids: set[str]) -> dict[str, str]:
-    """What each topic was merged into in the end; those that were not are left out."""
+    """Return the last successor of each merged topic; others are left out."""
     roots = {uuid: uuid for uuid in ids}
     for _ in range(_MAX_MERGES):
         result = await tx.run(

@@ -1,7 +1,7 @@
-"""What the memory made of a conversation, out of the graph: summaries, topics, contexts, personas.
+"""Export of a conversation's memory: summaries, topics, contexts and personas.
 
-`transfer_memory_in.py` is the way back. Vectors and search keys stay: they
-are made anew from the texts. A branch has what belongs to the turns it shares, too.
+Vectors and search keys are not exported: they are derived again from the texts. A branch includes what belongs to the
+turns it shares. `memory_in.py` is the way back.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class MemoryExporter:
         return f"{record['stored']} {record['texts']}" if record else ""
 
     async def contexts(self, uuid: str, *, start: int, end: int) -> list[StoredContext]:
-        """What the requests of turns [start, end) held, in order.
+        """Return the stored contexts of the turns [start, end), in order.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -155,7 +155,7 @@ async def _system_texts(tx: AsyncManagedTransaction, uuid: str) -> list[SystemTe
 
 
 async def _topics(tx: AsyncManagedTransaction, summaries: list[Summary]) -> tuple[list[Topic], list[TopicEdge]]:
-    """The topics of summaries with what they were merged into, and all that leads to one."""
+    """Return the topics of summaries with their successors, and all edges to them."""
     edges: list[TopicEdge] = []
     wanted: set[str] = set()
     ids = [summary.uuid for summary in summaries]
@@ -177,7 +177,7 @@ async def _topics(tx: AsyncManagedTransaction, summaries: list[Summary]) -> tupl
 
 
 async def _merges(tx: AsyncManagedTransaction, wanted: set[str]) -> list[TopicEdge]:
-    """How the wanted topics were merged; what they became is wanted as well."""
+    """Return the merges of the wanted topics; their successors are added to `wanted`."""
     edges: list[TopicEdge] = []
     asked: set[str] = set()
     for _ in range(_MAX_MERGES):

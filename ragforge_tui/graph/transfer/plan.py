@@ -1,8 +1,8 @@
-"""What an import would add to the graph, and whether it may.
+"""The plan of an import: what it would add to the graph, and whether it may.
 
-All of it is read before anything is written. A file adds to its own conversation when that is new, or when the user
-asks for it; to a parent of a branch only while that is a stub, which earlier imports made to hold shared turns. An
-import that was cut short left its mark in the conversation and may continue.
+Everything is read before anything is written. A file adds to its own conversation when that is new, or when the user
+asks for it; to the parent of a branch only while that is a stub, which earlier imports created to hold shared turns. An
+interrupted import left its mark in the conversation and may continue.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _messages(e: ConversationExport) -> Iterator[Message]:
 
 
 async def _here(graph: Graph, uuids: list[str]) -> dict[str, str]:
-    """What the conversations that are there are: "stub", the mark of an import cut short, or nothing special."""
+    """Return the existing conversations with "stub", the mark of an interrupted import, or an empty text."""
     return {
         record["id"]: "stub" if record["stub"] else record["mark"]
         for record in await graph.rows(
@@ -205,7 +205,7 @@ def _elsewhere(label: str, uuid: str) -> GraphError:
 
 
 async def _new_memory(graph: Graph, e: ConversationExport) -> tuple[int, int]:
-    """How many summaries would be made, and how many stored contexts."""
+    """Return the numbers of summaries and stored contexts that would be created."""
 
     async def summaries(tx: AsyncManagedTransaction) -> int:
         return len(await fitting_summaries(tx, in_order(e.memory.summaries)))

@@ -1,7 +1,7 @@
-"""Whole conversations out of the graph and into it, lossless: ids are kept, and importing twice is once.
+"""Export and import of whole conversations without loss: ids stay, and importing twice stores once.
 
-The turns a branch shares with its parent are exported with it; where
-the parent is missing on import, a stub of it is made to hold them, which the parent's own import later fills.
+The turns a branch shares with its parent are exported with it. Where the parent is missing on import, a stub of it is
+created to hold them, which the parent's own import completes later.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Transfer:
         )
 
     async def import_(self, e: ConversationExport, *, merge: bool = False) -> Imported:
-        """Bring an exported conversation in; what is there already stays as it is.
+        """Import a conversation; existing nodes stay as they are.
 
         Cut short, a repeated call goes on where this one stopped. Where the turns end and how much they hold is
         counted, whatever the export says of it: a turn beyond the end could be found, but never be read.
@@ -291,7 +291,7 @@ def _counted(c: Conversation, turns: Iterable[Turn]) -> Conversation:
 
 
 def _recall_keys(turn: Turn) -> dict[str, str]:
-    """What search looks at until the turn is indexed anew: what was said in it, and when."""
+    """Return the keys that search uses until the turn is indexed again: its text and its time."""
     said: Iterable[str] = (m.content for m in turn.messages if m.state != "superseded")
     text = storable("\n\n".join(text[:INDEXED_CHARS] for text in said if text)[:INDEXED_CHARS])
     date = turn.messages[0].timestamp.strftime("%Y-%m-%d %B %A")
