@@ -10,16 +10,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ragforge_tui.graph.attach import server_status as server_status
-    from ragforge_tui.graph.attach import stop_server as stop_server
     from ragforge_tui.graph.connect import Graph as Graph
     from ragforge_tui.graph.dialect import Dialect as Dialect
+    from ragforge_tui.graph.embedded.attach import server_status as server_status
+    from ragforge_tui.graph.embedded.attach import stop_server as stop_server
     from ragforge_tui.graph.journal import Journal as Journal
     from ragforge_tui.graph.journal_folders import UNKNOWN as UNKNOWN
     from ragforge_tui.graph.journal_folders import JournalFolders as JournalFolders
     from ragforge_tui.graph.journal_folders import JournalInfo as JournalInfo
     from ragforge_tui.graph.journal_move import move_journal as move_journal
-    from ragforge_tui.graph.store import Store as Store
+    from ragforge_tui.graph.repositories import Store as Store
     from ragforge_tui.graph.target import GraphTarget as GraphTarget
     from ragforge_tui.graph.target import resolve_target as resolve_target
     from ragforge_tui.graph.writer import writer_alive as writer_alive
@@ -32,12 +32,12 @@ _EXPORTS = {
     "Journal": "journal",
     "JournalFolders": "journal_folders",
     "JournalInfo": "journal_folders",
-    "Store": "store",
+    "Store": "repositories",
     "UNKNOWN": "journal_folders",
     "move_journal": "journal_move",
     "resolve_target": "target",
-    "server_status": "attach",
-    "stop_server": "attach",
+    "server_status": "embedded.attach",
+    "stop_server": "embedded.attach",
     "writer_alive": "writer",
     "writer_id": "writer",
 }

@@ -1,7 +1,7 @@
-"""Reaching the graph: the driver, and transactions that survive what happens to a server.
+"""The connection to a graph: the driver, and transactions that survive failures of a server.
 
-`Graph` is what schema, store and command line run their Cypher through. It knows nothing of conversations; it
-knows how to get an answer within a deadline, or an error a person can act on.
+Schema, repositories and command line run their Cypher through `Graph`. It has no knowledge of conversations; it gives
+an answer within a deadline, or an error that the user can act on.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from neo4j.exceptions import DriverError, Neo4jError
 from ragforge_tui.config import Paths
 from ragforge_tui.errors import ErrorInfo, GraphError, GraphUnavailableError
 from ragforge_tui.events import GraphPhase
-from ragforge_tui.graph import http
-from ragforge_tui.graph.attach import ServerHold
 from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
+from ragforge_tui.graph.embedded import http
+from ragforge_tui.graph.embedded.attach import ServerHold
+from ragforge_tui.graph.embedded.files import DATABASE, ServerAddress
+from ragforge_tui.graph.embedded.login import ServerLogin
+from ragforge_tui.graph.embedded.ports import ServerPorts
 from ragforge_tui.graph.errors import explain, lost, refused, timed_out, too_old
 from ragforge_tui.graph.plain import plain
 from ragforge_tui.graph.retries import Retries
 from ragforge_tui.graph.schema.migrate import migrate
 from ragforge_tui.graph.schema.version_node import ensure_identity, read_identity
-from ragforge_tui.graph.server_files import DATABASE, ServerAddress
-from ragforge_tui.graph.server_login import ServerLogin
-from ragforge_tui.graph.server_ports import ServerPorts
 from ragforge_tui.graph.target import GraphTarget
 
 log = logging.getLogger(__name__)
@@ -130,8 +130,37 @@ class Graph:
         """
         return await self._run(WRITE_ACCESS, work, deadline)
 
+    async def rows(self, statement: str, /, **parameters: Any) -> list[dict[str, Any]]:
+        """Return the rows of one statement that reads, as their columns by name.
+
+        Raises:
+            GraphUnavailableError: No answer within 30 seconds, or the graph is away.
+            GraphError: The graph refused the statement.
+        """
+        return await self.read(_all_rows(statement, parameters))
+
+    async def one(self, statement: str, /, **parameters: Any) -> dict[str, Any] | None:
+        """Return the first row of one statement that reads, None when there is none; fails as `rows` does."""
+        return next(iter(await self.rows(statement, **parameters)), None)
+
+    async def write_rows(self, statement: str, /, **parameters: Any) -> list[dict[str, Any]]:
+        """Return the rows of one statement that writes, which must be idempotent; fails as `write` does."""
+        return await self.write(_all_rows(statement, parameters))
+
+    async def write_one(self, statement: str, /, **parameters: Any) -> dict[str, Any] | None:
+        """Return the first row of one statement that writes, None when there is none; see `write_rows`."""
+        return next(iter(await self.write_rows(statement, **parameters)), None)
+
+    async def run(self, statement: str, /, **parameters: Any) -> None:
+        """Run one statement that writes, which must be idempotent, and leave its rows; fails as `write` does."""
+
+        async def work(tx: AsyncManagedTransaction) -> None:
+            await (await tx.run(statement, parameters)).consume()
+
+        await self.write(work)
+
     async def query_readonly(self, cypher: str, *, deadline: float = 30.0) -> list[dict[str, Any]]:
-        """Rows of a person's own Cypher as plain data; a statement that writes is refused.
+        """Return the rows of a user's own Cypher as plain data; a statement that writes is refused.
 
         Raises:
             GraphError: It is wrong, or it writes.
@@ -160,7 +189,7 @@ class Graph:
         return await self._server_request("command", "sql", command, timeout=SCHEMA_TIMEOUT)
 
     async def info(self) -> dict[str, Any]:
-        """What doctor and status show: server, version, address, sizes, nodes by label."""
+        """Return the facts that doctor and status show: server, version, address, sizes, nodes by label."""
         found: dict[str, Any] = {
             "name": self.name,
             "identity": self.identity,
@@ -336,7 +365,7 @@ class Graph:
             return await session.execute_write(bounded)
 
     async def _wait_back(self) -> None:
-        """Fail at once while the graph is known to be away; `_watch` says when it is back."""
+        """Fail at once while the graph is known to be away; `_watch` notices when it is back."""
         phase, error = self._phase
         if phase in ("unreachable", "refused") and error:
             try:
@@ -410,3 +439,10 @@ class Graph:
         if self._phase != (phase, error):
             self._phase = (phase, error)
             self._on_phase(phase, error)
+
+
+def _all_rows(statement: str, parameters: dict[str, Any]) -> Work[list[dict[str, Any]]]:
+    async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
+        return [dict(record) async for record in await tx.run(statement, parameters)]
+
+    return work

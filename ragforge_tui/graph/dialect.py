@@ -1,7 +1,7 @@
-"""What differs between Neo4j and the embedded ArcadeDB, and nothing else.
+"""Differences between Neo4j and the embedded ArcadeDB.
 
-Used by schema and store: names of indexes in queries, how vector and full-text indexes are made, the cosine, the
-read-only query. Everything else is the same Cypher on both.
+Names of indexes in queries, creation of vector and full-text indexes, and the cosine. All other Cypher is the same on
+both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ANALYZERS = {
 
 
 class Dialect(Protocol):
-    """What a backend does its own way.
+    """The operations that differ between backends.
 
     `vector_index` and `fulltext_index` give the name to pass to ``db.index.vector.queryNodes`` and
     ``db.index.fulltext.queryNodes``. A vector index's score is (1 + cosine) / 2 on both backends.
@@ -44,7 +44,7 @@ class Dialect(Protocol):
         ...
 
     async def declare(self, label: str, prop: str, kind: str = "STRING") -> None:
-        """Say a property's type (STRING, LONG, DATETIME) where a backend indexes by declared types."""
+        """Declare a property's type (STRING, LONG, DATETIME) where a backend indexes by declared types."""
         ...
 
     async def create_relationship_type(self, name: str) -> None: ...

@@ -1,7 +1,4 @@
-"""The driver's errors, put into words: what happened and what to do about it.
-
-Used by `Graph` alone. Cut here because it is one table with many entries and no state.
-"""
+"""Messages for the driver's errors: what happened and what to do about it."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ def lost(error: BaseException) -> bool:
 
 
 def explain(error: BaseException, name: str, username: str, database: str) -> GraphError:
-    """The error a person is shown for one the driver raised.
+    """Return the error to show to the user for one that the driver raised.
 
     Args:
         error: What was raised.

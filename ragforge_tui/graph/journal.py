@@ -1,12 +1,12 @@
-"""What could not be written to a graph, kept in files until it can.
+"""The journal: records that could not be written to a graph, in files until they can.
 
-While the graph is away the engine appends here what it would have stored: one file a process, one JSON line a
-record, on the disk before `append` returns. A journal belongs to one graph and waits for it; `drain` writes all its
-files in, in order and once: the store's operations are idempotent, and a file is deleted only when all of it is in. A
-file belongs to whoever holds its lock, so several processes can drain side by side and the files of dead ones are taken
-over.
+While the graph is away the engine appends the records it would have stored: one file per process, one JSON line per
+record, on the disk before `append` returns. A journal belongs to one graph and waits for it. `drain` writes all its
+files into the graph, in order and once: the store's operations are idempotent, and a file is deleted only when all of
+it is stored. A file belongs to the process that holds its lock, so several processes can drain side by side, and the
+files of dead processes are taken over.
 
-Files of releases that did not note the graph are taken over where the conversations they name are; others wait.
+Files of releases that did not record the graph are drained where the conversations they name are; others wait.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ragforge_tui.graph.journal_folders import UNKNOWN, JournalFolders, JournalI
 from ragforge_tui.graph.journal_records import Line, apply_line, encode_line, is_about, named_in, whole_lines
 
 if TYPE_CHECKING:
-    from ragforge_tui.graph.store import Store
+    from ragforge_tui.graph.repositories import Store
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Writing a journal into a graph it does not belong to, because the user wants its words there."""
+"""The move of a journal to a graph it does not belong to, at the user's request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragforge_tui.graph.journal_records import Named, named_in, whole_lines
 from ragforge_tui.models import Conversation, now
 
 if TYPE_CHECKING:
-    from ragforge_tui.graph.store import Store
+    from ragforge_tui.graph.repositories import Store
 
 
 class Moved(msgspec.Struct, frozen=True):

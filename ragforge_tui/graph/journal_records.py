@@ -1,7 +1,7 @@
-"""One line of a journal: an operation of the store, and how it is applied.
+"""One line of a journal: an operation of the store, and its application.
 
-The store's operations are idempotent, so a line may be applied twice. A turn begun while the graph was away got its
-index from the engine's guess; the store allocates the real one, and what follows for that turn is moved along.
+The store's operations are idempotent, so a line may be applied twice. A turn that began while the graph was away has an
+index guessed by the engine; the store allocates the real one, and later records of that turn move with it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ragforge_tui.models import Conversation, Message, ToolCall, now
 from ragforge_tui.text import storable_value
 
 if TYPE_CHECKING:
-    from ragforge_tui.graph.store import Store
+    from ragforge_tui.graph.repositories import Store
 
 _RECORDS: dict[str, type[Any]] = {
     "create_conversation": Conversation,

@@ -1,4 +1,4 @@
-"""Values of the driver as plain data: what ``graph query`` prints, equal on both backends."""
+"""Values of the driver as plain data: the output of ``graph query``, the same on both backends."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from neo4j.graph import Node, Path, Relationship
 from neo4j.time import Date, DateTime, Duration, Time
 
-from ragforge_tui.graph.records import native
+from ragforge_tui.graph.store.records import native
 
 
 def plain(value: Any) -> Any:
-    """A value that JSON can say: nodes and relationships with their properties, times in ISO 8601, bytes in base64."""
+    """Return a value for JSON: nodes and relationships with properties, times in ISO 8601, bytes in base64."""
     match value:
         case None | bool() | int() | float() | str():
             return value

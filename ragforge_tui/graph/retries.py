@@ -1,4 +1,4 @@
-"""When a failed transaction is worth another try. Used by `Graph`, which asks after each failure."""
+"""The decision whether a failed transaction is worth another attempt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONSTRAINT_ATTEMPTS = 25
 
 
 class Retries:
-    """When a failed transaction is worth another try, and how long to wait before it."""
+    """The decision whether a failed transaction is worth another attempt, and the wait before it."""
 
     def __init__(self) -> None:
         self._constraints = 0

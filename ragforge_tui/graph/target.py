@@ -1,7 +1,6 @@
-"""Which graph is meant: the embedded one or a Neo4j, and what chose it.
+"""The graph that the settings mean: the embedded one or a Neo4j, and the setting that chose it.
 
-Used by whoever opens a graph and by the command line, which names the graph before it reaches it: so it stands apart
-from the driver.
+Apart from the driver, because the command line names the graph before it connects.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from ragforge_tui.config import GraphSettings
 
 
 class GraphTarget(msgspec.Struct, kw_only=True, frozen=True):
-    """Which graph, and what chose it. `uri` is empty for the embedded one."""
+    """A graph and the setting that chose it. `uri` is empty for the embedded one."""
 
     uri: str = ""
     username: str = "neo4j"
@@ -36,7 +35,7 @@ class GraphTarget(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def resolve_target(settings: GraphSettings, origins: dict[str, str]) -> GraphTarget:
-    """The graph the settings ask for; an empty URI is the embedded one. Credentials may stand in the URI."""
+    """The graph the settings ask for; an empty URI is the embedded one. Credentials may be in the URI."""
     chosen_by = origins.get("graph.uri", "default")
     if not settings.uri:
         return GraphTarget(embedded=True, adopt=settings.adopt, chosen_by=chosen_by)

@@ -1,7 +1,7 @@
-"""Who writes a streaming message, and whether that process still lives.
+"""The process that writes a streaming message, and whether it still lives.
 
-The store stamps streaming messages with `writer_id`; every reader asks `writer_alive` and reports the message as
-interrupted when the answer is no. Its own file because it knows operating systems and nothing of graphs.
+The store stamps streaming messages with `writer_id`. Readers ask `writer_alive` and report the message as interrupted
+when the process is gone. Apart from the store, because it deals with operating systems and not with graphs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _boot_id() -> str:
 
 
 def _start_time(pid: int) -> str | None:
-    """When a process started, in a form that is stable for its life; None when it is gone or a zombie."""
+    """Return a process's start time in a form that is stable for its life; None when it is gone or a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,14 +1,14 @@
 """Topics without a model: key terms, and names that differ only in a plural ending.
 
 Used by the extractive summaries; a model proposes and compares topics itself. The graph stores them
-(`graph/topics.py`).
+(`graph/store/topics.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from ragforge_tui.graph.topic_links import ProposedTopic, TopicLink, topic_key
+from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.keyterms import key_terms, stem
 
 EXTRACTED_CONFIDENCE = 0.5

@@ -17,7 +17,7 @@ from ragforge_tui.engine.following import Following
 from ragforge_tui.errors import GraphError
 from ragforge_tui.events import ConversationChanged, Event, Notice, SummaryCreated, TurnElsewhere, TurnEnd, TurnStarted
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.graph.turns import Turns
+from ragforge_tui.graph.store.turns import Turns
 from ragforge_tui.models import Summary, Turn, now
 from ragforge_tui.protocol import (
     ArchiveConversation,

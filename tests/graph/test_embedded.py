@@ -10,9 +10,10 @@ import pytest
 
 from ragforge_tui.config import Paths
 from ragforge_tui.errors import GraphUnavailableError
-from ragforge_tui.graph import GraphTarget, embedded
-from ragforge_tui.graph.attach import ServerHold, server_status, stop_server
-from ragforge_tui.graph.server_files import FileLock, ServerFiles
+from ragforge_tui.graph import GraphTarget
+from ragforge_tui.graph.embedded import server as embedded
+from ragforge_tui.graph.embedded.attach import ServerHold, server_status, stop_server
+from ragforge_tui.graph.embedded.files import FileLock, ServerFiles
 from tests.conftest import open_graph, paths_under
 
 

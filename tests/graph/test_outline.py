@@ -7,7 +7,7 @@ import pytest
 
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.graph.outline import HEADLINE_CHARS
+from ragforge_tui.graph.store.outline import HEADLINE_CHARS
 from ragforge_tui.models import ContextRecord, now
 from tests.support.records import conversation, message
 from tests.support.remembered import remembered, summary, talk

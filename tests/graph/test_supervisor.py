@@ -19,14 +19,14 @@ from neo4j import AsyncManagedTransaction
 
 from ragforge_tui.config import Paths
 from ragforge_tui.graph import Graph, GraphTarget, server_status, stop_server
-from ragforge_tui.graph.attach import ServerHold
-from ragforge_tui.graph.server_files import ServerAddress, ServerFiles
+from ragforge_tui.graph.embedded.attach import ServerHold
+from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles
 from tests.conftest import open_graph, paths_under
 
 HOLDER = """
 import asyncio, sys
 from ragforge_tui.config import Paths
-from ragforge_tui.graph.attach import ServerHold
+from ragforge_tui.graph.embedded.attach import ServerHold
 hold = ServerHold(Paths(config="", data=sys.argv[1], state=sys.argv[2]), heap_mb=256, linger_seconds=0)
 address = asyncio.run(hold.ensure_server())
 sys.stdout.write(f"{address.pid}\\n")

@@ -8,8 +8,8 @@ import pytest
 
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.graph.summary_tree import summary_uuid
-from ragforge_tui.graph.topic_links import ProposedTopic, TopicLink, topic_key
+from ragforge_tui.graph.store.summary_tree import summary_uuid
+from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.models import Summary, now
 from tests.support.records import rows_of
 from tests.support.turns import exchanges, imported

@@ -25,7 +25,7 @@ from ragforge_tui.events import (
     TopicsChanged,
 )
 from ragforge_tui.graph import Graph, GraphTarget, Store
-from ragforge_tui.graph.summary_tree import TurnSize
+from ragforge_tui.graph.store.summary_tree import TurnSize
 from ragforge_tui.llm import OfflineAssistant
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.summaries.plan import frontier

@@ -6,7 +6,7 @@ from ragforge_tui.graph.dialect import Dialect
 
 
 async def apply(dialect: Dialect, dimension: int) -> None:
-    """Make the label of system texts and the relationship that leads to them."""
+    """Create the label of system texts and the relationship to them."""
     await dialect.declare("SystemText", "uuid")
     await dialect.create_relationship_type("BEGINS_WITH")
     await dialect.create_unique("SystemText", ("uuid",))

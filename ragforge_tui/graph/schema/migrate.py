@@ -122,14 +122,10 @@ async def _record(graph: Graph, step: Migration, dimension: int) -> None:
         "dimension": dimension,
         "now": datetime.now(UTC),
     }
-
-    async def work(tx: AsyncManagedTransaction) -> None:
-        await tx.run(
-            "MERGE (m:RagforgeMigration {name: $step}) ON CREATE SET m.applied_at = $now "
-            "MERGE (v:RagforgeSchema {name: 'schema'}) "
-            "ON CREATE SET v.embedding_model = '', v.embedding_dimension = $dimension, v.created_at = $now "
-            "SET v.version = CASE WHEN coalesce(v.version, 0) > $version THEN v.version ELSE $version END",
-            parameters,
-        )
-
-    await graph.write(work)
+    await graph.run(
+        "MERGE (m:RagforgeMigration {name: $step}) ON CREATE SET m.applied_at = $now "
+        "MERGE (v:RagforgeSchema {name: 'schema'}) "
+        "ON CREATE SET v.embedding_model = '', v.embedding_dimension = $dimension, v.created_at = $now "
+        "SET v.version = CASE WHEN coalesce(v.version, 0) > $version THEN v.version ELSE $version END",
+        **parameters,
+    )

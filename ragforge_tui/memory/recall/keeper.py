@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from ragforge_tui.errors import ModelError
 from ragforge_tui.graph import Store
-from ragforge_tui.graph.embeddings import Unembedded
-from ragforge_tui.graph.recall import KeyRow, RecallRow
+from ragforge_tui.graph.store.recall import KeyRow, RecallRow
+from ragforge_tui.graph.store.vectors import Unembedded
 from ragforge_tui.llm.embeddings import Embedder, Vectors
 from ragforge_tui.memory.recall.index import ConversationIndex
 from ragforge_tui.memory.recall.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, sitting_text

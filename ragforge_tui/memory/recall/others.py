@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ragforge_tui.config import RecallSettings
 from ragforge_tui.graph import Store
-from ragforge_tui.graph.elsewhere import Others, SummaryElsewhere, TurnElsewhere
+from ragforge_tui.graph.store.other_conversations import Others, SummaryElsewhere, TurnElsewhere
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall import scoring, terms
 from ragforge_tui.memory.recall.pack import Candidate

@@ -14,7 +14,7 @@ from typing import Any
 from ragforge_tui.config import MemorySettings
 from ragforge_tui.errors import GraphError, ModelError, NotFoundError, RagforgeError
 from ragforge_tui.graph import Store
-from ragforge_tui.graph.embeddings import KINDS, Unembedded
+from ragforge_tui.graph.store.vectors import KINDS, Unembedded
 from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall.index import ConversationIndex, Ranked

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.graph.summary_tree import finding_from
-from ragforge_tui.graph.topic_links import ProposedTopic, TopicLink, topic_key
+from ragforge_tui.graph.store.summary_tree import finding_from
+from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.summaries.draft import Draft, limited
 from ragforge_tui.models import Finding
 from ragforge_tui.redaction import mask_secrets

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from ragforge_tui.config import SummarizationSettings
-from ragforge_tui.graph.summary_tree import TurnSize, chosen_end
+from ragforge_tui.graph.store.summary_tree import TurnSize, chosen_end
 from ragforge_tui.models import EXTRACTIVE, Summary
 
 MIN_CHILDREN = 2

@@ -30,9 +30,9 @@ from ragforge_tui.events import (
     SummaryStarted,
     TopicsChanged,
 )
-from ragforge_tui.graph.store import Store
-from ragforge_tui.graph.summary_tree import TurnSize, chosen_end, frontier_marked, summary_uuid, text_size
-from ragforge_tui.graph.topic_links import topic_key
+from ragforge_tui.graph.repositories import Store
+from ragforge_tui.graph.store.summary_tree import TurnSize, chosen_end, frontier_marked, summary_uuid, text_size
+from ragforge_tui.graph.store.topic_links import topic_key
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.summaries import prompt

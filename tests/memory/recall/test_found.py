@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragforge_tui.graph import Store, search
+from ragforge_tui.graph import Store
+from ragforge_tui.graph.store import search
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.models import Conversation, Finding, Summary, now
 from tests.support.meaning import FakeEmbedder
@@ -63,8 +64,8 @@ async def test_scope(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whether a scope is checked behind the indexes or named to them is a matter of time only."""
-    monkeypatch.setattr("ragforge_tui.graph.elsewhere.MOST_COMMON_SHARE", common)
-    monkeypatch.setattr("ragforge_tui.graph.elsewhere.EXACT_VECTORS", compared)
+    monkeypatch.setattr("ragforge_tui.graph.store.other_conversations.MOST_COMMON_SHARE", common)
+    monkeypatch.setattr("ragforge_tui.graph.store.other_conversations.EXACT_VECTORS", compared)
     hidden = {name: fields[name] for name in ("status", "deleted_at") if name in fields}
     c = await elsewhere(store, **{name: value for name, value in fields.items() if name not in hidden})
     if hidden:

@@ -1,0 +1,181 @@
+"""The chat's side of the embedded server: start it or attach to it, and hold it.
+
+The hold is a shared flock, so it ends with the process however that ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import psutil
+
+import ragforge_tui
+from ragforge_tui.config import Paths
+from ragforge_tui.errors import ErrorInfo, GraphUnavailableError
+from ragforge_tui.graph.embedded.files import FileLock, ServerAddress, ServerFiles, open_private_log
+from ragforge_tui.graph.embedded.server import STOP_TIMEOUT, Server, find_running, require_installed, stop
+from ragforge_tui.models import now
+
+log = logging.getLogger(__name__)
+
+ATTACH_TIMEOUT = 150.0
+MAX_SPAWNS = 5
+_POLL = 0.05
+
+
+class ServerHold:
+    """One chat's hold on the embedded server."""
+
+    def __init__(self, paths: Paths, *, heap_mb: int, linger_seconds: float) -> None:
+        self.files = ServerFiles.of(paths)
+        self._heap_mb = heap_mb
+        self._linger = linger_seconds
+        self._lock = FileLock(self.files.users_lock)
+        self._held = False
+        self._supervisor: subprocess.Popen[bytes] | None = None
+
+    async def ensure_server(self, *, on_wait: Callable[[], None] = lambda: None) -> ServerAddress:
+        """Start the server or attach to the one that runs; its address once its database answers.
+
+        Args:
+            on_wait: Called once when it is not there yet.
+
+        Raises:
+            GraphUnavailableError: It cannot be started; says why.
+        """
+        began, spawns, told = now(), 0, False
+        try:
+            async with asyncio.timeout(ATTACH_TIMEOUT):
+                await self._hold()
+                while True:
+                    address = self.files.read_address()
+                    if address and address.phase == "ready" and address.alive():
+                        self.keep_supervised()
+                        return address
+                    if address and address.phase == "failed" and address.at >= began and address.error:
+                        _raise(address.error)
+                    if not told:
+                        told = True
+                        on_wait()
+                    if not self._spawning() and not self.files.supervised():
+                        spawns += 1
+                        self._spawn(spawns)
+                    await asyncio.sleep(_POLL)
+        except TimeoutError:
+            raise self._not_started(f"did not answer within {ATTACH_TIMEOUT:.0f} s") from None
+        except OSError as error:
+            raise self._not_started(f"failed: {error}") from error
+
+    async def restart_server(self, address: ServerAddress) -> None:
+        """End a server that refuses the login in the files; its supervisor starts it again with that login."""
+        server = Server(pid=address.pid, started=address.started, version=address.version)
+        log.warning("server %s refused its login and is started again", server.pid)
+        await asyncio.to_thread(stop, server)
+
+    def keep_supervised(self) -> None:
+        """Start a supervisor when the one that held the server is gone (killed); it adopts the server."""
+        if self._held and not self._spawning() and not self.files.supervised():
+            log.warning("the graph's supervisor is gone; starting another")
+            self._spawn(1)
+
+    def release(self) -> None:
+        """Let go; without any hold the server stops after its lingering time."""
+        try:
+            self.keep_supervised()  # nobody else would stop the server
+        except (GraphUnavailableError, OSError) as error:
+            log.warning("the embedded server is left without a supervisor: %s", error)
+        self._lock.release()
+        self._held = False
+
+    async def _hold(self) -> None:
+        if self._held:
+            return
+        self.files.create_folders()
+        # A supervisor that is about to end holds it alone; a flock has no event to wait for.
+        while not self._lock.try_acquire(shared=True):  # noqa: ASYNC110
+            await asyncio.sleep(_POLL)
+        os.utime(self.files.users_lock)
+        self._held = True
+
+    def _spawning(self) -> bool:
+        return self._supervisor is not None and self._supervisor.poll() is None
+
+    def _spawn(self, attempt: int) -> None:
+        require_installed()
+        if attempt > MAX_SPAWNS:
+            raise self._not_started("cannot be supervised")
+        files = self.files
+        with open_private_log(files.supervisor_log) as output:
+            self._supervisor = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-P",  # the folder we are in may hold anything
+                    "-m",
+                    "ragforge_tui.graph.embedded.supervisor",
+                    f"--home={files.home}",
+                    f"--logs={files.logs}",
+                    f"--heap-mb={self._heap_mb}",
+                    f"--linger-seconds={self._linger}",
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=files.home,
+                env=_environment(),
+                start_new_session=True,
+            )
+
+    def _not_started(self, what: str) -> GraphUnavailableError:
+        return GraphUnavailableError(
+            f"The embedded graph {what}.",
+            todo=f"See {self.files.supervisor_log} and {self.files.server_log}, or run `ragforge-chat doctor`.",
+            kind="graph_start",
+        )
+
+
+def server_status(paths: Paths) -> ServerAddress | None:
+    """The running embedded server's address, None when none runs. Starts nothing."""
+    address = ServerFiles.of(paths).read_address()
+    return address if address and address.alive() else None
+
+
+def stop_server(paths: Paths) -> bool:
+    """Stop the embedded server and its supervisor now. Blocks; False when neither ran.
+
+    A chat that still runs starts it again with its next statement.
+    """
+    files = ServerFiles.of(paths)
+    address = files.read_address()
+    stopped = False
+    if address and files.supervised():
+        try:
+            supervisor = psutil.Process(address.supervisor)
+            supervisor.terminate()
+            supervisor.wait(2 * STOP_TIMEOUT + 5)
+            stopped = True
+        except psutil.Error:
+            log.warning("supervisor %s did not end", address.supervisor)
+    if server := find_running(files):
+        stop(server)
+        stopped = True
+    return stopped
+
+
+def _environment() -> dict[str, str]:
+    # The supervisor outlives this chat: it gets no keys, and finds this package wherever it was imported from.
+    kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "VIRTUAL_ENV")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    package_root = str(Path(ragforge_tui.__file__).resolve().parent.parent)
+    further = [str(Path(part).resolve()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    return environment | {"PYTHONPATH": os.pathsep.join([package_root, *further])}
+
+
+def _raise(error: ErrorInfo) -> NoReturn:
+    raise GraphUnavailableError(error.what, todo=error.todo, kept=error.kept, kind=error.kind)

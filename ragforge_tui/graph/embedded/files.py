@@ -1,0 +1,166 @@
+"""The files of the embedded graph, and the locks that let one server serve every chat of a user.
+
+The chat that wants a server (`attach`) and the supervisor that holds it have only these in common: a folder, an address
+file and two locks. Imports no driver, so that the supervisor stays small.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Literal
+
+import msgspec
+import psutil
+
+from ragforge_tui.config import Paths
+from ragforge_tui.errors import ErrorInfo
+
+DATABASE = "ragforge"
+
+
+class ServerAddress(msgspec.Struct, kw_only=True, frozen=True):
+    """The content of ``server.json``: the server's address, or the reason why there is none.
+
+    Attributes:
+        pid: The server's process, 0 while there is none.
+        started: Its start time (seconds since the epoch), so that a reused pid is not taken for it.
+        supervisor: Pid of the process that wrote this.
+        username: Who logs in there; a server started by an earlier release knows root only.
+    """
+
+    phase: Literal["starting", "ready", "failed"]
+    at: datetime
+    supervisor: int
+    pid: int = 0
+    started: float = 0.0
+    bolt_port: int = 0
+    http_port: int = 0
+    version: str = ""
+    username: str = "root"
+    error: ErrorInfo | None = None
+
+    def alive(self) -> bool:
+        """Whether the server it names still runs."""
+        return self.pid > 0 and process_alive(self.pid, self.started)
+
+
+class ServerFiles:
+    """Paths of everything the embedded graph keeps, made from the program's folders."""
+
+    def __init__(self, home: Path, logs: Path) -> None:
+        self.home = home
+        self.logs = logs
+        self.root = home / "server"
+        self.address = home / "server.json"
+        self.username = home / "username"
+        self.password = home / "password"
+        self.arguments = home / "server.args"
+        self.version = home / "version.json"
+        self.backups = home / "backups"
+        self.users_lock = home / "users.lock"
+        self.supervisor_lock = home / "supervisor.lock"
+        self.server_log = logs / "graph-server.log"
+        self.supervisor_log = logs / "graph-supervisor.log"
+
+    @classmethod
+    def of(cls, paths: Paths) -> ServerFiles:
+        """The files under the program's data and state folders."""
+        # Resolved, since a running server is recognised by the path in its command line.
+        return cls(Path(paths.data).resolve() / "graph", Path(paths.state).resolve() / "logs")
+
+    def create_folders(self) -> None:
+        """Make the folders, readable by their owner alone."""
+        for folder in (self.home, self.logs):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def read_address(self) -> ServerAddress | None:
+        """The address file, None when there is none or it cannot be understood."""
+        try:
+            return msgspec.json.decode(self.address.read_bytes(), type=ServerAddress)
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def write_address(self, address: ServerAddress) -> None:
+        """Replace the address file in one step."""
+        write_private(self.address, msgspec.json.encode(address))
+
+    def read_username(self) -> str:
+        """Return the name the chat logs in with; empty when there is none yet."""
+        return _read(self.username)
+
+    def read_password(self) -> str:
+        """Return the server's password; empty when there is none yet."""
+        return _read(self.password)
+
+    def size(self) -> int:
+        """Bytes of the data on disk."""
+        return sum(path.stat().st_size for path in self.root.rglob("*") if path.is_file())
+
+    def supervised(self) -> bool:
+        """Whether a supervisor lives: whether its lock is held."""
+        lock = FileLock(self.supervisor_lock)
+        if lock.try_acquire(shared=True):
+            lock.release()
+            return False
+        return True
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8").strip()
+    except FileNotFoundError:
+        return ""
+
+
+class FileLock:
+    """A flock on a file of its own. Ends with the process, however that ends; an exec'd child does not keep it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+
+    def try_acquire(self, *, shared: bool = False) -> bool:
+        """Take it without waiting; False when others hold it."""
+        file = self._file or os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
+        try:
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if file is not self._file:
+                file.close()
+            return False
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        """Give it up; harmless when it is not held."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def open_private_log(path: Path) -> IO[bytes]:
+    """A log to append to, readable by its owner alone."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab")
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file only its owner may read, whole or not at all."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def process_alive(pid: int, started: float) -> bool:
+    """Whether the process with that pid and start time runs (a zombie does not)."""
+    try:
+        process = psutil.Process(pid)
+        return abs(process.create_time() - started) < 2 and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

@@ -1,0 +1,1 @@
+"""Repositories of the records in a graph, one for each subject; `Store` holds them."""

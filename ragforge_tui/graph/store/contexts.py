@@ -1,0 +1,113 @@
+"""Stored contexts: what each request held, as sources and cuts.
+
+Texts of turns and summaries are in the graph already and are looked up; the stable beginning of requests
+(instructions, AGENTS.md, persona) is stored once per text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ragforge_tui.graph.store.messages import INDEXED_CHARS
+from ragforge_tui.graph.store.records import derived
+from ragforge_tui.models import ContextRecord, now
+from ragforge_tui.text import cut_middle, storable
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
+
+
+class SentOf(msgspec.Struct, frozen=True):
+    """A stored request without its texts, and the number of replies to requests with the same content."""
+
+    record: ContextRecord
+    replies: int
+
+
+class Contexts:
+    """Stored contexts of requests."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def store(
+        self, message_uuid: str, items: str, tokens: int, digest: str, texts: dict[str, str] | None = None
+    ) -> None:
+        """Keep what the request that a reply answers held.
+
+        Args:
+            message_uuid: The reply. Replies of one turn that held the same share one node.
+            items: JSON of a `ContextRecord` whose texts are left out where they can be looked up.
+            texts: Digest to text of the stable beginning.
+        """
+        properties = {"items": storable(items), "tokens": tokens, "digest": digest, "created_at": now()}
+        kept = [
+            {"uuid": derived("system text", key), "digest": key, "text": storable(cut_middle(text, INDEXED_CHARS))}
+            for key, text in (texts or {}).items()
+        ]
+
+        async def work(tx: AsyncManagedTransaction) -> None:
+            found = await tx.run(
+                "MATCH (m:Message {uuid: $message}) RETURN m.conversation_id AS id, m.turn_index AS turn",
+                message=message_uuid,
+            )
+            record = await found.single()
+            if record is None:
+                return
+            uuid = derived("context", record["id"], record["turn"], digest)
+            await tx.run(
+                "MATCH (m:Message {uuid: $message}) MERGE (x:Context {uuid: $uuid}) "
+                "ON CREATE SET x += $properties, x.conversation_id = m.conversation_id "
+                "MERGE (m)-[:WAS_SENT]->(x)",
+                message=message_uuid,
+                uuid=uuid,
+                properties=properties,
+            )
+            await tx.run(
+                "MATCH (c:Conversation {uuid: $id}) UNWIND $kept AS row MERGE (t:SystemText {uuid: row.uuid}) "
+                "ON CREATE SET t += row MERGE (c)-[:BEGINS_WITH]->(t)",
+                id=record["id"],
+                kept=kept,
+            )
+
+        await self._graph.write(work)
+
+    async def system_texts(self, digests: list[str]) -> dict[str, str]:
+        """Texts of the stable beginning by their digests."""
+        return {
+            record["digest"]: record["text"]
+            for record in await self._graph.rows(
+                "UNWIND $ids AS id MATCH (t:SystemText {uuid: id}) RETURN t.digest AS digest, t.text AS text",
+                ids=[derived("system text", digest) for digest in digests],
+            )
+        }
+
+    async def of_turn(self, conversation_id: str, turn_index: int) -> list[SentOf]:
+        """Return the requests of a turn without their texts, in order; equal ones once.
+
+        Args:
+            conversation_id: The conversation that holds the turn itself, not a branch of it.
+        """
+        rows = await self._graph.rows(
+            "MATCH (m:Message {conversation_id: $id, turn_index: $turn})-[:WAS_SENT]->(x:Context) "
+            "RETURN x.uuid AS uuid, x.items AS items, m.position AS position ORDER BY position",
+            id=conversation_id,
+            turn=turn_index,
+        )
+        replies: dict[str, int] = {}
+        items: dict[str, str] = {}
+        for row in rows:
+            replies[row["uuid"]] = replies.get(row["uuid"], 0) + 1
+            items.setdefault(row["uuid"], row["items"])
+        found = []
+        for uuid, text in items.items():
+            try:
+                record = msgspec.json.decode(text, type=ContextRecord)
+            except msgspec.MsgspecError:
+                continue  # Kept by a version that wrote it in another form.
+            found.append(SentOf(record, replies[uuid]))
+        return found

@@ -1,0 +1,151 @@
+"""Files a conversation touched, and the calls that wrote files.
+
+The graph counts touched files and picks the newest access by path, kind and tool, so that what comes back grows with
+the files, not with the calls. A branch has the files of the turns it shares. A session's diff and undo are worked out
+from the writes; attempts that were replaced count too, since what they wrote stayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ragforge_tui.graph.store.parts import join_large
+from ragforge_tui.graph.store.records import RESULT_FIELDS, native, projection, result_from
+from ragforge_tui.graph.store.segments import segments_of
+from ragforge_tui.graph.store.tool_calls import RESULT_LARGE
+from ragforge_tui.models import AccessedFile
+from ragforge_tui.touched import group_of, joined, most_telling
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
+
+_FILES = (
+    "UNWIND $segments AS segment "
+    "MATCH (m:Message {conversation_id: segment.id})-[:MADE_TOOL_CALL]->(t:ToolCall)-[a:ACCESSED]->(f:File) "
+    "WHERE m.turn_index >= segment.first AND m.turn_index <= segment.last AND coalesce(t.success, true) "
+    "RETURN f.path AS path, a.access AS access, t.tool_name AS tool, max(m.turn_index) AS turn, "
+    "max(t.timestamp) AS at, count(*) AS count"
+)
+_END = 2**31
+
+_RESULT = projection("r", RESULT_FIELDS, *(f"{name}_parts" for name in RESULT_LARGE))
+_WRITES = (
+    "MATCH (m:Message {conversation_id: $id})-[:MADE_TOOL_CALL]->(t:ToolCall)-[:PRODUCED_RESULT]->(r:ToolResult) "
+    "WHERE t.tool_name IN $tools AND r.success "
+    "RETURN t.uuid AS call, t.tool_name AS tool, m.turn_index AS turn, m.position AS position, "
+    "coalesce(t.iteration, 1) AS iteration, coalesce(t.ordinal, 0) AS ordinal"
+)
+_RESULTS = (
+    f"UNWIND $ids AS id MATCH (t:ToolCall {{uuid: id}})-[:PRODUCED_RESULT]->(r:ToolResult) RETURN id, {_RESULT} AS r"
+)
+_WORKSPACES = (
+    "UNWIND $ids AS id MATCH (t:ToolCall {uuid: id})-[a:ACCESSED]->(f:File) WHERE a.access = 'write' "
+    "RETURN DISTINCT id, f.workspace AS workspace"
+)
+_LONG = ("text", "diff")
+_BATCH = 500
+_RESULTS_AT_ONCE = 50
+"""Each may hold a diff of some 200 000 characters, which is not kept here."""
+
+
+class StoredWrite(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that wrote files, with the JSON text of its result without the diff and the text for the model."""
+
+    turn_index: int
+    tool: str
+    result: str
+
+
+class Files:
+    """Files that tool calls touched."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def accessed(self, conversation_id: str, limit: int = 100, *, before: int = 0) -> list[AccessedFile]:
+        """Files touched by tools: modified ones first, then read, then found, each newest first.
+
+        Args:
+            before: Only turns below this index; 0 for all.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> list[AccessedFile]:
+            last = before - 1 if before > 0 else _END
+            segments = await segments_of(tx, conversation_id, 1, last)
+            if not segments:
+                return []
+            result = await tx.run(
+                _FILES, segments=[{"id": s.conversation_id, "first": s.first, "last": s.last} for s in segments]
+            )
+            return [
+                AccessedFile(
+                    path=record["path"],
+                    group=group,
+                    tool=record["tool"] or "",
+                    turn_index=record["turn"],
+                    timestamp=native(record["at"]),
+                    count=record["count"],
+                )
+                async for record in result
+                if (group := group_of(record["access"])) is not None
+            ]
+
+        found: list[AccessedFile] = await self._graph.read(work)
+        return most_telling(joined(found).values(), limit)
+
+    async def writes(self, conversation_id: str, tools: Sequence[str], workspace: str) -> list[StoredWrite]:
+        """Successful calls of these tools that wrote files of a workspace, in the order they were made.
+
+        A branch has its own only, not those of the turns it shares.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> list[StoredWrite]:
+            found = await tx.run(_WRITES, id=conversation_id, tools=list(tools))
+            rows: list[dict[str, Any]] = [dict(record) async for record in found]
+            here = await _calls_in(tx, [row["call"] for row in rows], workspace)
+            rows = [row for row in rows if row["call"] in here]
+            rows.sort(key=lambda row: tuple(row[name] for name in ("turn", "position", "iteration", "ordinal")))
+            texts = await _results(tx, [row["call"] for row in rows])
+            return [
+                StoredWrite(turn_index=row["turn"], tool=row["tool"], result=texts[row["call"]])
+                for row in rows
+                if row["call"] in texts
+            ]
+
+        writes: list[StoredWrite] = await self._graph.read(work)
+        return writes
+
+
+async def _calls_in(tx: AsyncManagedTransaction, calls: list[str], workspace: str) -> set[str]:
+    found: set[str] = set()
+    for start in range(0, len(calls), _BATCH):
+        records = await tx.run(_WORKSPACES, ids=calls[start : start + _BATCH])
+        found |= {record["id"] async for record in records if record["workspace"] == workspace}
+    return found
+
+
+async def _results(tx: AsyncManagedTransaction, calls: list[str]) -> dict[str, str]:
+    """By call: its result without its long texts."""
+    texts: dict[str, str] = {}
+    for start in range(0, len(calls), _RESULTS_AT_ONCE):
+        found = await tx.run(_RESULTS, ids=calls[start : start + _RESULTS_AT_ONCE])
+        rows = [(record["id"], dict(record["r"])) async for record in found]
+        await join_large(tx, (result for _, result in rows), RESULT_LARGE)
+        texts.update((call, _short(result_from(result).result)) for call, result in rows)
+    return texts
+
+
+def _short(result: str) -> str:
+    try:
+        told = msgspec.json.decode(result, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return ""
+    return msgspec.json.encode({name: value for name, value in told.items() if name not in _LONG}).decode()

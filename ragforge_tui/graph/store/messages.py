@@ -1,0 +1,263 @@
+"""Messages in the graph, stored while they are written.
+
+A turn's index and a message's position are allocated by one statement that changes the conversation's counters and
+creates the node. Neo4j locks the conversation for it. The embedded server does not: there the unique (conversation_id,
+turn_index, position) refuses the second writer, whose transaction runs again. Either way, a message that is already
+stored keeps its place.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ragforge_tui.errors import NotFoundError
+from ragforge_tui.graph.store.parts import join_large, link_parts, store_large
+from ragforge_tui.graph.store.records import (
+    MESSAGE_FIELDS,
+    USAGE_FIELDS,
+    derived,
+    graph_value,
+    message_from,
+    message_properties,
+    projection,
+)
+from ragforge_tui.models import Message, now
+from ragforge_tui.text import storable
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
+
+log = logging.getLogger(__name__)
+
+LARGE = ("content", "reasoning")
+MESSAGE = projection("m", (*MESSAGE_FIELDS, *USAGE_FIELDS), *(f"{name}_parts" for name in LARGE))
+INDEXED_CHARS = 200_000
+"""Most characters of a turn that full-text search looks at."""
+
+_COUNTERS = (
+    "SET c.message_count = c.message_count + 1, c.total_chars = c.total_chars + $chars, "
+    "c.updated_at = CASE WHEN c.updated_at > $now THEN c.updated_at ELSE $now END"
+)
+
+_BEGIN = (
+    "MATCH (c:Conversation {uuid: $conversation_id}) WHERE NOT EXISTS { MATCH (:Message {uuid: $uuid}) } "
+    f"{_COUNTERS}, c.next_turn = c.next_turn + 1 "
+    "WITH c, c.next_turn - 1 AS turn_index "
+    "CREATE (m:Message {uuid: $uuid, conversation_id: $conversation_id, turn_index: turn_index, position: 0}) "
+    "SET m += $properties CREATE (c)-[:HAS_MESSAGE]->(m) "
+    "RETURN turn_index, 0 AS position"
+)
+
+_ADD = (
+    "MATCH (c:Conversation {uuid: $conversation_id}) WHERE NOT EXISTS { MATCH (:Message {uuid: $uuid}) } "
+    f"{_COUNTERS} WITH c "
+    "OPTIONAL MATCH (o:Message {conversation_id: $conversation_id, turn_index: $turn_index}) "
+    "WITH c, coalesce(max(o.position), -1) + 1 AS position "
+    "CREATE (m:Message {uuid: $uuid, conversation_id: $conversation_id, turn_index: $turn_index, position: position}) "
+    "SET m += $properties CREATE (c)-[:HAS_MESSAGE]->(m) "
+    "RETURN $turn_index AS turn_index, position"
+)
+
+
+class Messages:
+    """Messages and the counters of their conversations."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def begin_turn(self, m: Message) -> Message:
+        """Store the user's message as a new turn and return it; the same uuid again gets the same turn.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+        return await self._place(m, _BEGIN, {"turn_text": storable(m.content[:INDEXED_CHARS])})
+
+    async def add(self, m: Message) -> Message:
+        """Store a further message of turn `m.turn_index` and return it with its position; idempotent by uuid.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+        return await self._place(m, _ADD, {})
+
+    async def _place(self, m: Message, statement: str, extra: dict[str, Any]) -> Message:
+        properties = {**message_properties(m), **extra, "char_count": len(m.content), "counted_chars": len(m.content)}
+        for allocated in ("turn_index", "position"):
+            del properties[allocated]
+        await store_large(self._graph, m.uuid, m.conversation_id, properties, LARGE)
+        parameters = {
+            "uuid": m.uuid,
+            "conversation_id": m.conversation_id,
+            "turn_index": m.turn_index,
+            "chars": len(m.content),
+            "now": now(),
+            "properties": properties,
+        }
+
+        async def work(tx: AsyncManagedTransaction) -> Message | None:
+            record = await (await tx.run(statement, parameters)).single()
+            if record is None:
+                return await _find(tx, m.uuid)
+            await link_parts(tx, "Message", m.uuid, properties)
+            return msgspec.structs.replace(
+                m, turn_index=record["turn_index"], position=record["position"], char_count=len(m.content)
+            )
+
+        stored: Message | None = await self._graph.write(work)
+        if stored is None:
+            raise NotFoundError(f"There is no conversation {m.conversation_id!r}.")
+        return msgspec.structs.replace(stored, tool_calls=m.tool_calls)
+
+    async def checkpoint(self, uuid: str, *, content: str, reasoning: str, lease_until: datetime) -> bool:
+        """Store what a streaming message has so far and renew its lease.
+
+        Returns:
+            False when somebody asked its turn to stop.
+
+        Raises:
+            NotFoundError: There is no such message.
+        """
+        properties: dict[str, Any] = {
+            "content": storable(content),
+            "reasoning": storable(reasoning),
+            "lease_until": graph_value(lease_until),
+            "char_count": len(content),
+        }
+        await self._store_large_of(uuid, properties)
+
+        async def work(tx: AsyncManagedTransaction) -> bool | None:
+            # A message that was finished meanwhile is left alone.
+            result = await tx.run(
+                "MATCH (m:Message {uuid: $uuid}) "
+                "FOREACH (_ IN CASE WHEN m.state = 'streaming' THEN [1] ELSE [] END | SET m += $properties) "
+                "WITH m OPTIONAL MATCH (f:Message {conversation_id: m.conversation_id, turn_index: m.turn_index, "
+                "position: 0}) RETURN coalesce(f.stop_requested, false) AS stop",
+                uuid=uuid,
+                properties=properties,
+            )
+            record = await result.single()
+            await link_parts(tx, "Message", uuid, properties, tidy=False)
+            return None if record is None else bool(record["stop"])
+
+        stop: bool | None = await self._graph.write(work)
+        if stop is None:
+            raise NotFoundError(f"There is no message {uuid!r}.")
+        return not stop
+
+    async def _store_large_of(self, uuid: str, properties: dict[str, Any]) -> None:
+        """`store_large` for a message of which only the id is known."""
+        if sum(len(properties[name]) for name in LARGE) < INDEXED_CHARS:
+            properties.update({f"{name}_parts": None for name in LARGE})
+            return
+
+        async def work(tx: AsyncManagedTransaction) -> str:
+            found = await _find(tx, uuid)
+            return found.conversation_id if found else ""
+
+        await store_large(self._graph, uuid, await self._graph.read(work), properties, LARGE)
+
+    async def finish(self, m: Message) -> None:
+        """Store a message's final state; one the graph never saw is stored whole.
+
+        A message superseded meanwhile stays so.
+        """
+        properties = {**message_properties(m), "char_count": len(m.content)}
+        for fixed in ("uuid", "conversation_id", "turn_index", "position", "state"):
+            del properties[fixed]
+        await store_large(self._graph, m.uuid, m.conversation_id, properties, LARGE)
+
+        async def work(tx: AsyncManagedTransaction) -> bool:
+            # counted_chars is what this message has added to the conversation so far: a repeat adds nothing.
+            result = await tx.run(
+                "MATCH (m:Message {uuid: $uuid}), (c:Conversation {uuid: m.conversation_id}) "
+                "SET c.total_chars = c.total_chars + $chars - coalesce(m.counted_chars, 0), "
+                "c.updated_at = CASE WHEN c.updated_at > $now THEN c.updated_at ELSE $now END "
+                "SET m += $properties, m.counted_chars = $chars, "
+                "m.state = CASE WHEN m.state = 'superseded' THEN m.state ELSE $state END "
+                "RETURN m.uuid AS uuid",
+                uuid=m.uuid,
+                chars=len(m.content),
+                now=now(),
+                properties=properties,
+                state=m.state,
+            )
+            if await result.single() is None:
+                return False
+            await link_parts(tx, "Message", m.uuid, properties)
+            return True
+
+        if not await self._graph.write(work):
+            await self.add(m)
+
+    async def supersede(self, conversation_id: str, turn_index: int, from_position: int = 1) -> None:
+        """Mark a turn's answer as replaced by one to come, and forget a stop asked for it."""
+
+        async def work(tx: AsyncManagedTransaction) -> None:
+            await tx.run(
+                "MATCH (m:Message {conversation_id: $id, turn_index: $turn}) WHERE m.position >= $position "
+                "SET m.state = 'superseded'",
+                id=conversation_id,
+                turn=turn_index,
+                position=from_position,
+            )
+            await self._set_stop(tx, conversation_id, turn_index, None)
+
+        await self._graph.write(work)
+
+    async def request_stop(self, conversation_id: str, turn_index: int) -> None:
+        """Ask the process that answers this turn to stop; it notices at its next checkpoint."""
+
+        async def work(tx: AsyncManagedTransaction) -> None:
+            await self._set_stop(tx, conversation_id, turn_index, True)
+
+        await self._graph.write(work)
+
+    async def stop_requested(self, conversation_id: str, turn_index: int) -> bool:
+        """Whether somebody asked this turn to stop."""
+        record = await self._graph.one(
+            "MATCH (m:Message {conversation_id: $id, turn_index: $turn, position: 0}) "
+            "RETURN coalesce(m.stop_requested, false) AS stop",
+            id=conversation_id,
+            turn=turn_index,
+        )
+        return bool(record and record["stop"])
+
+    @staticmethod
+    async def _set_stop(tx: AsyncManagedTransaction, conversation_id: str, turn_index: int, value: bool | None) -> None:
+        await tx.run(
+            "MATCH (m:Message {conversation_id: $id, turn_index: $turn, position: 0}) SET m.stop_requested = $value",
+            id=conversation_id,
+            turn=turn_index,
+            value=value,
+        )
+
+    async def store_persona(self, message_uuid: str, name: str, digest: str, text: str) -> None:
+        """Keep the very text of the persona a message was spoken as; one node for each text."""
+        properties = {
+            "uuid": derived("persona", digest),
+            "name": storable(name),
+            "digest": digest,
+            "text": storable(text),
+        }
+        await self._graph.run(
+            "MATCH (m:Message {uuid: $message}) MERGE (p:Persona {uuid: $properties.uuid}) "
+            "ON CREATE SET p += $properties MERGE (m)-[:SPOKEN_AS]->(p)",
+            message=message_uuid,
+            properties=properties,
+        )
+
+
+async def _find(tx: AsyncManagedTransaction, uuid: str) -> Message | None:
+    record = await (await tx.run(f"MATCH (m:Message {{uuid: $uuid}}) RETURN {MESSAGE} AS m", uuid=uuid)).single()
+    if record is None:
+        return None
+    row = dict(record["m"])
+    await join_large(tx, [row], LARGE)
+    return message_from(row)

@@ -1,0 +1,340 @@
+"""Recall candidates from other conversations, by words and by meaning, limited to conversations inside the query.
+
+Full-text and vector indexes give candidates; the caller ranks them by their texts and exact vectors. Private and
+deleted conversations are never found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, SUMMARY_TEXT
+from ragforge_tui.graph.store.records import native
+from ragforge_tui.graph.store.search import Match, Scope, Search, matches
+from ragforge_tui.graph.store.summaries import Summaries
+from ragforge_tui.models import Summary
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
+
+EXACT_VECTORS = 3_000
+"""Nodes in scope up to which all may be compared."""
+MOST_COMMON_SHARE = 0.25
+"""Share of all messages from which a scope is checked behind the full-text index instead of being searched for with
+the words: the index reads a list of all turns of a conversation that is named to it."""
+_DEEPEST = 4_000
+"""Most neighbours asked of a vector index until enough of them are in scope."""
+_EVERYWHERE = Scope(None, [])
+
+Ranges = Mapping[str, Sequence[tuple[int, int]]]
+
+
+class TurnElsewhere(msgspec.Struct, kw_only=True):
+    """A turn of another conversation that may matter.
+
+    Attributes:
+        date: When its sitting began.
+        words: What the full-text indexes gave it, 0 when they did not find it.
+    """
+
+    conversation_id: str
+    title: str
+    turn_index: int
+    date: datetime
+    text: str
+    words: float
+    vector: npt.NDArray[np.float32] | None
+
+
+class SummaryElsewhere(msgspec.Struct, kw_only=True):
+    """A summary of another conversation that may matter. `ended` is when its last turn began."""
+
+    summary: Summary
+    title: str
+    ended: datetime
+    vector: npt.NDArray[np.float32] | None
+
+
+class Others(msgspec.Struct, frozen=True):
+    """Conversations that may be recalled from.
+
+    Attributes:
+        turns: How many they have together; None when nobody counted.
+        share: Theirs of all messages of the graph, above 0 and at most 1.
+    """
+
+    scope: Scope
+    turns: int | None
+    share: float
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are none."""
+        return self.scope.named is not None and not self.scope.named
+
+    def depth(self, limit: int) -> int:
+        """Return how many results to request from the whole graph so that `limit` of them are likely in scope."""
+        return min(int(2 * limit / self.share), _DEEPEST)
+
+
+class OtherConversations:
+    """Turns and summaries of conversations other than the open one."""
+
+    def __init__(self, graph: Graph, search: Search, summaries: Summaries) -> None:
+        self._graph = graph
+        self._search = search
+        self._stored_summaries = summaries
+
+    async def scope(self, own: Sequence[str], workspace: str | None) -> Others:
+        """The conversations that may be recalled from.
+
+        Args:
+            own: Conversations that do not count as others.
+            workspace: Only conversations of this folder; None: all.
+        """
+        hidden = "(c.status = 'deleted' OR coalesce(c.private, false) OR c.uuid IN $own)"
+        which = f"(c:Conversation) WHERE {hidden}"
+        if workspace is not None:
+            which = f"(c:Conversation {{workspace: $workspace}}) WHERE NOT {hidden}"
+        # The messages are counted by a count that both backends keep, so it takes no longer in a large graph.
+        rows, counted = await asyncio.gather(
+            self._graph.rows(
+                f"MATCH {which} RETURN c.uuid AS uuid, c.next_turn - 1 AS turns, "
+                "coalesce(c.branch_turn, 0) AS shared, c.message_count AS messages",
+                workspace=workspace,
+                own=list(own),
+            ),
+            self._graph.one("MATCH (m:Message) RETURN count(m) AS messages"),
+        )
+        everything = int(counted["messages"]) if counted else 0
+        uuids = [row["uuid"] for row in rows]
+        share = sum(_own_messages(row["turns"], row["shared"], row["messages"]) for row in rows) / max(everything, 1)
+        if workspace is None:
+            return Others(Scope(None, uuids), None, _share(1 - share))
+        return Others(Scope(uuids, []), sum(row["turns"] - row["shared"] for row in rows), _share(share))
+
+    async def turns(
+        self,
+        others: Others,
+        words: Sequence[str],
+        vector: npt.NDArray[np.float32] | None,
+        model: str,
+        *,
+        limit: int = 50,
+        turns: Ranges | None = None,
+    ) -> list[TurnElsewhere]:
+        """Turns of other conversations by words or meaning, at most `limit` by each, in no order.
+
+        Args:
+            vector: The question's; None to go by words alone.
+            model: What `vector` was made by; vectors of other models are not compared.
+            turns: Only these: by conversation, ranges of turns with both ends included.
+        """
+        if turns is not None:
+            scope = Scope([uuid for uuid in turns if others.scope.allows(uuid)], [])
+            others = msgspec.structs.replace(others, scope=scope)
+        if others.empty:
+            return []
+
+        wanted = None if turns is None else _within(turns)
+        legs = [self._worded(words, props, others, limit, wanted) for props in MESSAGE_LEX.values()] if words else []
+        if vector is not None:
+            legs.append(self._nearest("Message", vector, model, others, limit, wanted))
+        found = await asyncio.gather(*legs)
+        scores: dict[str, float] = {}
+        for rows in found[: len(MESSAGE_LEX)] if words else []:
+            for row in rows:
+                scores[row.uuid] = max(scores.get(row.uuid, 0.0), row.score)
+        return await self._read_turns([row.uuid for rows in found for row in rows], scores, model)
+
+    async def summaries(
+        self,
+        others: Others,
+        words: Sequence[str],
+        vector: npt.NDArray[np.float32] | None,
+        model: str,
+        *,
+        limit: int = 20,
+    ) -> list[SummaryElsewhere]:
+        """Summaries of other conversations by meaning, or by words when there is no vector; in no order."""
+        if others.empty:
+            return []
+        if vector is not None:
+            rows = await self._nearest("Summary", vector, model, others, limit)
+        elif words:
+            rows = await self._worded(words, SUMMARY_TEXT, others, limit, label="Summary")
+        else:
+            rows = []
+        return await self._read_summaries(rows, model)
+
+    async def _worded(
+        self,
+        words: Sequence[str],
+        props: Sequence[str],
+        others: Others,
+        limit: int,
+        wanted: Callable[[Match], bool] | None = None,
+        *,
+        label: str = "Message",
+    ) -> list[Match]:
+        """The nodes in scope with most of the words.
+
+        Few turns that are wanted could be out of reach behind all others that match: they are searched in their scope.
+        """
+        if wanted is not None or others.share < MOST_COMMON_SHARE:
+            return await self._search.matches(words, others.scope, props, limit, wanted, label=label)
+        depth, allows = others.depth(limit), others.scope.allows
+        return await self._search.matches(
+            words, _EVERYWHERE, props, limit, lambda row: allows(row.id), label=label, depth=depth
+        )
+
+    async def _nearest(
+        self,
+        label: str,
+        vector: npt.NDArray[np.float32],
+        model: str,
+        others: Others,
+        limit: int,
+        wanted: Callable[[Match], bool] | None = None,
+    ) -> list[Match]:
+        """The nodes in scope nearest to a vector.
+
+        Comparing one node takes about as long as one more neighbour from the index. So all are compared when they are
+        fewer than the neighbours the index would have to give, and when only some of their turns are wanted.
+        """
+        scope, depth = others.scope, others.depth(limit)
+        turns = EXACT_VECTORS + 1 if others.turns is None else others.turns
+        if scope.named is not None and turns <= (depth if wanted is None else EXACT_VECTORS):
+            # What may be left out afterwards must not have taken others' places.
+            rows = await self._exact(label, vector, model, scope.named, limit if wanted is None else EXACT_VECTORS)
+            return [row for row in rows if wanted is None or wanted(row)][:limit]
+        while True:
+            found = await self._from_index(label, vector, model, depth)
+            allowed = [row for row in found if row.id and scope.allows(row.id) and (wanted is None or wanted(row))]
+            if len(allowed) >= limit or len(found) < depth or depth >= _DEEPEST:
+                return allowed[:limit]
+            depth = min(depth * 5, _DEEPEST)
+
+    async def _exact(
+        self, label: str, vector: npt.NDArray[np.float32], model: str, conversations: Sequence[str], limit: int
+    ) -> list[Match]:
+        turn = "n.turn_index" if label == "Message" else "n.start_turn_index"
+        cosine = self._graph.dialect.cosine("n.embedding", "$vector")
+        rows = await self._graph.rows(
+            f"UNWIND $ids AS id MATCH (n:{label} {{conversation_id: id}}) "
+            "WHERE n.embed_model = $model AND n.embedding IS NOT NULL "
+            f"WITH n, {cosine} AS score ORDER BY score DESC LIMIT $limit "
+            f"RETURN collect([n.uuid, n.conversation_id, {turn}, score]) AS matches",
+            ids=list(conversations),
+            model=model,
+            vector=vector.tolist(),
+            limit=limit,
+        )
+        return matches(rows)
+
+    async def _from_index(self, label: str, vector: npt.NDArray[np.float32], model: str, depth: int) -> list[Match]:
+        """The index's own neighbours; those of another model come without a conversation and are left out."""
+        turn = "node.turn_index" if label == "Message" else "node.start_turn_index"
+        rows = await self._graph.rows(
+            "CALL db.index.vector.queryNodes($index, $depth, $vector) YIELD node, score "
+            "WITH node, score, "
+            "CASE WHEN node.embed_model = $model THEN node.conversation_id ELSE '' END AS id "
+            f"RETURN collect([node.uuid, id, {turn}, score]) AS matches",
+            index=self._graph.dialect.vector_index(label),
+            depth=depth,
+            vector=vector.tolist(),
+            model=model,
+        )
+        return matches(rows)
+
+    async def _read_turns(self, uuids: Sequence[str], scores: Mapping[str, float], model: str) -> list[TurnElsewhere]:
+        async def work(tx: AsyncManagedTransaction) -> tuple[list[list[Any]], dict[str, str]]:
+            # In one row: the driver spends more on a row than on what is in it.
+            result = await tx.run(
+                "UNWIND $ids AS id MATCH (m:Message {uuid: id}) "
+                "OPTIONAL MATCH (s:Sitting {conversation_id: m.conversation_id, ordinal: m.sitting}) "
+                "RETURN collect([m.uuid, m.conversation_id, m.turn_index, "
+                "coalesce(s.date, m.timestamp), coalesce(m.turn_text, ''), "
+                "CASE WHEN m.embed_model = $model THEN m.embedding_bytes ELSE NULL END]) AS turns",
+                ids=list(dict.fromkeys(uuids)),
+                model=model,
+            )
+            record = await result.single()
+            turns = record["turns"] if record is not None else []
+            result = await tx.run(
+                "UNWIND $ids AS id MATCH (c:Conversation {uuid: id}) RETURN c.uuid AS uuid, c.title AS title",
+                ids=list({turn[1] for turn in turns}),
+            )
+            return turns, {record["uuid"]: record["title"] or "" async for record in result}
+
+        if not uuids:
+            return []
+        turns, titles = await self._graph.read(work)
+        return [
+            TurnElsewhere(
+                conversation_id=conversation_id,
+                title=titles.get(conversation_id, ""),
+                turn_index=turn_index,
+                date=native(date),
+                text=text,
+                words=scores.get(uuid, 0.0),
+                vector=None if stored is None else np.frombuffer(bytes(stored), np.float32),
+            )
+            for uuid, conversation_id, turn_index, date, text, stored in turns
+        ]
+
+    async def _read_summaries(self, rows: Sequence[Match], model: str) -> list[SummaryElsewhere]:
+        wanted = {row.uuid for row in rows}
+        if not wanted:
+            return []
+        facts = await self._summary_facts(wanted, model)
+        found = []
+        for summary in await self._stored_summaries.by_id(list(facts)):
+            title, ended, vector = facts[summary.uuid]
+            found.append(SummaryElsewhere(summary=summary, title=title, ended=ended, vector=vector))
+        return found
+
+    async def _summary_facts(
+        self, uuids: set[str], model: str
+    ) -> dict[str, tuple[str, datetime, npt.NDArray[np.float32] | None]]:
+        """Of summaries: the title of their conversation, when their last turn began, their vector."""
+        return {
+            row["uuid"]: (
+                row["title"] or "",
+                native(row["ended"]),
+                None if row["vector"] is None else np.frombuffer(bytes(row["vector"]), np.float32),
+            )
+            for row in await self._graph.rows(
+                "UNWIND $ids AS id MATCH (s:Summary {uuid: id}) MATCH (c:Conversation {uuid: s.conversation_id}) "
+                "OPTIONAL MATCH (m:Message {conversation_id: s.conversation_id, turn_index: s.end_turn_index, "
+                "position: 0}) "
+                "RETURN s.uuid AS uuid, c.title AS title, coalesce(m.timestamp, s.created_at) AS ended, "
+                "CASE WHEN s.embed_model = $model THEN s.embedding_bytes ELSE NULL END AS vector",
+                ids=sorted(uuids),
+                model=model,
+            )
+        }
+
+
+def _own_messages(turns: int, shared: int, messages: int) -> float:
+    """About how many of a conversation's messages are its own; those of a branch's shared turns are its parent's."""
+    return messages * (turns - shared) / max(turns, 1)
+
+
+def _share(share: float) -> float:
+    """Between a thousandth and 1: counts are a moment old, and nothing is divided by zero."""
+    return min(max(share, 0.001), 1.0)
+
+
+def _within(turns: Ranges) -> Callable[[Match], bool]:
+    """Whether a match is one of these turns."""
+    return lambda row: any(first <= row.turn_index <= last for first, last in turns.get(row.id, ()))

@@ -1,0 +1,187 @@
+"""Recall keys on a turn's first message: its text, the key of its window and its sitting, read in pages.
+
+Vectors are read as bytes: the driver unpacks a list of floats one by one, which would block the event loop for a page
+of turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX
+from ragforge_tui.graph.store.messages import INDEXED_CHARS
+from ragforge_tui.graph.store.parts import batches, row_size
+from ragforge_tui.graph.store.records import derived, native
+from ragforge_tui.graph.store.segments import segments_of
+from ragforge_tui.text import storable
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
+
+PAGE = 200
+"""Turns read in one statement."""
+
+
+class RecallRow(msgspec.Struct, kw_only=True):
+    """A turn as recall reads it.
+
+    Attributes:
+        conversation_id: The conversation that holds it: for the shared turns of a branch, its parent.
+        uuid: Of its first message.
+        version: Of its keys; 0 when they are missing.
+        vector: float32 values of the wanted model; None when there are none.
+    """
+
+    conversation_id: str
+    turn_index: int
+    uuid: str
+    text: str
+    timestamp: datetime
+    ended: datetime
+    version: int = 0
+    vector: bytes | None = None
+
+
+class KeyRow(msgspec.Struct, kw_only=True, frozen=True):
+    """The keys of a turn as they are stored."""
+
+    conversation_id: str
+    turn_index: int
+    text: str
+    lex_key: str
+    language: str
+    ended: datetime
+    sitting: int
+    version: int
+
+
+class Recall:
+    """The recall keys of a conversation's own turns."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def rows(self, conversation_id: str, *, start: int, end: int, model: str = "") -> list[RecallRow]:
+        """The turns with index in [start, end), in order, with the vectors of `model`; a branch reads its parent's.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def parts(tx: AsyncManagedTransaction) -> list[tuple[str, int, int]]:
+            found = await segments_of(tx, conversation_id, max(start, 1), end - 1)
+            return [(segment.conversation_id, segment.first, segment.last) for segment in found]
+
+        rows: list[RecallRow] = []
+        for owner, first, last in await self._graph.read(parts):
+            for begin in range(first, last + 1, PAGE):
+                rows += await self._page(owner, begin, min(begin + PAGE - 1, last), model)
+        return rows
+
+    async def _page(self, owner: str, first: int, last: int, model: str) -> list[RecallRow]:
+        return [
+            _recall_row(row)
+            for row in await self._graph.rows(
+                "UNWIND range($first, $last) AS turn "
+                "MATCH (m:Message {conversation_id: $id, turn_index: turn, position: 0}) "
+                "RETURN m.conversation_id AS conversation_id, m.turn_index AS turn_index, m.uuid AS uuid, "
+                "coalesce(m.turn_text, '') AS text, m.timestamp AS timestamp, "
+                "coalesce(m.turn_ended, m.timestamp) AS ended, coalesce(m.recall_version, 0) AS version, "
+                "CASE WHEN m.embed_model = $model THEN m.embedding_bytes ELSE NULL END AS vector "
+                "ORDER BY m.turn_index",
+                id=owner,
+                first=first,
+                last=last,
+                model=model,
+            )
+        ]
+
+    async def store_keys(self, rows: Sequence[KeyRow]) -> None:
+        """Store the keys of turns; those that are windows of each other in one transaction."""
+        for batch in batches((properties, row_size(properties["set"])) for properties in map(_key_properties, rows)):
+
+            async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
+                # A turn whose text changed (it was answered anew) has no vector until it is embedded again.
+                await tx.run(
+                    "UNWIND $rows AS row "
+                    "MATCH (m:Message {conversation_id: row.id, turn_index: row.turn, position: 0}) "
+                    "SET m.embed_model = CASE WHEN m.turn_text = row.set.turn_text THEN m.embed_model ELSE NULL END "
+                    "SET m += row.set",
+                    rows=batch,
+                )
+                # Up to which turn there are keys: what an import or a crash left without is found by this alone.
+                await tx.run(
+                    "UNWIND $rows AS row WITH row.id AS id, max(row.turn) AS last "
+                    "MATCH (c:Conversation {uuid: id}) "
+                    "SET c.indexed_turn = "
+                    "CASE WHEN coalesce(c.indexed_turn, 0) > last THEN c.indexed_turn ELSE last END",
+                    rows=batch,
+                )
+
+            await self._graph.write(work)
+
+    async def conversations_without_keys(self, *, limit: int = 1_000) -> list[str]:
+        """Conversations whose last turns have no keys, the newest first; deleted ones are left out."""
+        return [
+            record["uuid"]
+            for record in await self._graph.rows(
+                "MATCH (c:Conversation) WHERE c.status <> 'deleted' AND NOT coalesce(c.stub, false) "
+                "AND coalesce(c.indexed_turn, coalesce(c.branch_turn, 0)) < c.next_turn - 1 "
+                "RETURN c.uuid AS uuid ORDER BY c.updated_at DESC LIMIT $limit",
+                limit=limit,
+            )
+        ]
+
+    async def store_sitting(self, conversation_id: str, ordinal: int, *, date: datetime, text: str) -> None:
+        """Store the text of a sitting, replacing an earlier one."""
+        await self._graph.run(
+            "MATCH (c:Conversation {uuid: $id}) MERGE (s:Sitting {uuid: $uuid}) "
+            "SET s.conversation_id = $id, s.ordinal = $ordinal, s.date = $date, s.text = $text "
+            "MERGE (c)-[:HAS_SITTING]->(s)",
+            id=conversation_id,
+            uuid=derived("sitting", conversation_id, ordinal),
+            ordinal=ordinal,
+            date=date,
+            text=storable(text[:INDEXED_CHARS]),
+        )
+
+    async def sittings_stored(self, conversation_id: str) -> int:
+        """The highest ordinal among the sittings that are stored, 0 when none is."""
+        record = await self._graph.one(
+            "MATCH (s:Sitting {conversation_id: $id}) RETURN max(s.ordinal) AS last", id=conversation_id
+        )
+        return int(record["last"] or 0) if record else 0
+
+
+def _recall_row(row: dict[str, Any]) -> RecallRow:
+    vector = row["vector"]
+    return RecallRow(
+        conversation_id=row["conversation_id"],
+        turn_index=row["turn_index"],
+        uuid=row["uuid"],
+        text=row["text"],
+        timestamp=native(row["timestamp"]),
+        ended=native(row["ended"]),
+        version=row["version"],
+        vector=None if vector is None else bytes(vector),
+    )
+
+
+def _key_properties(row: KeyRow) -> dict[str, Any]:
+    key = MESSAGE_LEX.get(row.language, MESSAGE_LEX["en"])[0]
+    properties: dict[str, Any] = {props[0]: None for props in MESSAGE_LEX.values()}
+    properties |= {
+        "turn_text": storable(row.text[:INDEXED_CHARS]),
+        key: storable(row.lex_key[:INDEXED_CHARS]),
+        "language": row.language,
+        "turn_ended": row.ended,
+        "sitting": row.sitting,
+        "recall_version": row.version,
+    }
+    return {"id": row.conversation_id, "turn": row.turn_index, "set": properties}

@@ -1,0 +1,106 @@
+"""Conversion between the records of `models.py` and the flat properties of nodes.
+
+Text is made storable here, so that nothing reaches the driver that it refuses (lone surrogates, NUL). Times come back
+with a time zone whatever the backend returns.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ragforge_tui.models import Conversation, FileAccess, Message, ToolCall, ToolResult, Usage
+from ragforge_tui.text import storable, storable_value
+
+NAMESPACE = uuid.UUID("5f0c2a5e-8a6d-5d0f-9b0e-2f6d1c7a4e31")
+"""Of every derived id: what stands for the same thing gets the same uuid, so writing twice is writing once."""
+
+CONVERSATION_FIELDS = Conversation.__struct_fields__
+MESSAGE_FIELDS = tuple(f for f in Message.__struct_fields__ if f not in ("usage", "tool_calls"))
+USAGE_FIELDS = ("input_tokens", "output_tokens", "cached_tokens", "cost_usd")
+CALL_FIELDS = tuple(f for f in ToolCall.__struct_fields__ if f not in ("result", "files"))
+RESULT_FIELDS = ToolResult.__struct_fields__
+
+
+def derived(*parts: object) -> str:
+    """Return the uuid derived from these parts."""
+    return str(uuid.uuid5(NAMESPACE, "\x1f".join(str(part) for part in parts)))
+
+
+def projection(variable: str, fields: tuple[str, ...], *extra: str) -> str:
+    """A map projection of exactly these properties: never ``.*``, which would ship embeddings."""
+    return f"{variable} {{{', '.join(f'.{name}' for name in (*fields, *extra))}}}"
+
+
+def native(value: Any) -> Any:
+    """A value of the driver as Python's own: aware UTC datetimes, lists and maps walked."""
+    if hasattr(value, "to_native"):
+        value = value.to_native()
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    if isinstance(value, list):
+        return [native(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: native(item) for key, item in value.items()}
+    return value
+
+
+def given(properties: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
+    """The fields that have a value: a property that was never set keeps its default."""
+    return {name: native(properties[name]) for name in fields if properties.get(name) is not None}
+
+
+def graph_value(value: Any) -> Any:
+    """A value as the driver takes it."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return storable_value(value)
+
+
+def properties_of(record: Any, fields: tuple[str, ...]) -> dict[str, Any]:
+    """The named fields of a record, storable; None stays, since setting it removes the property."""
+    return {name: graph_value(getattr(record, name)) for name in fields}
+
+
+def conversation_properties(conversation: Conversation) -> dict[str, Any]:
+    return properties_of(conversation, CONVERSATION_FIELDS)
+
+
+def conversation_from(properties: Mapping[str, Any]) -> Conversation:
+    return Conversation(**given(properties, CONVERSATION_FIELDS))
+
+
+def message_properties(message: Message) -> dict[str, Any]:
+    properties = properties_of(message, MESSAGE_FIELDS)
+    for name in USAGE_FIELDS:
+        properties[name] = getattr(message.usage, name) if message.usage else None
+    return properties
+
+
+def message_from(properties: Mapping[str, Any]) -> Message:
+    message = Message(**given(properties, MESSAGE_FIELDS))
+    if properties.get("input_tokens") is not None:
+        message.usage = Usage(**given(properties, USAGE_FIELDS))
+    return message
+
+
+def call_properties(call: ToolCall, conversation_id: str) -> dict[str, Any]:
+    return {**properties_of(call, CALL_FIELDS), "conversation_id": conversation_id}
+
+
+def call_from(properties: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(**given(properties, CALL_FIELDS))
+
+
+def result_properties(result: ToolResult, conversation_id: str) -> dict[str, Any]:
+    return {**properties_of(result, RESULT_FIELDS), "conversation_id": conversation_id}
+
+
+def result_from(properties: Mapping[str, Any]) -> ToolResult:
+    return ToolResult(**given(properties, RESULT_FIELDS))
+
+
+def file_rows(files: list[FileAccess]) -> list[dict[str, str]]:
+    return [{"path": storable(file.path), "access": file.access} for file in files]

@@ -1,0 +1,337 @@
+"""Full-text search over turns, limited to conversations inside the query.
+
+The query is split into words, each of which reaches Lucene as a quoted term, so that nothing in it can act as query
+syntax. Conversations that may not be found are excluded in the query while they are few; results are checked again, and
+more are requested until enough pass.
+
+Turns are found by their own text and by the keys of their windows, in each language that has a key: a turn whose
+neighbours have the same subject ranks above one that mentions the word in passing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, MESSAGE_TEXT
+from ragforge_tui.graph.store.conversations import find_conversation
+from ragforge_tui.graph.store.find import turns_holding
+from ragforge_tui.graph.store.messages import INDEXED_CHARS
+from ragforge_tui.graph.store.records import native
+from ragforge_tui.graph.store.segments import Segment, segments_of
+from ragforge_tui.graph.store.snippets import excerpt, matcher
+from ragforge_tui.models import SearchHit
+from ragforge_tui.text import storable
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
+
+MAX_TERMS = 64
+_TERM = re.compile(r"[^\W_]+(?:[._'’-][^\W_]+)*|\w+")
+_FEW = 100
+"""Most conversations named in a query; beyond, its hits are only checked."""
+_DEEPEST = 5_000
+_LAST_TURN = 2**31 - 1
+BEST_OF_INDEX = "CALL db.index.fulltext.queryNodes($index, $text, {limit: $depth}) YIELD node, score"
+"""The index is told how many are wanted: the embedded graph would load every node that matches, to sort them."""
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """The conversations a search may find: all those `named`, or when that is None all but `excluded`."""
+
+    named: list[str] | None
+    excluded: list[str]
+
+    def without(self, uuids: Sequence[str]) -> Scope:
+        """The same without some conversations."""
+        if self.named is not None:
+            return Scope([uuid for uuid in self.named if uuid not in uuids], [])
+        return Scope(None, [*self.excluded, *uuids])
+
+    def allows(self, uuid: str) -> bool:
+        """Whether a conversation may be found."""
+        return uuid not in self.excluded and (self.named is None or uuid in self.named)
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A turn's first message, as an index found it; `id` is its conversation's."""
+
+    uuid: str
+    id: str
+    turn_index: int
+    score: float
+
+
+def matches(rows: Iterable[Mapping[str, Any]]) -> list[Match]:
+    """The matches of a statement that returns all of them in one row, as lists of their fields; best first.
+
+    A row of its own for each of some hundred small ones would cost the driver more than all the rest of a search.
+    """
+    found = [Match(*fields) for row in rows for fields in row["matches"]]
+    return sorted(found, key=lambda match: -match.score)
+
+
+_SEARCHED: tuple[tuple[str, str], ...] = (MESSAGE_TEXT, *MESSAGE_LEX.values())
+"""Full-text indexes a search asks; the first is that of turns' own texts."""
+
+
+class Search:
+    """Full-text search, and search for a text in one conversation."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def turns(
+        self,
+        query: str,
+        *,
+        limit: int = 20,
+        conversation_id: str = "",
+        workspace: str | None = None,
+        turns: Mapping[str, Sequence[tuple[int, int]]] | None = None,
+    ) -> list[SearchHit]:
+        """Turns that match, best first, one hit a turn.
+
+        Private conversations are found only when named by `conversation_id`, deleted ones never. A branch that is
+        named has the turns it shares with its parent too; hits in them are its own.
+
+        Args:
+            turns: Only these: by conversation, ranges of turns with both ends included.
+        """
+        title, shared = await self._shared(conversation_id) if conversation_id and turns is None else ("", [])
+        if not shared:
+            return await self._search(query, limit, conversation_id, workspace, turns)
+        parts = await asyncio.gather(
+            *(
+                self._search(
+                    query, limit, part.conversation_id, None, {part.conversation_id: [(part.first, part.last)]}
+                )
+                for part in shared
+            )
+        )
+        own = {"conversation_id": conversation_id, "title": title}
+        hits = [msgspec.structs.replace(hit, **own) for part in parts for hit in part]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.turn_index))[:limit]
+
+    async def find_text(self, conversation_id: str, text: str) -> list[int]:
+        """Indexes of the turns that hold a text, ascending; a branch is looked through with the turns it shares.
+
+        Upper and lower case are the same. A text that spans two pieces of a message above 1 MiB is not found.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+        wanted = text.lower()
+        if not wanted:
+            return []
+
+        async def work(tx: AsyncManagedTransaction) -> set[int]:
+            found: set[int] = set()
+            for segment in await segments_of(tx, conversation_id, 1, _LAST_TURN):
+                found |= await turns_holding(tx, segment, wanted)
+            return found
+
+        return sorted(await self._graph.read(work))
+
+    async def _shared(self, conversation_id: str) -> tuple[str, list[Segment]]:
+        """A branch's title and which conversations hold its turns; nothing when it is none, or unknown."""
+
+        async def work(tx: AsyncManagedTransaction) -> tuple[str, list[Segment]]:
+            found = await find_conversation(tx, conversation_id)
+            if found is None or not found.branch_of or found.status == "deleted":
+                return "", []
+            return found.title, await segments_of(tx, conversation_id, 1, found.next_turn)
+
+        return await self._graph.read(work)
+
+    async def _search(
+        self,
+        query: str,
+        limit: int,
+        conversation_id: str,
+        workspace: str | None,
+        turns: Mapping[str, Sequence[tuple[int, int]]] | None,
+    ) -> list[SearchHit]:
+        words = terms(query)
+        if not words or limit <= 0:
+            return []
+        scope = await self._scope(conversation_id, workspace)
+        if turns is not None:
+            scope = Scope([uuid for uuid in turns if scope.allows(uuid)], [])
+        if scope.named is not None and not scope.named:
+            return []
+
+        def wanted(row: Match) -> bool:
+            return turns is None or any(first <= row.turn_index <= last for first, last in turns.get(row.id, ()))
+
+        found = await asyncio.gather(*(self.matches(words, scope, props, limit, wanted) for props in _SEARCHED))
+        best: dict[str, Match] = {}
+        for rows in found:
+            for row in rows:
+                known = best.get(row.uuid)
+                score = row.score + (known.score if known else 0.0)
+                best[row.uuid] = msgspec.structs.replace(row, score=score)
+        ranked = sorted(best.values(), key=lambda row: (-row.score, row.id, row.turn_index))
+        own = {row.uuid for row in found[0]}
+        return await self._hits(ranked, words, own, limit)
+
+    async def index_turn(
+        self, conversation_id: str, turn_index: int, *, turn_text: str, lex_key: str, language: str = ""
+    ) -> None:
+        """Store a turn's recall keys on its first message: its own text, and the window around it."""
+        key = MESSAGE_LEX.get(language, MESSAGE_LEX["en"])[0]
+        properties: dict[str, Any] = {props[0]: None for props in MESSAGE_LEX.values()}
+        properties |= {
+            "turn_text": storable(turn_text[:INDEXED_CHARS]),
+            key: storable(lex_key[:INDEXED_CHARS]),
+            "language": language,
+        }
+        await self._graph.run(
+            "MATCH (m:Message {conversation_id: $id, turn_index: $turn, position: 0}) SET m += $properties",
+            id=conversation_id,
+            turn=turn_index,
+            properties=properties,
+        )
+
+    async def _scope(self, conversation_id: str, workspace: str | None) -> Scope:
+        async def work(tx: AsyncManagedTransaction) -> Scope:
+            if conversation_id:
+                result = await tx.run(
+                    "MATCH (c:Conversation {uuid: $id}) WHERE c.status <> 'deleted' RETURN c.uuid AS uuid",
+                    id=conversation_id,
+                )
+                return Scope([record["uuid"] async for record in result], [])
+            if workspace is not None:
+                result = await tx.run(
+                    "MATCH (c:Conversation {workspace: $workspace}) "
+                    "WHERE c.status <> 'deleted' AND NOT coalesce(c.private, false) RETURN c.uuid AS uuid",
+                    workspace=workspace,
+                )
+                return Scope([record["uuid"] async for record in result], [])
+            result = await tx.run(
+                "MATCH (c:Conversation) WHERE c.status = 'deleted' OR coalesce(c.private, false) RETURN c.uuid AS uuid"
+            )
+            return Scope(None, [record["uuid"] async for record in result])
+
+        return await self._graph.read(work)
+
+    async def matches(
+        self,
+        words: Sequence[str],
+        scope: Scope,
+        props: Sequence[str],
+        limit: int,
+        wanted: Callable[[Match], bool] | None = None,
+        *,
+        label: str = "Message",
+        depth: int = 0,
+    ) -> list[Match]:
+        """The best `limit` allowed matches by one full-text index; more is asked for until enough survive.
+
+        Args:
+            depth: How many to ask for first; 0: twice the limit.
+        """
+        statement = (
+            f"{BEST_OF_INDEX} WITH node, score ORDER BY score DESC LIMIT $depth "
+            "RETURN collect([node.uuid, node.conversation_id, "
+            "coalesce(node.turn_index, node.start_turn_index), score]) AS matches"
+        )
+        depth = depth or limit * 2
+        while True:
+            rows = await self._graph.rows(
+                statement,
+                index=self._graph.dialect.fulltext_index(label, props),
+                text=_lucene(words, scope, props[0]),
+                depth=depth,
+            )
+            found = matches(rows)
+            allowed = [row for row in found if scope.allows(row.id) and (wanted is None or wanted(row))]
+            if len(allowed) >= limit or len(found) < depth or depth >= _DEEPEST:
+                allowed.sort(key=lambda row: (-row.score, row.id, row.turn_index))
+                return allowed[:limit]
+            depth = min(depth * 5, _DEEPEST)
+
+    async def _hits(self, rows: list[Match], words: list[str], own: Collection[str], limit: int) -> list[SearchHit]:
+        """Return the first `limit` rows as hits, with titles and the message of each turn that has most of the words.
+
+        Args:
+            own: Rows whose own text matches; one found by its window alone is a hit only if its words show.
+        """
+        rows = rows[: 2 * limit]
+
+        async def work(tx: AsyncManagedTransaction) -> tuple[dict[str, str], dict[str, list[dict[str, Any]]]]:
+            result = await tx.run(
+                "UNWIND $ids AS id MATCH (c:Conversation {uuid: id}) RETURN c.uuid AS uuid, c.title AS title",
+                ids=list({row.id for row in rows}),
+            )
+            titles = {record["uuid"]: record["title"] or "" async for record in result}
+            result = await tx.run(
+                "UNWIND $rows AS row MATCH (m:Message {conversation_id: row.id, turn_index: row.turn}) "
+                "WHERE m.state <> 'superseded' "
+                "RETURN row.uuid AS key, m.uuid AS uuid, m.role AS role, m.timestamp AS at, m.position AS position, "
+                "left(m.content, $chars) AS text, m.turn_text AS turn_text ORDER BY m.position",
+                rows=[{"uuid": row.uuid, "id": row.id, "turn": row.turn_index} for row in rows],
+                chars=INDEXED_CHARS,
+            )
+            messages: dict[str, list[dict[str, Any]]] = {}
+            async for record in result:
+                messages.setdefault(record["key"], []).append(dict(record))
+            return titles, messages
+
+        if not rows:
+            return []
+        titles, messages = await self._graph.read(work)
+        found = matcher(words)
+        hits: list[SearchHit] = []
+        for row in rows:
+            candidates = messages.get(row.uuid, [])
+            best = max(candidates, key=lambda m: found.count(m["text"] or ""), default=None)
+            if best is None or len(hits) == limit:
+                continue
+            text = best["text"] or ""
+            if not found.count(text):
+                # What matches may stand in a tool call, which only the turn's text has.
+                best, text = candidates[0], candidates[0]["turn_text"] or text
+                if row.uuid not in own and not found.count(text):
+                    continue
+            snippet, highlights = excerpt(text, found)
+            hits.append(
+                SearchHit(
+                    conversation_id=row.id,
+                    title=titles.get(row.id, ""),
+                    turn_index=row.turn_index,
+                    message_uuid=best["uuid"],
+                    role=best["role"],
+                    snippet=snippet,
+                    highlights=highlights,
+                    timestamp=native(best["at"]),
+                    score=row.score,
+                )
+            )
+        return hits
+
+
+def terms(query: str) -> list[str]:
+    """Return the words of the user's query, each once, at most `MAX_TERMS`."""
+    return list(dict.fromkeys(word.casefold() for word in _TERM.findall(storable(query))))[:MAX_TERMS]
+
+
+def _lucene(words: Sequence[str], scope: Scope, prop: str) -> str:
+    """The query: any of the words, in conversations that may be found. Quoted, so nothing in it is syntax."""
+    query = f"+{prop}:({_quoted(words)})"
+    if scope.named is not None and len(scope.named) <= _FEW:
+        return f"{query} +conversation_id:({_quoted(scope.named)})"
+    if scope.excluded and len(scope.excluded) <= _FEW:
+        return f"{query} -conversation_id:({_quoted(scope.excluded)})"
+    return query
+
+
+def _quoted(values: Sequence[str]) -> str:
+    escaped = (value.replace("\\", "\\\\").replace('"', '\\"') for value in values)
+    return " ".join(f'"{value}"' for value in escaped)

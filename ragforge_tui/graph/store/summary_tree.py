@@ -1,0 +1,100 @@
+"""The tree of a conversation's summaries without the graph: ids, ranges, parents, and findings as text.
+
+Pure: `summaries` stores the tree; the memory package plans and reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ragforge_tui.graph.store.records import derived
+from ragforge_tui.models import Finding, Summary
+
+_CITED = re.compile(r"\s*\[(t\d+(?:,\s*t\d+)*)\]\s*$")
+
+
+class TurnSize(msgspec.Struct, frozen=True):
+    """The size of a turn's texts.
+
+    Attributes:
+        chars: Of the person's and the assistant's text; tool results and superseded answers do not count.
+        finished: Nothing more will be said in it.
+    """
+
+    turn_index: int
+    chars: int
+    finished: bool = True
+
+
+def summary_uuid(conversation_id: str, level: int, start: int, end: int) -> str:
+    """Id of the summary of these turns on that level: whoever makes it, it is the same."""
+    return derived("summary", conversation_id, level, start, end)
+
+
+def finding_text(finding: Finding) -> str:
+    """A finding as the graph keeps it: ``text [t3, t4]``."""
+    if not finding.turns:
+        return finding.text
+    return f"{finding.text} [{', '.join(f't{turn}' for turn in finding.turns)}]"
+
+
+def finding_from(text: str) -> Finding:
+    """A finding read back, or as a model wrote it."""
+    cited = _CITED.search(text)
+    if cited is None:
+        return Finding(text=text.strip())
+    return Finding(text=text[: cited.start()].strip(), turns=[int(turn) for turn in re.findall(r"\d+", cited[1])])
+
+
+def text_size(summary: Summary) -> int:
+    """Return the number of characters of a summary's texts: both parts and the findings."""
+    return (
+        len(summary.conversation_summary)
+        + len(summary.actions_summary)
+        + sum(len(finding.text) for finding in summary.key_findings)
+    )
+
+
+def merged_chain(found: Sequence[Summary], lineage: Sequence[str]) -> list[Summary]:
+    """Of the summaries of a branch and its ancestors those that are one tree.
+
+    Args:
+        found: Of the whole lineage, ancestors' only within the shared turns.
+        lineage: Ids, the conversation itself first, then its parent, and so on.
+    """
+    chosen: list[Summary] = []
+    ids: set[str] = set()
+    for level in range(1, max((summary.level for summary in found), default=0) + 1):
+        chain: list[Summary] = []
+        for owner in lineage:
+            first = chain[0].start_turn_index if chain else None
+            own = sorted(
+                (s for s in found if s.level == level and s.conversation_id == owner), key=lambda s: s.start_turn_index
+            )
+            # One over summaries the branch has replaced by its own does not fit on top of them.
+            older = [
+                s for s in own if (first is None or s.end_turn_index < first) and ids.issuperset(s.parent_summaries)
+            ]
+            chain = [*older, *chain]
+        for summary in chain:
+            if summary.start_turn_index != (chosen_end(chosen, level) + 1):
+                break
+            chosen.append(summary)
+            ids.add(summary.uuid)
+    return chosen
+
+
+def chosen_end(summaries: Iterable[Summary], level: int) -> int:
+    """The watermark of a level: the last turn it covers, 0 when it covers none."""
+    return max((s.end_turn_index for s in summaries if s.level == level), default=0)
+
+
+def frontier_marked(summaries: list[Summary]) -> list[Summary]:
+    """Set the parent of each summary."""
+    parents = {child: summary.uuid for summary in summaries for child in summary.parent_summaries}
+    for summary in summaries:
+        summary.parent = parents.get(summary.uuid, "")
+    return summaries

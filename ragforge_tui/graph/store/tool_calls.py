@@ -1,0 +1,217 @@
+"""Tool calls, their results and the files they touched.
+
+A call is stored when it starts and again when it ends. Either may be stored first when a journal is drained, so both
+merge.
+
+A list of calls has names, outcomes and sizes without the results. Turns are read from the newest down, a hundred per
+statement through the index on (conversation_id, turn_index), until there are enough calls: the list of a conversation
+of ten thousand turns opens as fast as that of ten.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ragforge_tui.graph.store.parts import PART_BYTES, byte_length, link_parts, store_large
+from ragforge_tui.graph.store.records import call_from, call_properties, file_rows, native, result_properties
+from ragforge_tui.graph.store.segments import Segment, segments_of
+from ragforge_tui.models import ToolCall, ToolResult
+from ragforge_tui.requests.calls import CallEntry, CallPage
+from ragforge_tui.text import cut_middle, storable, storable_value
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
+
+CALL_LARGE = ("arguments", "reasoning")
+RESULT_LARGE = ("result", "error")
+MAX_RESULT_BYTES = 5_000_000
+SHOWN_CHARS = 2000
+"""Most characters of a call's arguments and reason."""
+ERROR_CHARS = 400
+WINDOW = 100
+"""Turns looked at in one statement."""
+MOST_WINDOWS = 20
+_END = 2**31
+
+_CALLS = (
+    "UNWIND range($first, $last) AS turn "
+    "MATCH (m:Message {conversation_id: $id, turn_index: turn})-[:MADE_TOOL_CALL]->(t:ToolCall) "
+    "OPTIONAL MATCH (t)-[:PRODUCED_RESULT]->(r:ToolResult) "
+    "RETURN turn, m.position AS position, t {.uuid, .message_id, .tool_name, .iteration, .ordinal, .timestamp, "
+    ".duration_ms, .success} AS call, substring(t.arguments, 0, $shown) AS arguments, "
+    "substring(t.reasoning, 0, $shown) AS reasoning, "
+    "CASE WHEN r IS NULL THEN NULL ELSE r {.uuid, .success, .timestamp, .result_size_bytes} END AS result, "
+    "substring(r.error, 0, $error) AS error"
+)
+
+
+class ToolCalls:
+    """Tool calls, their results and the list of them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def start(self, c: ToolCall, conversation_id: str) -> None:
+        """Store a call that begins; one that is there already is left as it is."""
+        properties = call_properties(c, conversation_id)
+        await store_large(self._graph, c.uuid, conversation_id, properties, CALL_LARGE)
+
+        async def work(tx: AsyncManagedTransaction) -> None:
+            await tx.run(
+                "MATCH (m:Message {uuid: $message}) "
+                "MERGE (t:ToolCall {uuid: $uuid}) ON CREATE SET t += $properties "
+                "MERGE (m)-[:MADE_TOOL_CALL]->(t)",
+                message=c.message_id,
+                uuid=c.uuid,
+                properties=properties,
+            )
+            await link_parts(tx, "ToolCall", c.uuid, properties)
+
+        await self._graph.write(work)
+
+    async def finish(self, c: ToolCall, workspace: str) -> None:
+        """Store a call's outcome: its result, cut when it is huge, and the files it touched."""
+        texts = (c.arguments, c.reasoning, c.result.result if c.result else "")
+        large = sum(map(len, texts)) > PART_BYTES // 4
+        # Parts are stored before the call and must say whose they are; nodes learn it in the statement itself.
+        conversation_id = await self._conversation_of(c.message_id) if large else ""
+        call = call_properties(c, conversation_id)
+        await store_large(self._graph, c.uuid, conversation_id, call, CALL_LARGE)
+        result: dict[str, Any] = {}
+        if c.result is not None:
+            result = result_properties(cut_result(c.result), conversation_id)
+            await store_large(self._graph, c.result.uuid, conversation_id, result, RESULT_LARGE)
+
+        async def work(tx: AsyncManagedTransaction) -> None:
+            await tx.run(
+                "MATCH (m:Message {uuid: $message}) MERGE (t:ToolCall {uuid: $uuid}) "
+                "SET t += $properties, t.conversation_id = m.conversation_id MERGE (m)-[:MADE_TOOL_CALL]->(t)",
+                message=c.message_id,
+                uuid=c.uuid,
+                properties=call,
+            )
+            await link_parts(tx, "ToolCall", c.uuid, call)
+            if result:
+                await tx.run(
+                    "MATCH (t:ToolCall {uuid: $call}) MERGE (r:ToolResult {uuid: $uuid}) "
+                    "SET r += $properties, r.conversation_id = t.conversation_id MERGE (t)-[:PRODUCED_RESULT]->(r)",
+                    call=c.uuid,
+                    uuid=result["uuid"],
+                    properties=result,
+                )
+                await link_parts(tx, "ToolResult", result["uuid"], result)
+            await link_files(tx, c, workspace)
+
+        await self._graph.write(work)
+
+    async def page(self, conversation_id: str, *, before: int = 0, limit: int = 200) -> CallPage:
+        """The calls of the newest turns below `before`, at least `limit` of them if there are and not too far apart.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def segments(tx: AsyncManagedTransaction) -> list[Segment]:
+            return await segments_of(tx, conversation_id, 1, before - 1 if before > 0 else _END)
+
+        found: list[CallEntry] = []
+        windows = 0
+        for segment in reversed(await self._graph.read(segments)):
+            last = segment.last
+            while last >= segment.first:
+                first = max(segment.first, last - WINDOW + 1)
+                found = await self._window(segment.conversation_id, first, last) + found
+                windows += 1
+                if len(found) >= limit or windows >= MOST_WINDOWS:
+                    return _page(found, first, limit)
+                last = first - 1
+        return CallPage(calls=found, first_turn=1)
+
+    async def _window(self, conversation_id: str, first: int, last: int) -> list[CallEntry]:
+        rows = await self._graph.rows(
+            _CALLS, id=conversation_id, first=first, last=last, shown=SHOWN_CHARS, error=ERROR_CHARS
+        )
+        return sorted(map(_entry, rows), key=_order)
+
+    async def _conversation_of(self, message_uuid: str) -> str:
+        record = await self._graph.one(
+            "MATCH (m:Message {uuid: $uuid}) RETURN m.conversation_id AS id", uuid=message_uuid
+        )
+        return record["id"] if record else ""
+
+
+async def link_files(tx: AsyncManagedTransaction, c: ToolCall, workspace: str) -> None:
+    """Lead from a call to the files it touched, in the order it names them."""
+    rows = file_rows(c.files)
+    for start in range(0, len(rows), 500):
+        batch = [{**row, "ordinal": start + n} for n, row in enumerate(rows[start : start + 500])]
+        await tx.run(
+            "MATCH (t:ToolCall {uuid: $call}) UNWIND $rows AS row "
+            "MERGE (f:File {workspace: $workspace, path: row.path}) "
+            "MERGE (t)-[a:ACCESSED {access: row.access}]->(f) SET a.ordinal = row.ordinal",
+            call=c.uuid,
+            workspace=storable(workspace),
+            rows=batch,
+        )
+
+
+def cut_result(result: ToolResult) -> ToolResult:
+    """A result small enough to keep: above `MAX_RESULT_BYTES` its longest text is cut, with a note and the size.
+
+    `result_size_bytes` is the size the tool told, as the running chat showed it, else that of the JSON; the result
+    stays valid JSON.
+    """
+    size = byte_length(result.result)
+    full = result.result_size_bytes or size
+    if size <= MAX_RESULT_BYTES:
+        return msgspec.structs.replace(result, result_size_bytes=full)
+    try:
+        data = msgspec.json.decode(storable(result.result))
+    except msgspec.DecodeError:
+        data = None
+    if not isinstance(data, dict):
+        data = {"text": storable(result.result)}
+    limit = MAX_RESULT_BYTES
+    text = result.result
+    while byte_length(text) > MAX_RESULT_BYTES and limit > 1:
+        # Escapes and several long values can keep the whole above the limit after a first cut.
+        limit //= 2
+        note = f"\n… [cut: the whole result is {full} bytes; {{cut}} characters left out] …\n"
+        short = {k: cut_middle(v, limit, note) if isinstance(v, str) else v for k, v in data.items()}
+        text = msgspec.json.encode(storable_value({**short, "truncated": full})).decode()
+        if limit < 1000 and byte_length(text) > MAX_RESULT_BYTES:
+            data = {"text": cut_middle(storable(result.result), MAX_RESULT_BYTES // 8, note)}
+    return msgspec.structs.replace(result, result=text, result_size_bytes=full)
+
+
+def _page(found: list[CallEntry], first: int, limit: int) -> CallPage:
+    """Not more than is wanted, but the calls of a turn together."""
+    if len(found) > limit:
+        first = found[-limit].turn_index
+        found = [entry for entry in found if entry.turn_index >= first]
+    return CallPage(calls=found, first_turn=first)
+
+
+def _entry(row: dict[str, Any]) -> CallEntry:
+    properties = {**row["call"], "arguments": row["arguments"] or "", "reasoning": row["reasoning"] or ""}
+    call = call_from(properties)
+    if (outcome := row["result"]) is not None:
+        call.result = ToolResult(
+            uuid=outcome["uuid"],
+            tool_call_id=call.uuid,
+            success=bool(outcome["success"]),
+            result="",
+            error=row["error"],
+            timestamp=native(outcome["timestamp"]),
+            result_size_bytes=outcome["result_size_bytes"] or 0,
+        )
+    return CallEntry(turn_index=row["turn"], position=row["position"] or 0, call=call)
+
+
+def _order(entry: CallEntry) -> tuple[object, ...]:
+    call = entry.call
+    return entry.turn_index, entry.position, call.iteration, call.ordinal, call.timestamp, call.uuid

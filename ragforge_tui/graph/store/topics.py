@@ -1,0 +1,287 @@
+"""Topics in the graph: searched, opened, merged and related.
+
+A topic's id is derived from its normalised name, so the same name is the same node whoever proposes it; the topics of a
+private conversation are nodes of their own. A summary keeps the name it proposed, so that a reader with access to some
+conversations sees only the names proposed there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ragforge_tui.errors import NotFoundError
+from ragforge_tui.graph.store.records import native
+from ragforge_tui.graph.store.topic_links import merge_in, relate_in, roots_in, topic_key, unmerge_in
+from ragforge_tui.models import RelatedTopic, Topic
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
+
+
+class TopicScope(msgspec.Struct, frozen=True, kw_only=True):
+    """The conversations whose summaries count.
+
+    Attributes:
+        workspace: Only conversations of this folder; None: of all.
+        conversation_id: Only this conversation, which may be private; it wins over `workspace`.
+    """
+
+    workspace: str | None = None
+    conversation_id: str = ""
+
+
+class Topics:
+    """Topics, and which of them are the same or related."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def search(
+        self, query: str = "", *, limit: int = 50, workspace: str | None = None, conversation_id: str = ""
+    ) -> list[Topic]:
+        """Topics whose name or alias holds all words of `query`, those of most conversations and summaries first.
+
+        Only what conversations in scope proposed is seen: neither private conversations (unless named by
+        `conversation_id`) nor deleted ones, nor those of another workspace, show a name, an alias or a relation.
+        """
+        scope = TopicScope(workspace=workspace, conversation_id=conversation_id)
+        found = await self._seen(scope)
+        words = topic_key(query).split()
+        hits = [topic for topic in found if all(any(word in key for key in _keys(topic)) for word in words)]
+        hits.sort(key=lambda t: (-t.conversations, -t.summaries, topic_key(t.name), t.uuid))
+        return hits[:limit]
+
+    async def get(self, ref: str, *, workspace: str | None = None, conversation_id: str = "") -> Topic:
+        """The topic of that id, name or alias, merged ones leading to what they became.
+
+        Raises:
+            NotFoundError: No conversation in scope has it.
+        """
+        found = await self._seen(TopicScope(workspace=workspace, conversation_id=conversation_id))
+        key = topic_key(ref)
+        by_id = [t for t in found if ref == t.uuid or any(r.uuid == ref for r in t.related if r.relation == "merged")]
+        by_name = [t for t in found if topic_key(t.name) == key]
+        for hits in (by_id, by_name, [t for t in found if key in _keys(t)]):
+            if hits:
+                return max(hits, key=lambda t: (t.conversations, t.summaries, t.uuid))
+        raise NotFoundError(f"There is no topic {ref!r}.", todo="`ragforge-chat topics` lists the topics there are.")
+
+    async def turns(
+        self, ref: str, *, workspace: str | None = None, conversation_id: str = ""
+    ) -> dict[str, list[tuple[int, int]]]:
+        """Ranges of turns (both ends included) whose summaries have the topic, by conversation; L1 where there is one.
+
+        Raises:
+            NotFoundError: No conversation in scope has it.
+        """
+        topic = await self.get(ref, workspace=workspace, conversation_id=conversation_id)
+        scope = TopicScope(workspace=workspace, conversation_id=conversation_id)
+
+        async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
+            family = [uuid for uuid, root in (await roots_in(tx)).items() if root == topic.uuid]
+            where, parameters = _in_scope(scope)
+            result = await tx.run(
+                "MATCH (t:Topic)<-[:HAS_TOPIC]-(s:Summary) WHERE t.uuid IN $topics "
+                f"MATCH (c:Conversation {{uuid: s.conversation_id}}) WHERE {where} "
+                "RETURN DISTINCT c.uuid AS id, s.level AS level, s.start_turn_index AS first, s.end_turn_index AS last",
+                topics=[topic.uuid, *family],
+                **parameters,
+            )
+            return [dict(record) async for record in result]
+
+        rows = await self._graph.read(work)
+        ranges: dict[str, list[tuple[int, int]]] = {}
+        for row in sorted(rows, key=lambda r: (r["id"], r["level"], r["first"])):
+            lowest = min(r["level"] for r in rows if r["id"] == row["id"])
+            if row["level"] == lowest:
+                ranges.setdefault(row["id"], []).append((row["first"], row["last"]))
+        return ranges
+
+    async def merge(self, a: str, b: str, *, confidence: float = 1.0) -> Topic:
+        """Make two topics, by id, one: the younger is merged into the older. Nothing when they are one already.
+
+        Returns:
+            The topic both are.
+
+        Raises:
+            NotFoundError: One of them does not exist.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> str:
+            return await merge_in(tx, a, b, confidence=confidence, conversation_id="")
+
+        root = await self._graph.write(work)
+        if not root:
+            raise NotFoundError(f"There is no topic {a!r} or no topic {b!r}.")
+        return await self._bare(root)
+
+    async def unmerge(self, uuid: str) -> Topic:
+        """Undo the merge of a topic into another one; the topic gets its own edges back.
+
+        Raises:
+            NotFoundError: There is no such topic, or it was not merged.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> bool:
+            return await unmerge_in(tx, uuid)
+
+        if not await self._graph.write(work):
+            raise NotFoundError(f"There is no merged topic {uuid!r}.")
+        return await self._bare(uuid)
+
+    async def unmerge_named(self, ref: str) -> Topic:
+        """Undo the merge of a topic given by its id, by its own name, or by that of the topic it became.
+
+        The last only while there is no doubt which one is meant.
+
+        Raises:
+            NotFoundError: No such topic was merged.
+        """
+        found = await self.get(ref)
+        merged = [near for near in found.related if near.relation == "merged"]
+        meant = [near for near in merged if ref == near.uuid or topic_key(near.name) == topic_key(ref)] or merged
+        if len(meant) != 1:
+            names = ", ".join(near.name for near in merged)
+            what = (
+                f"Several topics were merged into {found.name!r}: {names}."
+                if merged
+                else (f"Nothing was merged into {found.name!r}.")
+            )
+            raise NotFoundError(what, todo="Name the merged one." if merged else "")
+        return await self.unmerge(meant[0].uuid)
+
+    async def relate(self, a: str, b: str, *, confidence: float, reason: str = "") -> None:
+        """Relate two topics, by id."""
+
+        async def work(tx: AsyncManagedTransaction) -> None:
+            await relate_in(tx, a, b, confidence=confidence, reason=reason, conversation_id="")
+
+        await self._graph.write(work)
+
+    async def _bare(self, uuid: str) -> Topic:
+        """A topic's own properties, whoever has it."""
+
+        async def work(tx: AsyncManagedTransaction) -> dict[str, Any]:
+            result = await tx.run(
+                "MATCH (t:Topic {uuid: $uuid}) RETURN t.uuid AS uuid, t.name AS name, t.description AS description, "
+                "t.aliases AS aliases, t.created_at AS created_at",
+                uuid=uuid,
+            )
+            return dict(await result.single(strict=True))
+
+        row = await self._graph.read(work)
+        return Topic(
+            uuid=row["uuid"],
+            name=row["name"],
+            description=row["description"] or "",
+            aliases=list(row["aliases"] or []),
+            created_at=native(row["created_at"]),
+        )
+
+    async def _seen(self, scope: TopicScope) -> list[Topic]:
+        """All topics as a reader of `scope` sees them."""
+
+        async def work(
+            tx: AsyncManagedTransaction,
+        ) -> tuple[list[dict[str, Any]], dict[str, str], list[dict[str, Any]]]:
+            where, parameters = _in_scope(scope)
+            result = await tx.run(
+                "MATCH (t:Topic)<-[h:HAS_TOPIC]-(s:Summary) "
+                f"MATCH (c:Conversation {{uuid: s.conversation_id}}) WHERE {where} "
+                "RETURN h.topic AS proposed, c.uuid AS conversation, count(DISTINCT s.uuid) AS summaries",
+                **parameters,
+            )
+            rows = [dict(record) async for record in result]
+            return rows, await roots_in(tx), await _related(tx, scope)
+
+        rows, roots, related = await self._graph.read(work)
+        nodes = await self._nodes(sorted({row["proposed"] for row in rows}))
+        grouped: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            if row["proposed"] in nodes:
+                grouped.setdefault(roots.get(row["proposed"], row["proposed"]), []).append(row)
+        topics = {root: _topic(root, members, nodes) for root, members in grouped.items()}
+        _add_relations(topics, roots, related)
+        return list(topics.values())
+
+    async def _nodes(self, uuids: list[str]) -> dict[str, dict[str, Any]]:
+        return {
+            record["uuid"]: record
+            for record in await self._graph.rows(
+                "UNWIND $ids AS id MATCH (t:Topic {uuid: id}) "
+                "RETURN t.uuid AS uuid, t.name AS name, t.description AS description, t.created_at AS created_at",
+                ids=uuids,
+            )
+        }
+
+
+def _topic(root: str, members: list[dict[str, Any]], nodes: dict[str, dict[str, Any]]) -> Topic:
+    """A topic from what conversations in scope proposed; the root's own name only when one of them proposed it."""
+    said: Counter[str] = Counter()
+    for row in members:
+        said[row["proposed"]] += row["summaries"]
+    first = root if root in said else max(said, key=lambda uuid: (said[uuid], uuid))
+    others = [uuid for uuid in said if uuid != first]
+    return Topic(
+        uuid=root,
+        name=nodes[first]["name"],
+        description=nodes[first]["description"] or "",
+        aliases=sorted(nodes[uuid]["name"] for uuid in others),
+        created_at=native(nodes[first]["created_at"]),
+        summaries=sum(said.values()),
+        conversations=len({row["conversation"] for row in members}),
+        related=[RelatedTopic(uuid=uuid, name=nodes[uuid]["name"], relation="merged") for uuid in sorted(others)],
+    )
+
+
+def _add_relations(topics: dict[str, Topic], roots: dict[str, str], related: list[dict[str, Any]]) -> None:
+    """Relations between topics in scope, each seen from both its ends."""
+    best: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in related:
+        a, b = (roots.get(row[end], row[end]) for end in ("a", "b"))
+        if a == b or a not in topics or b not in topics:
+            continue
+        for pair in ((a, b), (b, a)):
+            if pair not in best or row["confidence"] > best[pair]["confidence"]:
+                best[pair] = row
+    for (a, b), row in sorted(best.items()):
+        near = RelatedTopic(
+            uuid=b, name=topics[b].name, confidence=row["confidence"], reason=row["reason"] if row["shown"] else ""
+        )
+        topics[a].related.append(near)
+
+
+def _keys(topic: Topic) -> list[str]:
+    return [topic_key(name) for name in (topic.name, *topic.aliases)]
+
+
+def _in_scope(scope: TopicScope) -> tuple[str, dict[str, Any]]:
+    """A condition on the conversation `c`, and its parameters."""
+    if scope.conversation_id:
+        return "c.uuid = $conversation AND c.status <> 'deleted'", {"conversation": scope.conversation_id}
+    public = "c.status <> 'deleted' AND NOT coalesce(c.private, false)"
+    if scope.workspace is None:
+        return public, {}
+    return f"{public} AND c.workspace = $workspace", {"workspace": scope.workspace}
+
+
+async def _related(tx: AsyncManagedTransaction, scope: TopicScope) -> list[dict[str, Any]]:
+    """RELATED_TO edges; `shown` tells whether the reason comes from a conversation in scope."""
+    result = await tx.run(
+        "MATCH (a:Topic)-[r:RELATED_TO]->(b:Topic) RETURN a.uuid AS a, b.uuid AS b, r.confidence AS confidence, "
+        "coalesce(r.reason, '') AS reason, coalesce(r.conversation_id, '') AS source"
+    )
+    rows = [dict(record) async for record in result]
+    where, parameters = _in_scope(scope)
+    result = await tx.run(
+        f"UNWIND $ids AS id MATCH (c:Conversation {{uuid: id}}) WHERE {where} RETURN c.uuid AS uuid",
+        ids=sorted({row["source"] for row in rows if row["source"]}),
+        **parameters,
+    )
+    visible = {record["uuid"] async for record in result}
+    return [{**row, "shown": not row["source"] or row["source"] in visible} for row in rows]

@@ -1,0 +1,141 @@
+"""Whole turns: messages with their texts joined, calls, results and files, all in order.
+
+A page requests its turn indexes one by one through the index on (conversation_id, turn_index), so that thirty turns of
+ten thousand cost as much as thirty. A branch reads the turns it shares from its parent, and the parent from its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragforge_tui.graph.store.messages import LARGE, MESSAGE
+from ragforge_tui.graph.store.parts import join_large
+from ragforge_tui.graph.store.records import (
+    CALL_FIELDS,
+    RESULT_FIELDS,
+    call_from,
+    message_from,
+    projection,
+    result_from,
+)
+from ragforge_tui.graph.store.segments import Segment, existing_conversation, segments_of
+from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE
+from ragforge_tui.graph.writer import writer_alive
+from ragforge_tui.models import FileAccess, Message, ToolCall, Turn, now
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
+
+PAGE = 100
+"""Turns asked for in one statement."""
+
+_CALL = projection("t", CALL_FIELDS, *(f"{name}_parts" for name in CALL_LARGE))
+_RESULT = projection("r", RESULT_FIELDS, *(f"{name}_parts" for name in RESULT_LARGE))
+
+
+class Turns:
+    """Turns, read whole."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def between(self, conversation_id: str, *, start: int, end: int) -> list[Turn]:
+        """The turns with index in [start, end), whole and in order.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def segments(tx: AsyncManagedTransaction) -> list[Segment]:
+            return await segments_of(tx, conversation_id, max(start, 1), end - 1)
+
+        found: list[Turn] = []
+        for segment in await self._graph.read(segments):
+            for first in range(segment.first, segment.last + 1, PAGE):
+                last = min(first + PAGE - 1, segment.last)
+                found += await self._page(segment.conversation_id, first, last)
+        return found
+
+    async def _page(self, conversation_id: str, first: int, last: int) -> list[Turn]:
+        async def work(tx: AsyncManagedTransaction) -> list[Message]:
+            messages = await _messages(tx, conversation_id, first, last)
+            await _add_calls(tx, messages)
+            return messages
+
+        turns: dict[int, Turn] = {}
+        for message in await self._graph.read(work):
+            turns.setdefault(message.turn_index, Turn(turn_index=message.turn_index, messages=[])).messages.append(
+                message
+            )
+        return list(turns.values())
+
+    async def range(self, conversation_id: str) -> tuple[int, int]:
+        """The lowest and highest turn index there is, (1, 0) when there is none.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> int:
+            return (await existing_conversation(tx, conversation_id)).next_turn - 1
+
+        return 1, await self._graph.read(work)
+
+
+async def _messages(tx: AsyncManagedTransaction, conversation_id: str, first: int, last: int) -> list[Message]:
+    result = await tx.run(
+        "UNWIND range($first, $last) AS turn MATCH (m:Message {conversation_id: $id, turn_index: turn}) "
+        f"RETURN {MESSAGE} AS m ORDER BY m.turn_index, m.position",
+        id=conversation_id,
+        first=first,
+        last=last,
+    )
+    rows = [dict(record["m"]) async for record in result]
+    await join_large(tx, rows, LARGE)
+    return [as_seen(message_from(row)) for row in rows]
+
+
+def as_seen(message: Message) -> Message:
+    """Return the message as a reader sees it: a streaming one whose writer is gone is interrupted."""
+    if message.state == "streaming" and not writer_alive(message.writer, message.lease_until, now()):
+        message.state = "interrupted"
+    return message
+
+
+async def _add_calls(tx: AsyncManagedTransaction, messages: list[Message]) -> None:
+    answers = {message.uuid: message for message in messages if message.role != "user"}
+    if not answers:
+        return
+    result = await tx.run(
+        "UNWIND $ids AS id MATCH (t:ToolCall {message_id: id}) OPTIONAL MATCH (t)-[:PRODUCED_RESULT]->(r:ToolResult) "
+        f"RETURN {_CALL} AS t, CASE WHEN r IS NULL THEN NULL ELSE {_RESULT} END AS r",
+        ids=list(answers),
+    )
+    rows: list[tuple[dict[str, Any], dict[str, Any] | None]] = [
+        (dict(record["t"]), dict(record["r"]) if record["r"] else None) async for record in result
+    ]
+    if not rows:
+        return
+    await join_large(tx, (call for call, _ in rows), CALL_LARGE)
+    await join_large(tx, (outcome for _, outcome in rows if outcome), RESULT_LARGE)
+    calls: dict[str, ToolCall] = {}
+    for properties, outcome in rows:
+        call = call_from(properties)
+        call.result = result_from(outcome) if outcome else None
+        calls[call.uuid] = call
+    await _add_files(tx, calls)
+    for call in sorted(calls.values(), key=lambda c: (c.iteration, c.ordinal, c.timestamp, c.uuid)):
+        answers[call.message_id].tool_calls.append(call)
+
+
+async def _add_files(tx: AsyncManagedTransaction, calls: dict[str, ToolCall]) -> None:
+    result = await tx.run(
+        "UNWIND $ids AS id MATCH (t:ToolCall {uuid: id})-[a:ACCESSED]->(f:File) "
+        "RETURN id, f.path AS path, a.access AS access, a.ordinal AS ordinal",
+        ids=list(calls),
+    )
+    rows = [(record["id"], record["ordinal"] or 0, record["path"], record["access"]) async for record in result]
+    for uuid, _, path, access in sorted(rows):
+        calls[uuid].files.append(FileAccess(path=path, access=access))

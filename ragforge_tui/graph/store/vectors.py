@@ -1,0 +1,253 @@
+"""Vectors in the graph: which nodes lack one, storing them, and the model they come from.
+
+The embedding model belongs to the graph: vectors are stored only while it is the recorded one, checked in the same
+transaction, so that a process with other settings never mixes in its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ragforge_tui.graph.schema.indexes import UNUSED_VECTOR, VECTOR
+from ragforge_tui.graph.schema.version_node import record_embedding, recorded_embedding
+from ragforge_tui.graph.store.records import CONVERSATION_FIELDS, conversation_from, projection
+from ragforge_tui.models import SimilarConversation
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
+
+_CONVERSATION = projection("c", CONVERSATION_FIELDS)
+BATCH = 200
+"""Vectors stored in one statement: about a megabyte of numbers."""
+
+
+class VectorKind(msgspec.Struct, frozen=True):
+    """A kind of node that has a vector.
+
+    Attributes:
+        match: Cypher that binds `n`; may use `$id`, a conversation, when `scoped`.
+        text: Cypher for the text that is embedded.
+        vector: Property of the vector; its bytes and model stand in properties named after it.
+        of: Property that holds the text the vector was made of, for texts that change; empty for others.
+    """
+
+    label: str
+    match: str
+    text: str
+    vector: str = "embedding"
+    model: str = "embed_model"
+    of: str = ""
+
+
+KINDS = {
+    kind.label: kind
+    for kind in (
+        VectorKind("Message", "(n:Message {position: 0}) WHERE n.recall_version IS NOT NULL", "n.turn_text"),
+        VectorKind(
+            "Summary",
+            "(n:Summary) WHERE true",
+            "n.conversation_summary + '\\n' + coalesce(n.actions_summary, '')",
+        ),
+        VectorKind("Topic", "(n:Topic) WHERE true", "n.name + '\\n' + coalesce(n.description, '')"),
+        VectorKind(
+            "Conversation",
+            "(n:Conversation) WHERE true",
+            "n.summary",
+            vector="summary_embedding",
+            model="summary_embed_model",
+            of="summary_embedded",
+        ),
+    )
+}
+
+
+class Unembedded(msgspec.Struct, frozen=True):
+    """A node without a vector, and the text its vector is to be made of."""
+
+    uuid: str
+    text: str
+
+
+class Vectors:
+    """Embedding vectors of nodes, and the model they come from."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def model(self) -> tuple[str, int]:
+        """The model the graph's vectors come from, empty until one was used, and the dimension of its indexes."""
+        return await recorded_embedding(self._graph)
+
+    async def claim_model(self, model: str, dimension: int) -> tuple[str, int]:
+        """Record the model when none is and its dimension is that of the indexes; whatever is recorded then."""
+        recorded, size = await self.model()
+        if not recorded and size in (0, dimension):
+            await record_embedding(self._graph, model, dimension)
+            return model, dimension
+        return recorded, size
+
+    async def missing(self, label: str, model: str, *, limit: int, conversation_id: str = "") -> list[Unembedded]:
+        """Nodes of a label whose vector is missing or of another model."""
+        kind = KINDS[label]
+        statement = (
+            f"MATCH {kind.match} AND {_missing(kind)} {_scope(label, conversation_id)}"
+            f"RETURN n.uuid AS uuid, {kind.text} AS text LIMIT $limit"
+        )
+        return [
+            Unembedded(record["uuid"], record["text"] or "")
+            for record in await self._graph.rows(statement, model=model, limit=limit, id=conversation_id)
+        ]
+
+    async def count_missing(self, model: str) -> int:
+        """Return the number of nodes without a vector of the model."""
+        total = 0
+        for kind in KINDS.values():
+            record = await self._graph.one(
+                f"MATCH {kind.match} AND {_missing(kind)} RETURN count(n) AS missing", model=model
+            )
+            total += int(record["missing"]) if record else 0
+        return total
+
+    async def store(self, label: str, model: str, rows: Sequence[tuple[Unembedded, npt.NDArray[np.float32]]]) -> bool:
+        """Store vectors of unit length; False, storing nothing, when the graph's model is another one.
+
+        A row of zeros marks a node as having nothing to embed.
+        """
+        kind = KINDS[label]
+        statement = (
+            "MATCH (v:RagforgeSchema {name: 'schema'}) WHERE v.embedding_model = $model "
+            f"UNWIND $rows AS row MATCH (n:{label} {{uuid: row.uuid}}) WHERE coalesce({kind.text}, '') = row.text "
+            f"SET n.{kind.vector} = row.vector, n.{kind.vector}_bytes = row.bytes, n.{kind.model} = $model"
+            + (f", n.{kind.of} = row.text" if kind.of else "")
+        )
+        for start in range(0, len(rows), BATCH):
+            batch = [_vector_row(node, vector) for node, vector in rows[start : start + BATCH]]
+
+            async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> bool:
+                result = await tx.run(
+                    "MATCH (v:RagforgeSchema {name: 'schema'}) RETURN v.embedding_model = $model AS same", model=model
+                )
+                record = await result.single()
+                if not record or not record["same"]:
+                    return False
+                await tx.run(statement, model=model, rows=batch)
+                return True
+
+            if not await self._graph.write(work):
+                return False
+        return True
+
+    async def change_model(self, model: str, dimension: int) -> None:
+        """Change the graph's model: vectors of other dimensions are removed, and the indexes created again for its own.
+
+        Vectors of the old model lie still until they are replaced; nothing compares them.
+        """
+        recorded, size = await self.model()
+        if size != dimension:
+            # From here on nobody stores vectors of the old model.
+            await record_embedding(self._graph, "", size)
+            # The feature that brings an unused index must find none with vectors of the old dimension.
+            for label, prop in UNUSED_VECTOR:
+                await self._graph.dialect.drop_index(self._graph.dialect.vector_index(label, prop))
+            for label, prop in VECTOR:
+                await self._graph.dialect.drop_index(self._graph.dialect.vector_index(label, prop))
+                await self._forget(label, prop)
+            for label, prop in VECTOR:
+                await self._graph.dialect.create_vector_index(label, prop, dimension)
+            await self._graph.dialect.await_indexes()
+        if (recorded, size) != (model, dimension):
+            await record_embedding(self._graph, model, dimension)
+
+    async def _forget(self, label: str, prop: str) -> None:
+        model = KINDS[label].model if label in KINDS else "embed_model"
+        statement = (
+            f"MATCH (n:{label}) WHERE n.{prop} IS NOT NULL WITH n LIMIT 500 "
+            f"SET n.{prop} = NULL, n.{prop}_bytes = NULL, n.{model} = NULL RETURN count(n) AS cleared"
+        )
+        while (row := await self._graph.write_one(statement)) and row["cleared"]:
+            pass
+
+    async def read(self, label: str, uuids: Sequence[str], model: str) -> dict[str, npt.NDArray[np.float32]]:
+        """The vectors of nodes by their uuid; those without one of this model are left out."""
+        kind = KINDS[label]
+        if not uuids:
+            return {}
+        rows = await self._graph.rows(
+            f"UNWIND $ids AS id MATCH (n:{label} {{uuid: id}}) "
+            f"WHERE n.{kind.model} = $model AND n.{kind.vector} IS NOT NULL "
+            f"RETURN n.uuid AS uuid, n.{kind.vector}_bytes AS vector",
+            ids=list(uuids),
+            model=model,
+        )
+        return {row["uuid"]: np.frombuffer(bytes(row["vector"]), np.float32) for row in rows}
+
+    async def similar_conversations(
+        self, conversation_id: str, *, limit: int = 5, min_score: float = 0.0, workspace: str | None = None
+    ) -> list[SimilarConversation]:
+        """Conversations whose summary is like this one's, most similar first; private and deleted ones never."""
+        model, _ = await self.model()
+        own = (await self.read("Conversation", [conversation_id], model)).get(conversation_id)
+        if own is None:
+            return []
+        return await self.conversations_like(
+            own, limit=limit, min_score=min_score, workspace=workspace, exclude=(conversation_id,)
+        )
+
+    async def conversations_like(
+        self,
+        vector: npt.NDArray[np.float32],
+        *,
+        limit: int = 5,
+        min_score: float = 0.0,
+        workspace: str | None = None,
+        exclude: Sequence[str] = (),
+    ) -> list[SimilarConversation]:
+        """Conversations whose summary is like a vector of the graph's model, most similar first."""
+        cosine = self._graph.dialect.cosine("c.summary_embedding", "$vector")
+        statement = (
+            "MATCH (v:RagforgeSchema {name: 'schema'}), (c:Conversation) "
+            "WHERE c.summary_embedding IS NOT NULL AND c.summary_embed_model = v.embedding_model "
+            "AND c.status <> 'deleted' AND NOT coalesce(c.private, false) AND NOT c.uuid IN $exclude "
+            "AND ($workspace IS NULL OR c.workspace = $workspace) "
+            f"WITH c, {cosine} AS score WHERE score >= $min "
+            f"RETURN {_CONVERSATION} AS c, score ORDER BY score DESC, c.uuid LIMIT $limit"
+        )
+        parameters = {
+            "vector": vector.tolist(),
+            "exclude": list(exclude),
+            "workspace": workspace,
+            "min": min_score,
+            "limit": max(limit, 0),
+        }
+        return [
+            SimilarConversation(conversation=conversation_from(record["c"]), score=record["score"])
+            for record in await self._graph.rows(statement, **parameters)
+        ]
+
+
+def _missing(kind: VectorKind) -> str:
+    stale = f" OR coalesce(n.{kind.of}, '') <> {kind.text}" if kind.of else ""
+    return f"coalesce({kind.text}, '') <> '' AND (n.{kind.model} IS NULL OR n.{kind.model} <> $model{stale})"
+
+
+def _scope(label: str, conversation_id: str) -> str:
+    if not conversation_id:
+        return ""
+    return "AND n.uuid = $id " if label == "Conversation" else "AND n.conversation_id = $id "
+
+
+def _vector_row(node: Unembedded, vector: npt.NDArray[np.float32]) -> dict[str, Any]:
+    known = bool(vector.any())
+    return {
+        "uuid": node.uuid,
+        "text": node.text,
+        "vector": vector.tolist() if known else None,
+        "bytes": vector.astype(np.float32).tobytes() if known else None,
+    }

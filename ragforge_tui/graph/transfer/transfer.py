@@ -1,0 +1,327 @@
+"""Export and import of whole conversations without loss: ids stay, and importing twice stores once.
+
+The turns a branch shares with its parent are exported with it. Where the parent is missing on import, a stub of it is
+created to hold them, which the parent's own import completes later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ragforge_tui.export_records import ConversationExport, Imported
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX
+from ragforge_tui.graph.store.conversations import Conversations
+from ragforge_tui.graph.store.locks import hold
+from ragforge_tui.graph.store.messages import INDEXED_CHARS, LARGE
+from ragforge_tui.graph.store.parts import BATCH_NODES, batches, link_parts, row_size, store_large
+from ragforge_tui.graph.store.records import (
+    call_properties,
+    conversation_properties,
+    file_rows,
+    message_properties,
+    result_properties,
+)
+from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE, cut_result
+from ragforge_tui.graph.store.turns import Turns
+from ragforge_tui.graph.transfer.check import check_export
+from ragforge_tui.graph.transfer.memory_in import import_memory
+from ragforge_tui.graph.transfer.memory_out import MemoryExporter
+from ragforge_tui.graph.transfer.plan import plan_import
+from ragforge_tui.models import Conversation, Message, Turn
+from ragforge_tui.text import storable
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
+
+_COUNTS = ("next_turn", "message_count", "total_chars")
+# What is here may hold more than what is imported.
+_RAISE = "MATCH (c:Conversation {uuid: $uuid}) SET " + ", ".join(
+    f"c.{name} = CASE WHEN c.{name} > ${name} THEN c.{name} ELSE ${name} END" for name in _COUNTS
+)
+
+
+class OwnedNodes(msgspec.Struct, frozen=True):
+    """A kind of node that travels with its conversation.
+
+    Attributes:
+        label: Of the nodes; each has a `uuid` and a `conversation_id`.
+        parent: Label of what each hangs on.
+        key: Property that names the parent's uuid.
+        relationship: From the parent to the node.
+        large: Properties that may be kept in parts.
+    """
+
+    label: str
+    parent: str
+    key: str
+    relationship: str
+    large: tuple[str, ...] = ()
+
+
+MESSAGE_NODES = OwnedNodes("Message", "Conversation", "conversation_id", "HAS_MESSAGE", LARGE)
+CALL_NODES = OwnedNodes("ToolCall", "Message", "message_id", "MADE_TOOL_CALL", CALL_LARGE)
+RESULT_NODES = OwnedNodes("ToolResult", "ToolCall", "tool_call_id", "PRODUCED_RESULT", RESULT_LARGE)
+
+
+class Transfer:
+    """Export and import of whole conversations."""
+
+    def __init__(self, graph: Graph, conversations: Conversations, turns: Turns, memory: MemoryExporter) -> None:
+        self._graph = graph
+        self._conversations = conversations
+        self._turns = turns
+        self._memory = memory
+
+    async def export(self, uuid: str) -> ConversationExport:
+        """The conversation with all its turns, superseded attempts included, and what the memory made of them.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+        conversation = await self._conversations.get(uuid)
+        return ConversationExport(
+            conversation=conversation,
+            turns=await self._turns.between(uuid, start=1, end=conversation.next_turn),
+            contexts=await self._memory.contexts(uuid, start=1, end=conversation.next_turn),
+            spoken=await self._memory.spoken(uuid, start=1, end=conversation.next_turn),
+            memory=await self._memory.memory(uuid),
+        )
+
+    async def import_(self, e: ConversationExport, *, merge: bool = False) -> Imported:
+        """Import a conversation; existing nodes stay as they are.
+
+        Cut short, a repeated call goes on where this one stopped. Where the turns end and how much they hold is
+        counted, whatever the export says of it: a turn beyond the end could be found, but never be read.
+
+        Args:
+            e: What to import. Ids are kept; all is checked before any of it is written.
+            merge: Whether anything may be added to a conversation that is here already.
+
+        Raises:
+            GraphError: The file is not one this program writes, it holds other messages in the same places, or it
+                would add to a conversation that it may not add to. Nothing was stored.
+        """
+        mark = await asyncio.to_thread(_checked, e)
+        plan = await plan_import(self._graph, e, mark=mark, merge=merge)
+        own = e.conversation.uuid
+        for stub in _ancestors(e):
+            if stub.uuid in plan.writable:
+                await self._import_conversation(_counted(stub, e.turns), stub=True)
+        await self._import_conversation(_counted(e.conversation, e.turns), mark=mark if plan.created else None)
+        if plan.complete and not merge:
+            return Imported(conversation=await self._conversations.get(own), created=False, adds=plan.adds)
+        for page in _pages(e.turns):
+            await self._import_messages(page)
+            await self._import_calls([m for turn in page for m in turn.messages], e.conversation.workspace)
+        await import_memory(self._graph, plan.allowed(e))
+        await self._unmark(own, mark)
+        return Imported(conversation=await self._conversations.get(own), created=plan.created, adds=plan.adds)
+
+    async def _unmark(self, uuid: str, mark: str) -> None:
+        await self._graph.run(
+            "MATCH (c:Conversation {uuid: $uuid}) WHERE c.importing = $mark SET c.importing = null",
+            uuid=uuid,
+            mark=mark,
+        )
+
+    async def _import_conversation(self, c: Conversation, *, stub: bool = False, mark: str | None = None) -> None:
+        """Make a conversation, or bring one back that was deleted.
+
+        Args:
+            stub: It only holds the turns a branch shares.
+            mark: Left in the node until all of the file is in, so that an import cut short may go on.
+        """
+        properties = conversation_properties(c)
+        counts = {name: properties.pop(name) for name in _COUNTS}
+
+        async def work(tx: AsyncManagedTransaction) -> None:
+            # A conversation deleted here and imported again comes back; a stub becomes what it stood for.
+            await tx.run(
+                "MERGE (c:Conversation {uuid: $uuid}) "
+                "ON CREATE SET c += $properties, c.stub = $stub, c.importing = $mark "
+                "WITH c WHERE NOT $stub AND (c.stub OR c.status = 'deleted') "
+                "SET c += $properties, c.stub = false, c.deleted_at = $deleted_at, c.importing = $mark",
+                uuid=c.uuid,
+                mark=mark,
+                properties=properties,
+                stub=stub,
+                deleted_at=properties["deleted_at"],
+            )
+            await tx.run(_RAISE, uuid=c.uuid, **counts)
+            if c.branch_of:
+                await tx.run(
+                    "MATCH (p:Conversation {uuid: $parent}), (c:Conversation {uuid: $uuid}) "
+                    "OPTIONAL MATCH (m:Message {conversation_id: $parent, turn_index: $turn, position: 0}) "
+                    "MERGE (p)-[b:HAS_BRANCH]->(c) SET b.from_message = m.uuid",
+                    parent=c.branch_of,
+                    uuid=c.uuid,
+                    turn=c.branch_turn,
+                )
+
+        await self._graph.write(work)
+
+    async def _import_messages(self, turns: list[Turn]) -> None:
+        rows = []
+        for turn in turns:
+            for m in turn.messages:
+                chars = len(m.content)
+                properties = {**message_properties(m), "char_count": chars, "counted_chars": chars}
+                if m.position == 0:
+                    properties |= _recall_keys(turn)
+                rows.append(properties)
+        await self._create(MESSAGE_NODES, await self._missing(MESSAGE_NODES, rows))
+
+    async def _import_calls(self, messages: list[Message], workspace: str) -> None:
+        calls, results, files = [], [], []
+        for m in messages:
+            for c in m.tool_calls:
+                calls.append(call_properties(c, m.conversation_id))
+                files += [{**row, "call": c.uuid, "ordinal": n} for n, row in enumerate(file_rows(c.files))]
+                if c.result:
+                    results.append(result_properties(cut_result(c.result), m.conversation_id))
+        await self._create(CALL_NODES, await self._missing(CALL_NODES, calls))
+        await self._create(RESULT_NODES, await self._missing(RESULT_NODES, results))
+        await self._link_files(files, storable(workspace))
+
+    async def _missing(self, kind: OwnedNodes, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those of the rows that are not in the graph yet."""
+
+        async def work(tx: AsyncManagedTransaction) -> set[str]:
+            return await _known(tx, kind.label, [row["uuid"] for row in rows])
+
+        known = await self._graph.read(work) if rows else set()
+        return [row for row in rows if row["uuid"] not in known]
+
+    async def _create(self, kind: OwnedNodes, rows: list[dict[str, Any]]) -> None:
+        """Make nodes, each with the relationship it hangs on, in small statements.
+
+        A node and its relationship come into being together, so one that is there already has it. That spares a
+        MERGE of the relationship, which the embedded server answers by walking all those of the parent: the
+        conversation's grow with every message.
+        """
+        statement = (
+            f"UNWIND $rows AS row MATCH (p:{kind.parent} {{uuid: row.{kind.key}}}) "
+            f"CREATE (p)-[:{kind.relationship}]->(n:{kind.label}) SET n += row"
+        )
+        for row in rows:
+            await store_large(self._graph, row["uuid"], row["conversation_id"], row, kind.large)
+        for batch in batches((row, row_size(row)) for row in rows):
+
+            async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
+                # Asked again in the transaction itself: it may be run twice, and others may import the same.
+                known = await _known(tx, kind.label, [row["uuid"] for row in batch])
+                fresh = [row for row in batch if row["uuid"] not in known]
+                if fresh:
+                    await (await tx.run(statement, rows=fresh)).consume()
+                for row in fresh:
+                    await link_parts(tx, kind.label, row["uuid"], row)
+
+            await self._graph.write(work)
+
+    async def _link_files(self, rows: list[dict[str, Any]], workspace: str) -> None:
+        """Lead from calls to the files they touched; asked from the call's side, since many calls share a file."""
+        for batch in batches((row, row_size(row)) for row in rows):
+
+            async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
+                await hold(tx, "ToolCall", (row["call"] for row in batch))
+                result = await tx.run(
+                    "UNWIND $calls AS call MATCH (t:ToolCall {uuid: call})-[a:ACCESSED]->(f:File) "
+                    "RETURN call, a.access AS access, f.path AS path",
+                    calls=list({row["call"] for row in batch}),
+                )
+                known = {(record["call"], record["access"], record["path"]) async for record in result}
+                fresh = [row for row in batch if (row["call"], row["access"], row["path"]) not in known]
+                if not fresh:
+                    return
+                await tx.run(
+                    "UNWIND $paths AS path MERGE (f:File {workspace: $workspace, path: path})",
+                    paths=sorted({row["path"] for row in fresh}),
+                    workspace=workspace,
+                )
+                await tx.run(
+                    "UNWIND $rows AS row MATCH (t:ToolCall {uuid: row.call}) "
+                    "MATCH (f:File {workspace: $workspace, path: row.path}) "
+                    "CREATE (t)-[:ACCESSED {access: row.access, ordinal: row.ordinal}]->(f)",
+                    rows=fresh,
+                    workspace=workspace,
+                )
+
+            await self._graph.write(work)
+
+
+async def _known(tx: AsyncManagedTransaction, label: str, uuids: list[str]) -> set[str]:
+    result = await tx.run(f"UNWIND $ids AS id MATCH (n:{label} {{uuid: id}}) RETURN n.uuid AS uuid", ids=uuids)
+    return {record["uuid"] async for record in result}
+
+
+def _checked(e: ConversationExport) -> str:
+    """Check an export and return its digest."""
+    check_export(e)
+    return hashlib.sha256(msgspec.json.encode(e)).hexdigest()
+
+
+def _pages(turns: list[Turn]) -> Iterator[list[Turn]]:
+    """Turns in order, as many at once as their messages stay few; texts are weighed when they are sent."""
+    page: list[Turn] = []
+    for turn in turns:
+        if page and sum(len(t.messages) for t in page) + len(turn.messages) > BATCH_NODES:
+            yield page
+            page = []
+        page.append(turn)
+    if page:
+        yield page
+
+
+def _counted(c: Conversation, turns: Iterable[Turn]) -> Conversation:
+    """The conversation with its counters as the turns that it shows have them; a stub's are the shared ones."""
+    own = c.uuid
+    ends = [m.turn_index for turn in turns for m in turn.messages if m.conversation_id == own]
+    end = max([*ends, c.branch_turn or 0])
+    held = [m for turn in turns for m in turn.messages if m.turn_index <= end]
+    return msgspec.structs.replace(
+        c, next_turn=end + 1, message_count=len(held), total_chars=sum(len(m.content) for m in held)
+    )
+
+
+def _recall_keys(turn: Turn) -> dict[str, str]:
+    """Return the keys that search uses until the turn is indexed again: its text and its time."""
+    said: Iterable[str] = (m.content for m in turn.messages if m.state != "superseded")
+    text = storable("\n\n".join(text[:INDEXED_CHARS] for text in said if text)[:INDEXED_CHARS])
+    date = turn.messages[0].timestamp.strftime("%Y-%m-%d %B %A")
+    return {"turn_text": text, MESSAGE_LEX["en"][0]: f"{date}\n{text}"}
+
+
+def _ancestors(e: ConversationExport) -> list[Conversation]:
+    """Stubs of the conversations whose turns an exported branch shares, the oldest first."""
+    held: dict[str, int] = {}
+    for turn in e.turns:
+        for message in turn.messages:
+            held[message.conversation_id] = turn.turn_index
+    own = e.conversation.uuid
+    chain = [(uuid, last) for uuid, last in held.items() if uuid != own]
+    if e.conversation.branch_of and e.conversation.branch_of not in held:
+        chain.append((e.conversation.branch_of, e.conversation.branch_turn or 0))
+    stubs: list[Conversation] = []
+    for uuid, last in chain:
+        parent = stubs[-1] if stubs else None
+        stubs.append(
+            Conversation(
+                uuid=uuid,
+                status="archived",
+                created_at=e.conversation.created_at,
+                updated_at=e.conversation.created_at,
+                workspace=e.conversation.workspace,
+                owner=e.conversation.owner,
+                next_turn=last + 1,
+                branch_of=parent.uuid if parent else None,
+                branch_turn=parent.next_turn - 1 if parent else None,
+            )
+        )
+    return stubs
