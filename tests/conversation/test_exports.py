@@ -22,7 +22,7 @@ async def test_files_follow_the_conversation_and_go_with_it(
         uuid = conversation.record.uuid
         await conversation.send_message("first")
         await conversation.send_message("second")
-    written = from_json((folder / f"conv-{uuid}.json").read_text(encoding="utf-8"))
+    written = from_json((folder / f"conv-{uuid}.json").read_bytes())
     assert [m.content for turn in written.turns for m in turn.messages] == ["first", "one", "second", "two"]
     assert "second" in (folder / f"conv-{uuid}.md").read_text(encoding="utf-8")
     async with ConversationAgent(exporting) as again:

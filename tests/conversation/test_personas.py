@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragforge_tui.config import GraphSettings, Loaded, ModelSettings, Paths
+from ragforge_tui.config import Loaded, ModelSettings, Paths
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.persona_desk import PersonaDesk
 from ragforge_tui.errors import NotFoundError, RagforgeError
@@ -19,6 +19,7 @@ from ragforge_tui.events import ConversationChanged, Event, MessageStarted, Mode
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.persona_records import PersonaBrief
 from tests.conftest import EMBEDDED
+from tests.support.away import Away
 from tests.support.openai_server import OpenAIServer
 
 
@@ -248,15 +249,17 @@ async def test_a_switch_is_stored_and_told(loaded: Loaded, server: OpenAIServer,
             await agent.create_conversation(persona="Nobody")
 
 
-async def test_without_a_graph_it_goes_to_the_journal(loaded: Loaded, server: OpenAIServer, shelf: Path) -> None:
-    away = GraphSettings(uri="bolt://127.0.0.1:9", password="x")
-    without = msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, graph=away))
-    async with ConversationAgent(without) as agent:
+async def test_without_a_graph_it_goes_to_the_journal(
+    loaded: Loaded, server: OpenAIServer, shelf: Path, tmp_path: Path
+) -> None:
+    away = Away(loaded, tmp_path)
+    async with ConversationAgent(away.gone) as agent:
         conversation = await agent.create_conversation(persona="Ragnarök")
         await conversation.send_message("one")
         await conversation.set_persona("Dev")
         await conversation.send_message("two")
-    async with ConversationAgent(loaded) as back:
+    await away.open()
+    async with ConversationAgent(away.back) as back:
         resumed = await back.load_conversation(conversation.record.uuid)
         assert resumed.record.persona == "Dev"
         rows = await spoken(back)
@@ -325,7 +328,7 @@ async def test_a_draft_is_improved_by_the_model_without_tools(
         assert draft.info.color == "blue"
         assert (await desk.improve(draft.text, "Vega")).text.strip() == better
         assert not any("tools" in request.body or "functions" in request.body for request in server.requests)
-        with pytest.raises(RagforgeError, match="did not answer"):
+        with pytest.raises(RagforgeError, match="did not reply"):
             await desk.improve(draft.text, "Vega")
         saved = await desk.save(draft.text, "Vega")
         assert saved.origin == "own"

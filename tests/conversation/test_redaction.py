@@ -43,7 +43,7 @@ async def test_no_secret_reaches_the_journal(loaded: Loaded, server: OpenAIServe
     async with ConversationAgent(without_graph(loaded), approve_all=True) as agent:
         conversation = await agent.create_conversation()
         await conversation.send_message(f"mine is {GITHUB_KEY}")
-    (journal,) = (Path(loaded.paths.state) / "journal").glob("*.jsonl")
+    (journal,) = (Path(loaded.paths.state) / "journal").rglob("*.jsonl")
     text = journal.read_text()
     assert MASK in text
     assert GITHUB_KEY not in text

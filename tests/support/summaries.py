@@ -47,6 +47,7 @@ class WritingModel:
     context_window = 32_000
     offline = False
     destination = "nowhere"
+    server = "nowhere"
 
     def __init__(self, write: Callable[[list[dict[str, Any]]], str]) -> None:
         self.write = write
