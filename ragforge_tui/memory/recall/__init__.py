@@ -1,7 +1,7 @@
-"""Finding past turns: the keys they are found by, the index of an open conversation, ranking and packing.
+"""Search over past turns: their keys, the index of an open conversation, ranking and packing.
 
-Used by the conversation, for the context of a turn and for the memory tools. Leans on the graph for what was said in
-other conversations, on llm for vectors and token counts.
+Used by the conversation, for the context of a turn and for the memory tools. The graph supplies the turns of other
+conversations, llm supplies vectors and token counts.
 """
 
 from ragforge_tui.memory.recall.index import ConversationIndex

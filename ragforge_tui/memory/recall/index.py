@@ -1,8 +1,8 @@
-"""The open conversation in memory: every turn's words and vector, scored in all views at once.
+"""In-memory index of the open conversation: every turn's words and vector, scored in all views at once.
 
-One object an open conversation, kept by `Recall`: filled from the graph in the background, a turn added as it ends.
-What a view needs of neighbours and sittings is summed when a question is asked, so that adding a turn costs its own
-words only. Calls lock; they take milliseconds at ten thousand turns and belong in a thread where that matters.
+One object per open conversation, held by `Recall`: filled from the graph in the background, with a turn added when it
+ends. The sums over neighbours and sittings are computed per query, so that adding a turn costs its own words only.
+Calls lock; they take milliseconds at ten thousand turns and belong in a thread where that matters.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ragforge_tui.memory.recall.vectors import TurnVectors
 from ragforge_tui.models import EXTRACTIVE, Summary
 
 SITTING_GAP_SECONDS = 3_600
-"""Silence after which the next turn begins another sitting."""
+"""Silence after which the next turn starts another sitting."""
 CONTEXT_WEIGHT = 0.5
-"""Of the words of what a question refers to, beside its own."""
+"""Weight of the words in a question's context, relative to its own words."""
 _FIRST_ROWS = 64
 
 
 class Ranked(msgspec.Struct, frozen=True):
-    """A turn and its score: comparable within one question only."""
+    """Turn with its score, comparable within one query only."""
 
     turn_index: int
     score: float
@@ -48,7 +48,7 @@ class _Entry(msgspec.Struct):
 
 
 class _Word(msgspec.Struct, frozen=True):
-    """A word of a question: how much it weighs, and how often each turn has it."""
+    """Word of a question with its weight and its frequency in each turn."""
 
     weight: float
     body: Floats | None
@@ -57,7 +57,7 @@ class _Word(msgspec.Struct, frozen=True):
 
 
 class ConversationIndex:
-    """Turns of one conversation by all they can be found by; row n of every array is turn n."""
+    """Turns of one conversation with all their keys; row n of every array is turn n."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -91,21 +91,21 @@ class ConversationIndex:
     ) -> None:
         """Add a turn or replace it; a text without `embedding` has no vector until `set_embedding`."""
         with self._lock:
-            known = self._entries.get(turn_index)
-            if known is not None and (known.text, known.timestamp) == (text, timestamp):
-                # Loaded again. Taking terms out of long postings is slow, and there is nothing to change.
+            earlier = self._entries.get(turn_index)
+            if earlier is not None and (earlier.text, earlier.timestamp) == (text, timestamp):
+                # Loaded again. Removing terms from long postings is slow, and nothing changed.
                 self._ended[turn_index] = (ended or timestamp).timestamp()
                 self._sittings = None
                 if embedding is not None:
                     self._vectors.put(turn_index, embedding)
                 return
-            self._make_room(turn_index)
+            self._grow(turn_index)
             language = language_of(text)
             if language:
                 self._languages[language] += 1
             entry = _Entry(text, timestamp, language or self._main_language())
-            if known is not None:
-                entry.facts = known.facts
+            if earlier is not None:
+                entry.facts = earlier.facts
             self._entries[turn_index] = entry
             self._last = max(self._last, turn_index)
             self._present[turn_index] = True
@@ -119,13 +119,13 @@ class ConversationIndex:
             self._vectors.put(turn_index, embedding)
 
     def set_embedding(self, turn_index: int, vector: npt.NDArray[np.float32]) -> None:
-        """Set a turn's vector, of length one; nothing happens for a turn that is not here."""
+        """Set a turn's vector, of length one; a turn that is not in the index is ignored."""
         with self._lock:
             if turn_index in self._entries:
                 self._vectors.put(turn_index, vector)
 
     def set_facts(self, facts: Mapping[int, Sequence[str]]) -> None:
-        """Set what summaries found in turns; turns not named keep theirs."""
+        """Set the facts that summaries found in turns; turns not named keep theirs."""
         with self._lock:
             for turn_index, found in facts.items():
                 entry = self._entries.get(turn_index)
@@ -134,7 +134,7 @@ class ConversationIndex:
                     self._put_facts(turn_index, entry)
 
     def set_summaries(self, summaries: Sequence[Summary], vectors: Mapping[str, npt.NDArray[np.float32]]) -> None:
-        """Set the summaries there are, with the vectors of those that have one by their uuid."""
+        """Set the summaries, with the vectors of those that have one, by uuid."""
         with self._lock:
             self._summaries = list(summaries)
             self._summary_vectors = dict(vectors)
@@ -147,24 +147,24 @@ class ConversationIndex:
 
     @property
     def turns(self) -> int:
-        """How many turns there are."""
+        """Number of turns in the index."""
         return len(self._entries)
 
     @property
     def language(self) -> str:
-        """The language most turns are in."""
+        """Language of most turns."""
         return self._main_language()
 
     def __contains__(self, turn_index: object) -> bool:
         return turn_index in self._entries
 
     def turn_text(self, turn_index: int) -> str:
-        """A turn's text, empty when it is not here."""
+        """Return a turn's text, empty for a turn that is not in the index."""
         entry = self._entries.get(turn_index)
         return entry.text if entry else ""
 
     def tokens(self, turn_index: int) -> int:
-        """Tokens of a turn's text; counted once."""
+        """Return the tokens of a turn's text, counted once."""
         entry = self._entries.get(turn_index)
         if entry is None:
             return 0
@@ -173,17 +173,17 @@ class ConversationIndex:
         return entry.tokens
 
     def timestamp(self, turn_index: int) -> datetime | None:
-        """When a turn began."""
+        """Return the time a turn started, None for a turn that is not in the index."""
         entry = self._entries.get(turn_index)
         return entry.timestamp if entry else None
 
     def sitting(self, turn_index: int) -> int:
-        """The sitting a turn belongs to, from 1 in order of time; 0 when it is not here."""
+        """Return the sitting a turn belongs to, from 1 in order of time; 0 for a turn that is not in the index."""
         with self._lock:
             return int(self._sitting_rows()[turn_index]) + 1 if turn_index in self._entries else 0
 
     def sitting_began(self, turn_index: int) -> datetime | None:
-        """When the sitting of a turn began, None for a turn that is not here."""
+        """Return the time a turn's sitting started, None for a turn that is not in the index."""
         with self._lock:
             if turn_index not in self._entries:
                 return None
@@ -192,13 +192,13 @@ class ConversationIndex:
             return self._entries[first + int(present[0])].timestamp
 
     def sitting_turns(self, sitting: int) -> list[int]:
-        """The turns of a sitting, in order."""
+        """Return the turns of a sitting, in order."""
         with self._lock:
             rows = np.flatnonzero((self._sitting_rows() == sitting - 1) & self._present)
             return [int(row) for row in rows]
 
     def without_vector(self) -> list[int]:
-        """Turns whose vector is unknown."""
+        """Return the turns without a vector."""
         with self._lock:
             return [int(row) for row in np.flatnonzero(self._present & ~self._vectors.known)]
 
@@ -213,35 +213,35 @@ class ConversationIndex:
         limit: int | None = None,
         weights: Mapping[str, float] = WEIGHTS,
     ) -> list[Ranked]:
-        """The best `limit` turns but the excluded, best first: the weighted sum of every view's z-score.
+        """Return the best `limit` turns except the excluded, best first, by the weighted sum of the views' z-scores.
 
         Args:
-            context: What the question refers to; its words weigh half.
-            vector: The question's, of length one; without it, words decide alone.
+            context: Text the question refers to; its words weigh half.
+            vector: Vector of the question, of length one; without it, words decide alone.
             only: Rank these turns only.
         """
         with self._lock:
-            wanted = self._wanted(exclude, only)
-            if not wanted.any():
+            eligible = self._eligible(exclude, only)
+            if not eligible.any():
                 return []
             scores = np.zeros(self._size, np.float32)
             for name, view in self._views(query, context, vector).items():
                 if weight := weights.get(name):
-                    scores += weight * scoring.known_zscores(view, wanted)
-            return [Ranked(row, float(scores[row])) for row in scoring.best(scores, wanted, limit)]
+                    scores += weight * scoring.known_zscores(view, eligible)
+            return [Ranked(row, float(scores[row])) for row in scoring.best(scores, eligible, limit)]
 
     def vector(self, turn_index: int) -> Floats | None:
-        """A turn's vector, None when it is unknown."""
+        """Return a turn's vector, None if it has none."""
         with self._lock:
             return self._vectors.get(turn_index) if turn_index in self._entries else None
 
     def facts(self, turn_index: int) -> tuple[str, ...]:
-        """What summaries found in a turn."""
+        """Return the facts that summaries found in a turn."""
         entry = self._entries.get(turn_index)
         return entry.facts if entry else ()
 
     def ended(self, turn_index: int) -> datetime | None:
-        """When a turn ended."""
+        """Return the time a turn ended, None for a turn that is not in the index."""
         with self._lock:
             if turn_index not in self._entries:
                 return None
@@ -249,19 +249,19 @@ class ConversationIndex:
 
     @property
     def last(self) -> int:
-        """The highest turn index there is, 0 when there is none."""
+        """Highest turn index, 0 if the index is empty."""
         return self._last
 
     def share(self, turn_index: int, words: Iterable[str]) -> float:
-        """The share of a question's words that a turn's text has."""
+        """Return the share of a question's words that occur in a turn's text."""
         with self._lock:
             languages = self._searched()
-            wanted = [terms.variants(word, languages) for word in words]
-            there = self._body.terms_of(turn_index)
-            return sum(any(term in there for term in word) for word in wanted) / len(wanted) if wanted else 0.0
+            forms = [terms.variants(word, languages) for word in words]
+            present = self._body.terms_of(turn_index)
+            return sum(any(term in present for term in word) for word in forms) / len(forms) if forms else 0.0
 
     def summary_scores(self, query: str, vector: npt.NDArray[np.float32] | None) -> dict[str, float]:
-        """How similar each summary is to a question: the cosine, or the share of its words it has."""
+        """Return the similarity of each summary to a question: the cosine, else the share of its words it contains."""
         with self._lock:
             return self._summary_scores(query, vector)
 
@@ -286,23 +286,23 @@ class ConversationIndex:
         return views
 
     def _words(self, query: str, context: str) -> list[_Word]:
-        """The words of a question, each with how often every turn has it: in its text, its facts, its date."""
+        """Return the words of a question, each with its frequency in every turn's text, facts and date."""
         languages = self._searched()
         weights = dict.fromkeys(self.question_words(context), CONTEXT_WEIGHT) if context else {}
         weights |= dict.fromkeys(self.question_words(query), 1.0)
-        found = []
+        entries = []
         for word, weight in weights.items():
             stems = terms.variants(word, languages)
             parts = (postings.frequencies(stems, self._size) for postings in (self._body, self._facts, self._dates))
-            found.append(_Word(weight, *parts))
-        return found
+            entries.append(_Word(weight, *parts))
+        return entries
 
     def _searched(self) -> list[str]:
-        """The languages whose stems are looked for."""
+        """Return the languages whose stems are searched."""
         return [language for language, _ in self._languages.most_common(3)] or [terms.FALLBACK]
 
     def question_words(self, query: str) -> list[str]:
-        """The words of a question that say something, each once; all its words when it has no others."""
+        """Return the content words of a question, each once; all its words if it has none."""
         return terms.telling_words(query, language_of(query) or self._main_language()) or terms.words(query)
 
     def _window_view(self, words: Sequence[_Word]) -> Floats:
@@ -316,7 +316,7 @@ class ConversationIndex:
         return scoring.bm25(summed, lengths, self.turns)
 
     def _facts_view(self, words: Sequence[_Word]) -> Floats:
-        """What a model noted of turns; extracted facts are left out, since they only repeat words of the turn."""
+        """Score the facts a model found in turns; extracted facts are left out, since they only repeat the turn."""
         noted = [(word.facts * self._noted, word.weight) for word in words if word.facts is not None]
         lengths = self._fact_lengths * self._noted
         return scoring.bm25(noted, lengths, int(np.count_nonzero(lengths)))
@@ -333,14 +333,14 @@ class ConversationIndex:
                 summed = summed + np.bincount(sittings, date, count) / shares
             return summed.astype(np.float32)
 
-        said = [word for word in words if word.body is not None or word.date is not None]
-        summed = [(total(word.body, word.date), word.weight) for word in said]
+        present = [word for word in words if word.body is not None or word.date is not None]
+        summed = [(total(word.body, word.date), word.weight) for word in present]
         lengths = total(self._body_lengths, self._date_lengths)
         scores: Floats = scoring.bm25(summed, lengths, int(np.count_nonzero(turns)))[sittings]
         return scores
 
     def _summary_prior(self, query: str, vector: Floats | None) -> Floats | None:
-        """For each turn the best score of the summaries of the first two levels that cover it."""
+        """Return for each turn the best score of the summaries of the first two levels that cover it."""
         covering = [summary for summary in self._summaries if summary.level <= 2]
         if not covering:
             return None
@@ -355,24 +355,24 @@ class ConversationIndex:
         asked = self.question_words(query)
         scores: dict[str, float] = {}
         for summary in self._summaries:
-            known = self._summary_vectors.get(summary.uuid)
-            if vector is not None and known is not None:
-                scores[summary.uuid] = float(known @ vector)
+            own = self._summary_vectors.get(summary.uuid)
+            if vector is not None and own is not None:
+                scores[summary.uuid] = float(own @ vector)
             else:
                 scores[summary.uuid] = terms.share(asked, summary_key(summary), self._main_language())
         return scores
 
-    def _wanted(self, exclude: Collection[int], only: Collection[int] | None) -> npt.NDArray[np.bool_]:
-        wanted = self._present.copy()
+    def _eligible(self, exclude: Collection[int], only: Collection[int] | None) -> npt.NDArray[np.bool_]:
+        eligible = self._present.copy()
         if only is not None:
             chosen = np.zeros(self._size, bool)
             chosen[[row for row in only if 0 <= row < self._size]] = True
-            wanted &= chosen
-        wanted[[row for row in exclude if 0 <= row < self._size]] = False
-        return wanted
+            eligible &= chosen
+        eligible[[row for row in exclude if 0 <= row < self._size]] = False
+        return eligible
 
     def _sitting_rows(self) -> npt.NDArray[np.int64]:
-        """The sitting of each row from 0; rows without a turn belong to the sitting before them."""
+        """Return the sitting of each row from 0; rows without a turn belong to the sitting before them."""
         if self._sittings is None:
             rows = np.flatnonzero(self._present)
             begins = np.zeros(self._size, np.int64)
@@ -383,10 +383,10 @@ class ConversationIndex:
         return self._sittings
 
     def _put_facts(self, turn_index: int, entry: _Entry) -> None:
-        found = [term for fact in entry.facts for term in terms.terms(fact, entry.language)]
-        self._fact_lengths[turn_index] = self._facts.put(turn_index, found)
+        fact_terms = [term for fact in entry.facts for term in terms.terms(fact, entry.language)]
+        self._fact_lengths[turn_index] = self._facts.put(turn_index, fact_terms)
 
-    def _make_room(self, turn_index: int) -> None:
+    def _grow(self, turn_index: int) -> None:
         if turn_index < self._size:
             return
         more = max(self._size * 2, turn_index + 1) - self._size

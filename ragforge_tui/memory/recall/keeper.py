@@ -1,7 +1,7 @@
-"""Keeps what turns are found by up to date: keys and vectors, in the index of the open conversation and in the graph.
+"""Synchronisation of search keys and vectors, in the index of the open conversation and in the graph.
 
-Used by `Recall`, in the background. Everything here can be interrupted: what is missing is found again by query, and
-writing twice is writing once, so two processes may keep the same conversation.
+Used by `Recall`, in the background. All of it can be interrupted: missing keys and vectors are found again by query,
+and writes are idempotent, so two processes may synchronise the same conversation.
 """
 
 from __future__ import annotations
@@ -30,63 +30,63 @@ TURNS_PAGE = 50
 """Whole turns, with all their results, read at once."""
 EMBED_BATCH = 64
 EMBED_CHARS = 2_000
-"""Of a text that is embedded, head and tail: longer texts say too many things for one vector."""
+"""Most characters of a text that are embedded, head and tail: longer texts cover too many subjects for one vector."""
 SITTING_EVERY = 10
-"""Turns after which the sitting under way is stored, besides when it ends."""
+"""Turns after which the current sitting is stored, in addition to its end."""
 SCOPED = ("Message", "Summary", "Conversation")
 
 Made = Callable[[Unembedded, npt.NDArray[np.float32]], None]
 
 
 class VectorModel:
-    """The embedding model in use: the configured one, as long as it is the graph's."""
+    """Embedding model in use: the configured one, as long as the graph's vectors are from it."""
 
     def __init__(self, embedder: Embedder | None) -> None:
         self.embedder = embedder
         self.reason = ""
-        """Why these vectors cannot be used with the graph's; empty when they can."""
+        """Why the model does not match the graph's vectors; empty if it does."""
         self.failure = ""
-        """Why the last texts got no vectors; empty when they got them."""
+        """Why the last texts got no vectors; empty if they got them."""
         self._claimed = False
 
     @property
     def name(self) -> str:
-        """Of the model, empty when vectors cannot be used."""
+        """Name of the model, empty if vectors cannot be used."""
         return self.embedder.name if self.embedder is not None and not self.reason else ""
 
     async def claim(self, store: Store) -> None:
-        """Make it the model of a graph that has none yet; find out whether it is the graph's."""
+        """Record the model in a graph that has none yet, and check whether it is the graph's."""
         if self.embedder is None or self._claimed:
             return
         name, size = await store.vectors.claim_model(self.embedder.name, self.embedder.dimension)
         self._claimed = True
         if (name, size) != (self.embedder.name, self.embedder.dimension):
-            known = f"{name or 'another model'} ({size} numbers)"
             self.reason = (
-                f"The graph's vectors are from {known}, the settings name {self.embedder.name} "
-                f"({self.embedder.dimension}): only words are searched until `ragforge-chat graph reembed`."
+                f"The graph's vectors are from {name or 'another model'} ({size} numbers), "
+                f"but the settings name {self.embedder.name} ({self.embedder.dimension}). "
+                "Search uses words only until you run `ragforge-chat graph reembed`."
             )
             log.warning("%s", self.reason)
 
     async def embed(self, texts: Sequence[str]) -> Vectors | None:
-        """Vectors of texts, None when there is no usable model or it fails, which is logged."""
+        """Return the vectors of texts; None if there is no usable model or it fails, which is logged."""
         if self.embedder is None or self.reason:
             return None
         try:
             vectors = await self.embedder.embed([cut_middle(text, EMBED_CHARS, "\n") for text in texts])
         except ModelError as error:
             log.warning("not embedded: %s", error)
-            self.failure = f"{error} Only words are searched until it answers."
+            self.failure = f"{error} Search uses words only until it answers."
             return None
         self.failure = ""
         return vectors
 
 
 class Keeper:
-    """Keeps one conversation's keys and vectors.
+    """Synchroniser of one conversation's keys and vectors.
 
     Args:
-        index: Filled here.
+        index: The index to fill.
     """
 
     def __init__(self, index: ConversationIndex, model: VectorModel, conversation_id: str) -> None:
@@ -95,9 +95,9 @@ class Keeper:
         self._id = conversation_id
         self._uuids: dict[str, int] = {}
         self._shared: set[int] = set()
-        """Turns of the conversation this one is a branch of; their keys are its own matter."""
+        """Turns of the conversation this one branched from; it stores their keys itself."""
         self.conversations = [conversation_id]
-        """This conversation and those it is a branch of."""
+        """This conversation and those it branched from."""
         self._sitting = 0
         self._sitting_stored = 0
         self._keyless: set[int] = set()
@@ -106,9 +106,9 @@ class Keeper:
     # --- filling the index -----------------------------------------------------------------------------------------
 
     async def load(self, store: Store, *, start: int = 1, end: int | None = None) -> None:
-        """Read the turns of [start, end) into the index: the keys there are first, then whole turns without keys.
+        """Read the turns of [start, end) into the index: stored keys first, then whole turns that have none.
 
-        The index answers with what is read so far. What `store_missing` stores is not needed for that.
+        The index answers with the turns read so far; it does not need the keys that `store_missing` stores.
         """
         if end is None:
             end = (await store.turns.range(self._id))[1] + 1
@@ -134,13 +134,13 @@ class Keeper:
     def _put_rows(self, rows: Iterable[RecallRow]) -> None:
         for row in rows:
             if not row.version:
-                continue  # Its text is not known yet: it is read whole.
+                continue  # Its text is not stored with keys yet: the whole turn is read.
             vector = None if row.vector is None else np.frombuffer(row.vector, np.float32)
             self._index.put(row.turn_index, text=row.text, timestamp=row.timestamp, ended=row.ended, embedding=vector)
             self._note(row.uuid, row.turn_index, row.conversation_id)
 
     def _count(self) -> None:
-        """Count the tokens of all turns, so that no question has to wait for it."""
+        """Count the tokens of all turns, so that no query has to wait for it."""
         for turn in range(1, self._index.last + 1):
             self._index.tokens(turn)
 
@@ -153,29 +153,29 @@ class Keeper:
 
     async def _read_whole(self, store: Store, turns: Sequence[int], *, last: int) -> None:
         """Read turns that a crash, an import or an older version left without keys; unfinished ones come later."""
-        wanted = set(turns)
-        for first in range(min(wanted), max(wanted) + 1, TURNS_PAGE):
+        missing = set(turns)
+        for first in range(min(missing), max(missing) + 1, TURNS_PAGE):
             page = range(first, first + TURNS_PAGE)
-            if wanted.isdisjoint(page):
+            if missing.isdisjoint(page):
                 continue
             for turn in await store.turns.between(self._id, start=first, end=first + TURNS_PAGE):
-                if turn.turn_index in wanted and is_finished(turn, last=turn.turn_index == last):
+                if turn.turn_index in missing and is_finished(turn, last=turn.turn_index == last):
                     await asyncio.to_thread(self.put, turn)
                     self._keyless.add(turn.turn_index)
 
     # --- a turn ----------------------------------------------------------------------------------------------------
 
     def put(self, turn: Turn) -> None:
-        """Take a whole turn into the index; its vector is unknown from then on."""
+        """Add a whole turn to the index; its vector is unknown from then on."""
         keys: TurnKeys = keys_of(turn)
         self._index.put(keys.turn_index, text=keys.text, timestamp=keys.timestamp, ended=keys.ended)
         self._note(turn.messages[0].uuid, turn.turn_index, turn.messages[0].conversation_id)
 
     async def turn_stored(self, store: Store, turn: Turn) -> None:
-        """Keys of a turn that has ended, and of those beside it, whose windows it is part of."""
+        """Store the keys of a turn that has ended, and of its neighbours, whose windows contain it."""
         last = self._index.last
         if turn.turn_index > last + 1:
-            # Another process wrote what lies between.
+            # Another process wrote the turns in between.
             await self.load(store, start=last + 1, end=turn.turn_index)
             await self.store_missing(store)
         await asyncio.to_thread(self.put, turn)
@@ -184,8 +184,8 @@ class Keeper:
         await self.store_sittings(store, finished_only=True)
 
     async def facts_changed(self, store: Store, facts: Mapping[int, Sequence[str]]) -> None:
-        """Put facts into the keys of the turns they were found in."""
-        changed = {turn: found for turn, found in facts.items() if self._index.facts(turn) != tuple(found)}
+        """Add facts to the keys of the turns they were found in."""
+        changed = {turn: texts for turn, texts in facts.items() if self._index.facts(turn) != tuple(texts)}
         if changed:
             await asyncio.to_thread(self._index.set_facts, changed)
             await self._store_keys(store, changed)
@@ -219,7 +219,7 @@ class Keeper:
         )
 
     async def store_sittings(self, store: Store, *, finished_only: bool) -> None:
-        """Store sittings that are over; the one under way too, now and then."""
+        """Store finished sittings, and every `SITTING_EVERY` turns the current one."""
         last = self._index.last
         current = self._index.sitting(last)
         if not self._sitting:
@@ -240,11 +240,11 @@ class Keeper:
     # --- vectors ---------------------------------------------------------------------------------------------------
 
     async def embed_missing(self, store: Store) -> None:
-        """Make the vectors that are missing of this conversation's turns and summaries, and of its own summary."""
+        """Make the missing vectors of this conversation's turns and summaries, and of its own summary."""
         for label in SCOPED:
-            await embed_missing(store, self._model, label, conversation_id=self._id, made=self._took)
+            await embed_missing(store, self._model, label, conversation_id=self._id, made=self._set_vector)
 
-    def _took(self, node: Unembedded, vector: npt.NDArray[np.float32]) -> None:
+    def _set_vector(self, node: Unembedded, vector: npt.NDArray[np.float32]) -> None:
         turn = self._uuids.get(node.uuid)
         if turn is not None and vector.any():
             self._index.set_embedding(turn, vector)
@@ -253,9 +253,9 @@ class Keeper:
 async def embed_missing(
     store: Store, model: VectorModel, label: str, *, conversation_id: str = "", made: Made | None = None
 ) -> int:
-    """Make the missing vectors of one kind of node, in batches; how many were made.
+    """Make the missing vectors of one kind of node, in batches, and return how many were made.
 
-    Ends early when the model fails or is not the graph's any more: the rest is found again by query.
+    Ends early if the model fails or is no longer the graph's: the rest is found again by query.
     """
     total = 0
     seen: set[str] = set()
@@ -276,6 +276,6 @@ async def embed_missing(
 
 
 def is_finished(turn: Turn, *, last: bool) -> bool:
-    """Whether nothing more will be said in a turn; the last one may still wait for its answer."""
+    """Return whether a turn is complete; the last one may still wait for its answer."""
     answered = any(message.role != "user" for message in turn.messages)
     return all(message.state != "streaming" for message in turn.messages) and (answered or not last)

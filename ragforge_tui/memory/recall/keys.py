@@ -1,7 +1,7 @@
-"""The keys a turn is found by, made of what was originally said and done in it.
+"""Search keys of a turn, made from its original messages and tool calls.
 
-The text of a turn is what recall shows and what its own words are taken from; the window key, which full-text search
-reads, puts it beside its neighbours, its date and the facts a summary found in it. Used by recall and by search.
+Recall displays a turn's text and takes its terms from it. The window key, for full-text search, adds its neighbours,
+its date and the facts a summary found in it. Used by recall and by search.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from ragforge_tui.memory.language import date_words
 from ragforge_tui.models import Message, Summary, ToolCall, Turn
 
 RESULT_EDGE_CHARS = 300
-"""Kept of a tool result's beginning and of its end: paths and errors stand there."""
+"""Characters of a tool result's start, and of its end, that are indexed: paths and errors are there."""
 MAX_PATHS = 20
 MAX_WORD_CHARS = 256
 """Longer runs without a space are data, not words; Lucene drops terms above 32 766 bytes."""
 MAX_TEXT_CHARS = 40_000
 MAX_NEIGHBOUR_CHARS = 4_000
-"""Of a neighbour's text in a window key."""
+"""Most characters of a neighbour's text in a window key."""
 KEYS_VERSION = 1
-"""Stored with the keys; turns with another one are given keys anew."""
+"""Stored with the keys; keys of a turn with another version are made again."""
 
 MEMORY_TOOLS = frozenset({"search_history", "open_turn"})
-"""What they give back was said elsewhere and is found there."""
+"""Their results are not indexed: they repeat other turns, which have keys themselves."""
 
 
 class TurnKeys(msgspec.Struct, kw_only=True, frozen=True):
-    """What is stored of a turn to find it by.
+    """Search keys of one turn.
 
     Attributes:
-        ended: When the last word of the turn came; silence is counted from then.
+        ended: Time of the turn's last message; the silence before the next turn is counted from it.
     """
 
     turn_index: int
@@ -44,7 +44,7 @@ class TurnKeys(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def keys_of(turn: Turn) -> TurnKeys:
-    """The keys of one turn, without what its neighbours add."""
+    """Return the keys of one turn, without those its neighbours add."""
     times = [message.timestamp for message in turn.messages]
     return TurnKeys(
         turn_index=turn.turn_index, text=turn_text(turn), timestamp=times[0], ended=max(times[-1], times[0])
@@ -52,7 +52,7 @@ def keys_of(turn: Turn) -> TurnKeys:
 
 
 def turn_text(turn: Turn) -> str:
-    """A turn as text: what the person said, quoted with ``>``, the replies, and the tool calls in short."""
+    """Return a turn as text: the user's messages, quoted with ``>``, the replies, and the tool calls in short."""
     parts: list[str] = []
     for message in turn.messages:
         if message.state == "superseded":
@@ -63,7 +63,7 @@ def turn_text(turn: Turn) -> str:
 
 
 def call_text(call: ToolCall) -> str:
-    """A tool call in short: name, main argument, files, the first and last lines of its result."""
+    """Return a tool call in short: name, main argument, files, start and end of its result."""
     line = f"[{call.tool_name} {main_argument(call)}".rstrip()
     paths = [access.path for access in call.files[:MAX_PATHS] if access.path not in line]
     if paths:
@@ -78,20 +78,20 @@ def call_text(call: ToolCall) -> str:
 def lex_key(
     text: str, *, previous: str = "", following: str = "", facts: Sequence[str] = (), moment: datetime, language: str
 ) -> str:
-    """The window key: date, neighbours, the turn itself and the facts its summary cites it for."""
+    """Return the window key: date, neighbours, the turn itself and the facts its summary cites it for."""
     neighbours = (previous[-MAX_NEIGHBOUR_CHARS:], text, following[:MAX_NEIGHBOUR_CHARS])
     parts = (f"{moment:%Y-%m-%d} {date_words(moment, language)}", *neighbours, *facts)
     return "\n".join(part for part in parts if part)
 
 
 def sitting_text(texts: Sequence[str], moment: datetime, language: str) -> str:
-    """The key of a sitting: its date and what was said in it."""
+    """Return the key of a sitting: its date and the texts of its turns."""
     return "\n".join((f"{moment:%Y-%m-%d} {date_words(moment, language)}", *texts))
 
 
 def _quoted(message: Message) -> str:
-    said = message.content.strip()
-    return "> " + said.replace("\n", "\n> ") if said else ""
+    text = message.content.strip()
+    return "> " + text.replace("\n", "\n> ") if text else ""
 
 
 def _indexable(text: str) -> str:
@@ -103,7 +103,7 @@ def _indexable(text: str) -> str:
 
 
 def summary_key(summary: Summary) -> str:
-    """What of a summary is compared with a question."""
+    """Return the text of a summary that is compared with a question."""
     return "\n".join(
         part
         for part in (

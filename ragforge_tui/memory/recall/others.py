@@ -1,8 +1,8 @@
-"""What other conversations have to say: fetched from the graph, ranked, and weighed against this one.
+"""Candidates from other conversations: fetched from the graph, ranked, and merged with those of this one.
 
 Used by `Recall`. Scores of two conversations cannot be compared, since each is relative to its own turns. So each side
-is ranked by itself, and the two rankings are merged by a plain measure both have: how much of the question's words a
-turn has, plus the cosine.
+is ranked by itself, and the two rankings are merged by a simple measure that both share: the share of the question's
+words in a turn, plus the cosine.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ Vector = npt.NDArray[np.float32]
 Ranges = Mapping[str, Sequence[tuple[int, int]]]
 
 CANDIDATES = 50
-"""Turns asked of each index."""
+"""Turns requested from each index."""
 TRIED = 60
-"""Of the turns of other conversations, how many are tried for room."""
+"""Turns of other conversations considered for packing."""
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question as it is searched for.
+    """Question, prepared for search.
 
     Attributes:
-        context: What it refers to.
-        words: Telling ones of both.
-        vector: Of both.
-        model: What made the vector.
-        rarest: Those of the words that the whole graph can be searched for in little time.
+        context: Text the question refers to.
+        words: Content words of question and context.
+        vector: Vector of question and context.
+        model: Model that made the vector.
+        rarest: The words for which the whole graph can be searched in little time.
     """
 
     text: str
@@ -51,7 +51,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Fetched(msgspec.Struct):
-    """A candidate of another conversation with its vector."""
+    """Candidate of another conversation with its vector."""
 
     candidate: Candidate
     vector: Vector | None
@@ -64,14 +64,14 @@ async def turns_elsewhere(
     others: Others,
     turns: Ranges | None = None,
 ) -> list[Fetched]:
-    """Turns of other conversations that have to do with a question, best first.
+    """Return turns of other conversations relevant to a question, best first.
 
-    A turn that shares no word with it and is not similar either has nothing to do with it: unlike the turns of the
-    conversation itself, those of others are not context by default.
+    A turn that shares no word with the question and is not similar either is irrelevant: unlike the turns of this
+    conversation, those of others are not context by default.
     """
     if not question.words:
         return []
-    # The few turns of a topic may have nothing but a common word.
+    # The few turns of a topic may share only a common word with the question.
     words = question.words if turns is not None else question.rarest
     found = await store.other_conversations.turns(
         others, words, question.vector, question.model, limit=CANDIDATES, turns=turns
@@ -80,7 +80,7 @@ async def turns_elsewhere(
 
 
 def rank(found: Sequence[TurnElsewhere], question: Question, min_score: float) -> list[Fetched]:
-    """Best first: z-scores of words and meaning, summed."""
+    """Return the turns best first, by the sum of the z-scores of words and vectors."""
     if not found:
         return []
     everything = np.ones(len(found), bool)
@@ -116,11 +116,11 @@ async def summaries_elsewhere(
     settings: RecallSettings,
     others: Others,
 ) -> list[RecalledSummary]:
-    """Summaries of other conversations that are similar enough, best first."""
+    """Return summaries of other conversations that are similar enough, best first."""
     if not question.words or not settings.max_summaries:
         return []
     found = await store.other_conversations.summaries(others, question.words, question.vector, question.model)
-    return [one for summary in found if (one := _summary(summary, question, settings)) is not None]
+    return [hit for summary in found if (hit := _summary(summary, question, settings)) is not None]
 
 
 def _summary(found: SummaryElsewhere, question: Question, settings: RecallSettings) -> RecalledSummary | None:
@@ -136,14 +136,14 @@ def _summary(found: SummaryElsewhere, question: Question, settings: RecallSettin
 
 
 def summary_score(similarity: float, level: int, ended: datetime, settings: RecallSettings) -> float:
-    """Similarity with the factors of level and age, by which summaries are ranked among themselves."""
+    """Return similarity times the factors of level and age, by which summaries are ranked among themselves."""
     age = (datetime.now(UTC) - ended).total_seconds() / 86_400
     factor = scoring.level_factor(level, settings.level_boost)
     return similarity * factor * scoring.recency(age, settings.recency_boost, settings.recency_decay_days)
 
 
 def cosine(a: Vector | None, b: Vector | None) -> float:
-    """The cosine of two unit vectors, 0 when one is unknown."""
+    """Return the cosine of two unit vectors, 0 if one is unknown."""
     return 0.0 if a is None or b is None or len(a) != len(b) else float(a @ b)
 
 
@@ -156,7 +156,7 @@ def typical(question: Vector | None, vectors: Iterable[Vector | None]) -> float 
 def merged(
     own: Iterable[Candidate], others: Sequence[Candidate], measure: Callable[[Candidate], float]
 ) -> Iterator[Candidate]:
-    """Two rankings as one: of the two next ones always the better comes first, this conversation's when alike."""
+    """Merge two rankings: the better of the two next candidates comes first; this conversation wins ties."""
     second = 0
     theirs = measure(others[0]) if others else 0.0
     for candidate in own:

@@ -1,7 +1,7 @@
-"""From a ranking to turns within a number of tokens: greedy by score, then in order of time, labels counted.
+"""Packing of ranked turns into a number of tokens: greedy by score, then in order of time, labels counted.
 
-Used by `Recall`. Knows nothing of how candidates were found; what it promises is that the rendered text never has more
-tokens than allowed, that nothing is said twice, and that turns stand in order of time.
+Used by `Recall`; it is independent of the search. It guarantees that the rendered text never exceeds the tokens
+allowed, that no text is repeated, and that turns are in order of time.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from ragforge_tui.llm.tokens import count_tokens
 from ragforge_tui.memory.recall.results import RecalledTurn, heading, label, render_turns
 
 CUT_MARK = " […] "
-"""Stands where something was left out of a turn; the context of a turn finds the pieces again by it."""
+"""Marks text left out of a turn; the stored context finds the pieces again by it."""
 MIN_CUT_TOKENS = 60
-"""Room below which a turn too large for it is left out instead of cut."""
+"""Tokens below which a turn that is too large is left out instead of cut."""
 MOST_MISSES = 25
-"""Candidates in a row that find no room after which no more are tried."""
+"""Consecutive candidates that do not fit, after which no more are tried."""
 MAX_SHARE_OF_ONE = 0.5
-"""Most of the room that one turn may take; what is longer is cut to its head and tail."""
+"""Largest share of the tokens for one turn; a longer one is cut to its head and tail."""
 
 Count = Callable[[str], int]
 
 
 class Candidate(msgspec.Struct, kw_only=True):
-    """A turn that may be recalled.
+    """Turn that may be recalled.
 
     Attributes:
-        date: When its sitting began.
-        tokens: Of `text`, None when nobody counted them.
-        own: It is of the open conversation.
+        date: Start of its sitting.
+        tokens: Tokens of `text`, None if they were not counted yet.
+        own: Whether it belongs to the open conversation.
     """
 
     conversation_id: str
@@ -56,12 +56,12 @@ def pack(
     same: Same | None = None,
     count: Count = count_tokens,
 ) -> list[RecalledTurn]:
-    """The best candidates that fit, in order of time.
+    """Return the best candidates that fit, in order of time.
 
     Args:
-        ranked: Best first.
-        others_tokens: Most tokens for turns of other conversations; None: no limit of their own.
-        same: Whether a candidate says what one of the packed says already.
+        ranked: Candidates, best first.
+        others_tokens: Most tokens for turns of other conversations; None for no separate limit.
+        same: Returns whether a candidate duplicates one that is packed already.
     """
     packed: list[RecalledTurn] = []
     texts: set[str] = set()
@@ -79,8 +79,8 @@ def pack(
         overhead = count(f"{label(candidate.turn_index)}") + 1
         if group not in groups:
             overhead += count(heading(candidate.date, title=candidate.title, own=candidate.own)) + 1
-        room = (left if candidate.own else min(left, left_others)) - overhead
-        fitted = _fitted(candidate, min(room, largest), count) if room > 0 else None
+        available = (left if candidate.own else min(left, left_others)) - overhead
+        fitted = _fitted(candidate, min(available, largest), count) if available > 0 else None
         if fitted is None:
             misses += 1
             continue
@@ -98,26 +98,26 @@ def pack(
 
 
 def in_time(turns: Sequence[RecalledTurn]) -> list[RecalledTurn]:
-    """In order of time: other conversations first, the older before the newer, each by turn; then this one."""
-    begins: dict[str, datetime] = {}
+    """Sort by time: other conversations first, the older before the newer, each by turn; then this one."""
+    starts: dict[str, datetime] = {}
     for turn in turns:
-        known = begins.get(turn.conversation_id)
-        if known is None or turn.date < known:
-            begins[turn.conversation_id] = turn.date
-    return sorted(turns, key=lambda t: (t.own, begins[t.conversation_id], t.conversation_id, t.turn_index))
+        earliest = starts.get(turn.conversation_id)
+        if earliest is None or turn.date < earliest:
+            starts[turn.conversation_id] = turn.date
+    return sorted(turns, key=lambda t: (t.own, starts[t.conversation_id], t.conversation_id, t.turn_index))
 
 
 def within(
     turns: Sequence[RecalledTurn], max_tokens: int, count: Count = count_tokens
 ) -> tuple[list[RecalledTurn], str, int]:
-    """Turns, their text and its tokens, less the worst turns should the whole have more tokens than its parts."""
-    kept = list(turns)
+    """Return turns, their text and its tokens, less the worst turns if the whole exceeds its parts."""
+    remaining = list(turns)
     while True:
-        text = render_turns(kept)
+        text = render_turns(remaining)
         tokens = count(text)
         if tokens <= max_tokens:
-            return kept, text, tokens
-        kept.remove(min(kept, key=lambda turn: turn.score))
+            return remaining, text, tokens
+        remaining.remove(min(remaining, key=lambda turn: turn.score))
 
 
 def _fitted(candidate: Candidate, most: int, count: Count) -> tuple[RecalledTurn, int] | None:
@@ -142,7 +142,7 @@ def _fitted(candidate: Candidate, most: int, count: Count) -> tuple[RecalledTurn
 
 
 def _cut(text: str, tokens: int, most: int, count: Count) -> tuple[str, int, int] | None:
-    """Head and tail of a text that fit, their tokens, and how many characters are missing."""
+    """Return head and tail of a text that fit, their tokens, and how many characters are missing."""
     keep = int(len(text) * most / tokens)
     while keep > len(CUT_MARK):
         head, tail = text[: keep * 2 // 3].rstrip(), text[len(text) - keep // 3 :].lstrip()

@@ -1,7 +1,7 @@
-"""An inverted index that grows: term to the turns that have it and how often.
+"""Growing inverted index: from each term to the turns that contain it, with frequencies.
 
-The storage of `ConversationIndex`, cut from it because it knows nothing of ranking. Adding a text costs its terms;
-a term's frequencies over all turns are asked for as one array, from which neighbours and sittings are summed.
+The storage of `ConversationIndex`, separate from it because it is independent of ranking. Adding a text costs its
+terms; a term's frequencies over all turns are returned as one array, from which neighbours and sittings are summed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Postings:
         self._terms: dict[int, Counter[str]] = {}
 
     def put(self, row: int, terms: Iterable[str]) -> int:
-        """Set the terms of a row, replacing those it had; how many there are."""
+        """Set the terms of a row, replacing any earlier ones, and return how many there are."""
         counted = Counter(terms)
         if row in self._terms:
             self._remove(row)
@@ -38,19 +38,19 @@ class Postings:
         return counted.total()
 
     def frequencies(self, terms: Iterable[str], size: int) -> Floats | None:
-        """How often each row has any of the terms; None when none has."""
-        found: Floats | None = None
+        """Return how often each row contains any of the terms; None if no row does."""
+        frequencies: Floats | None = None
         for term in terms:
             rows = self._rows.get(term)
             if not rows:
                 continue
-            if found is None:
-                found = np.zeros(size, np.float32)
-            found[np.array(rows)] += np.array(self._counts[term], dtype=np.float32)
-        return found
+            if frequencies is None:
+                frequencies = np.zeros(size, np.float32)
+            frequencies[np.array(rows)] += np.array(self._counts[term], dtype=np.float32)
+        return frequencies
 
     def terms_of(self, row: int) -> Counter[str]:
-        """The terms of a row with their counts."""
+        """Return the terms of a row with their counts."""
         return self._terms.get(row, Counter())
 
     def _remove(self, row: int) -> None:

@@ -1,4 +1,4 @@
-"""What a question is made of before it is searched for. Used by `Recall` alone; pure text."""
+"""Context that a short or referring question needs before the search. Used by `Recall` alone; pure text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall.terms import telling_words
 
 FEWEST_WORDS = 3
-"""Telling words below which a message cannot be understood without the one before it."""
+"""Content words below which a message cannot be understood without the one before it."""
 PREVIOUS_CHARS = 500
 
 _REFERRING = re.compile(
@@ -21,14 +21,14 @@ _REFERRING = re.compile(
 
 
 def context_of(question: str, previous_turn: str) -> str:
-    """What the person said before a question that is too short or begins by referring back; else nothing."""
+    """Return the user's previous message for a question that is too short or refers back; else nothing."""
     if len(telling_words(question, language_of(question))) >= FEWEST_WORDS and not _REFERRING.match(question):
         return ""
     return said_in(previous_turn)[:PREVIOUS_CHARS]
 
 
 def said_in(turn_text: str) -> str:
-    """What the person said in a turn, from the turn's text, where it is quoted with ``>``."""
+    """Return the user's message from a turn's text, where it is quoted with ``>``."""
     lines: list[str] = []
     for line in turn_text.splitlines():
         if not line.startswith(">"):

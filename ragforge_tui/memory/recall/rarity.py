@@ -1,7 +1,7 @@
-"""How common words are in the graph, estimated from a sample of its turns, so that the rarer ones are asked for.
+"""Word frequencies in the graph, estimated from a sample of its turns, so that searches use the rarer words.
 
-Used by `Recall` for other conversations. A full-text index reads every place where a word stands, however little the
-word tells: the common words of a question take nearly all of its time and hardly change which turns come first.
+Used by `Recall` for other conversations. A full-text index reads every occurrence of a word, however little the word
+means: the common words of a question take nearly all of its time and hardly change which turns rank first.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall.terms import FALLBACK, terms, variants
 
 SAMPLE = 400
-"""Turns looked at: a word in a tenth of all is told from one in a twentieth."""
+"""Turns in the sample: enough to distinguish a word in a tenth of all turns from one in a twentieth."""
 FEWEST_TURNS = 2_000
 """Smaller graphs answer whatever the words are."""
 GROWTH = 1.5
-"""Times as many turns as at the last look are a reason to look again."""
+"""Growth since the last sample, as a factor, after which a new one is taken."""
 PLACES = 10_000
-"""Places the words of one question may have together: what an index reads in some ten milliseconds."""
+"""Most occurrences of one question's words together: an index reads them in some ten milliseconds."""
 FEWEST_WORDS = 2
-"""Asked for however common they are."""
+"""Words that are searched for however common they are."""
 
 
 class Rarity:
-    """Shares of the graph's turns that words stand in."""
+    """Share of the graph's turns that contain each word."""
 
     def __init__(self) -> None:
         self._turns = 0
@@ -35,7 +35,7 @@ class Rarity:
         self._languages: set[str] = set()
 
     async def learn(self, store: Store) -> None:
-        """Look at some turns of the graph, when it has become much larger than at the last look."""
+        """Sample some turns of the graph, if it is much larger than at the last sample."""
         spans = await store.word_samples.spans()
         turns = sum(span.last - span.first + 1 for span in spans)
         if turns < max(FEWEST_TURNS, self._turns * GROWTH):
@@ -45,7 +45,7 @@ class Rarity:
             await asyncio.to_thread(self._count, keys, turns)
 
     def rarest(self, words: Sequence[str]) -> list[str]:
-        """The words to ask the graph for, in their order: the rarest, as many as it reads in little time."""
+        """Return the words to search for, in their order: the rarest, as many as the graph reads in little time."""
         shares = {word: self._share(word) for word in words}
         chosen: set[str] = set()
         places = 0.0
@@ -63,7 +63,7 @@ class Rarity:
             language = language_of(key) or FALLBACK
             languages.add(language)
             counted.update(set(terms(key, language)))
-        # One turn of the sample says nothing of the graph.
+        # A single turn of the sample says nothing about the graph.
         self._shares = {term: count / len(keys) for term, count in counted.items() if count > 1}
         self._languages, self._turns = languages, turns
 

@@ -1,7 +1,7 @@
-"""Recall of one open conversation: what was said before, here and elsewhere, that matters to a new message.
+"""Recall for one open conversation: earlier turns, from this and other conversations, relevant to a new message.
 
 Used by the conversation for the context of a turn, and by the memory tools. Reads from an index in memory for this
-conversation and from the graph for others; a `Keeper` keeps both up to date in the background.
+conversation and from the graph for others; a `Keeper` updates both in the background.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ from ragforge_tui.models import SimilarConversation, Summary, Turn
 log = logging.getLogger(__name__)
 
 CANDIDATES = 150
-"""Turns of this conversation that are tried for room."""
+"""Turns of this conversation considered for packing."""
 SAME_COSINE = 0.95
-"""Turns this alike say the same."""
+"""Cosine above which two turns count as duplicates."""
 EMBED_SECONDS = 1.5
-"""How long a question waits for its vector, unless it has less time; then words decide alone."""
+"""Seconds a query waits for its vector, unless it has less time; after that words decide alone."""
 EMBED_SHARE = 0.5
-"""Of the time a question has in all, how much it waits for its vector; the rest is for other conversations."""
+"""Share of a query's time limit spent waiting for its vector; the rest is for other conversations."""
 FEWEST_CHARS_PER_TOKEN = 3
-"""For telling safely, without counting, that this conversation does not need all the room."""
+"""A safe bound to show, without counting, that this conversation does not need all tokens."""
 FEWEST_ON_TOPIC = 3
-"""With fewer turns on a topic than this, a search limited to it looks everywhere."""
+"""With fewer turns on a topic than this, a search limited to it is not limited."""
 
 
 class Recall:
-    """Finds what matters in the past of one open conversation, and keeps what it is found by.
+    """Search over the past of one open conversation and of others, with the upkeep of its index.
 
     Args:
-        store: Gives the store, waiting while the graph starts.
-        embedder: None to go by words alone.
-        private: Whether the conversation is; others' private ones are never found, whatever this one is.
+        store: Returns the store, waiting while the graph starts.
+        embedder: None to search by words only.
+        private: Whether the conversation is private; other private ones are never searched either way.
     """
 
     def __init__(
@@ -84,19 +84,19 @@ class Recall:
         self._rarity = Rarity()
         self._summaries: list[Summary] = []
         self._keeping = asyncio.Lock()
-        """Held while keys are stored: what two callers store of the same turn must not be mixed."""
+        """Held while keys are stored: two callers must not mix their writes for the same turn."""
 
     @property
     def reason(self) -> str:
-        """Why meaning is not searched though it is switched on; empty when it is."""
+        """Why vectors are not searched although they are enabled; empty if they are."""
         return self._model.reason or self._model.failure
 
     # --- keeping up to date, in the background ---------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Read the conversation into the index: its words, and the vectors there are.
+        """Read the conversation into the index: its words, and the vectors stored so far.
 
-        Questions asked meanwhile are answered from what is read so far; nothing is stored here.
+        Queries made meanwhile are answered from the turns read so far; nothing is stored here.
         """
         store = await self._store()
         await self._model.claim(store)
@@ -104,25 +104,25 @@ class Recall:
             await self._keeper.load(store)
 
     async def store_missing(self) -> None:
-        """Store the keys that were missing in the graph, and learn what makes asking quicker."""
+        """Store the keys that were missing in the graph, and sample word frequencies for faster queries."""
         store = await self._store()
         async with self._keeping:
             await self._keeper.store_missing(store)
         try:
             await self._rarity.learn(store)
         except RagforgeError as error:
-            # It only makes asking quicker; all words are asked for then.
-            log.info("how common words are is not known: %s", error)
+            # It only makes queries faster; without it they use all their words.
+            log.info("word frequencies were not sampled: %s", error)
 
     async def turn_stored(self, turn: Turn) -> None:
-        """Take in a turn that has ended: index, keys of it and of the one before, its sitting. `embed` comes later."""
+        """Add a turn that has ended: index, keys of it and its neighbours, its sitting. `embed` comes later."""
         store = await self._store()
         await self._model.claim(store)
         async with self._keeping:
             await self._keeper.turn_stored(store, turn)
 
     async def summaries_changed(self, summaries: Sequence[Summary]) -> None:
-        """Take in the summaries there are: what they say of turns, and their facts into the keys of those turns."""
+        """Update the index from the current summaries: their texts, and their facts in the keys of the turns cited."""
         store = await self._store()
         await self._model.claim(store)
         self._summaries = list(summaries)
@@ -139,9 +139,9 @@ class Recall:
             await self._keeper.facts_changed(store, facts)
 
     async def embed(self) -> None:
-        """Make the vectors that are missing; each is used as soon as its batch is stored.
+        """Make the missing vectors; each is used as soon as its batch is stored.
 
-        May take minutes after an import. Cut short, a repeated call continues with what is left.
+        May take minutes after an import. After an interruption, a repeated call continues with the rest.
         """
         store = await self._store()
         await self._model.claim(store)
@@ -149,13 +149,13 @@ class Recall:
         await self._read_summary_vectors(store)
 
     async def _read_summary_vectors(self, store: Store) -> None:
-        known = self._summaries
-        vectors = await store.vectors.read("Summary", [summary.uuid for summary in known], self._model.name or "-")
-        if known is self._summaries:
-            await asyncio.to_thread(self.index.set_summaries, known, vectors)
+        summaries = self._summaries
+        vectors = await store.vectors.read("Summary", [summary.uuid for summary in summaries], self._model.name or "-")
+        if summaries is self._summaries:
+            await asyncio.to_thread(self.index.set_summaries, summaries, vectors)
 
     def progress(self) -> tuple[int, int]:
-        """How many turns have a vector, and how many there are; equal without a model to make vectors."""
+        """Return how many turns have a vector, and how many there are; equal without a model to make vectors."""
         turns = self.index.turns
         return turns - (len(self.index.without_vector()) if self._model.name else 0), turns
 
@@ -174,24 +174,24 @@ class Recall:
         exclude_summaries: Collection[str] = (),
         seconds: float | None = None,
     ) -> Recalled:
-        """Return what matters to a question, within a number of tokens; labels and headings count.
+        """Return the turns and summaries relevant to a query, within a number of tokens; labels and headings count.
 
-        This conversation is ranked in memory, by what is loaded of it. The question's vector and other conversations
-        may be waited for; what does not come in time is left out.
+        This conversation is ranked in memory, as far as it is loaded. The query's vector and other conversations may
+        take time; those that are late are left out.
 
         Args:
-            exclude: Turns of this conversation that are sent anyway: they take no other turn's place.
-            max_tokens: For the turns; `recall.max_tokens` unless given. Summaries have a number of their own.
-            topic: Only turns whose summary has this topic, unless they are too few.
-            own: Look in this conversation.
-            others: Look in other conversations, as far as `recall.scope` allows.
-            summaries: Look among summaries too.
+            exclude: Turns of this conversation that are sent anyway: they use no tokens here.
+            max_tokens: Limit for the turns; `recall.max_tokens` unless given. Summaries have a limit of their own.
+            topic: Only turns whose summary has this topic, unless there are too few of them.
+            own: Whether to search this conversation.
+            others: Whether to search other conversations, as far as `recall.scope` allows.
+            summaries: Whether to search summaries too.
             exclude_summaries: Ids of summaries that are sent anyway.
-            seconds: The most to wait for the model and the graph; None waits `EMBED_SECONDS` for the vector, and for
-                the graph as long as it takes.
+            seconds: Most seconds to wait for the model and the graph; None waits `EMBED_SECONDS` for the vector, and
+                for the graph without limit.
         """
         settings = self._settings.recall
-        room = settings.max_tokens if max_tokens is None else max_tokens
+        tokens = settings.max_tokens if max_tokens is None else max_tokens
         until = None if seconds is None else asyncio.get_running_loop().time() + seconds
         question = await self._question(query, EMBED_SECONDS if seconds is None else seconds * EMBED_SHARE)
         ranges = await self._on_topic(topic) if topic else None
@@ -201,18 +201,18 @@ class Recall:
         )
 
         def work() -> Recalled:
-            found = self._packed(question, mine, fetched, room)
+            recalled = self._packed(question, mine, fetched, tokens)
             if summaries:
-                known = self._own_summaries(question) if own else []
-                ranked = sorted((*known, *foreign), key=lambda one: -one.score)
-                kept = [one for one in ranked if one.summary.uuid not in exclude_summaries]
-                found.summaries = kept[: settings.max_summaries]
-            return found
+                own_summaries = self._own_summaries(question) if own else []
+                ranked = sorted((*own_summaries, *foreign), key=lambda hit: -hit.score)
+                remaining = [hit for hit in ranked if hit.summary.uuid not in exclude_summaries]
+                recalled.summaries = remaining[: settings.max_summaries]
+            return recalled
 
         return await asyncio.to_thread(work)
 
     async def resembling(self, text: str, *, min_score: float) -> SimilarConversation | None:
-        """The other conversation whose summary is most like a text; None when none is, or words are all there is."""
+        """Return the conversation whose summary is most similar to a text; None without one or without vectors."""
         settings = self._settings.recall
         if settings.scope == "none":
             return None
@@ -231,7 +231,7 @@ class Recall:
         return found[0] if found else None
 
     async def _question(self, query: str, seconds: float) -> Question:
-        """The question with what it refers to, its telling words and its vector."""
+        """Return the question with its context, its content words and its vector."""
         context = context_of(query, self.index.turn_text(self.index.last))
         text = f"{query}\n{context}" if context else query
         vector = await self._question_vector(text, seconds)
@@ -242,7 +242,7 @@ class Recall:
     async def _elsewhere(
         self, question: Question, ranges: Ranges | None, until: float | None, *, turns: bool, summaries: bool
     ) -> tuple[list[Fetched], list[RecalledSummary]]:
-        """Turns and summaries of other conversations; nothing when the graph fails or is late, which is logged."""
+        """Return turns and summaries of other conversations; none if the graph fails or is late, which is logged."""
         if self._settings.recall.scope == "none" or not (turns or summaries):
             return [], []
         settings = self._settings.recall
@@ -251,14 +251,14 @@ class Recall:
             async with asyncio.timeout_at(until):
                 store = await self._store()
                 where = await store.other_conversations.scope(self._keeper.conversations, workspace)
-                fetched, known = await asyncio.gather(
+                fetched, foreign = await asyncio.gather(
                     turns_elsewhere(store, question, settings, where, ranges) if turns else _nothing(),
                     summaries_elsewhere(store, question, settings, where) if summaries else _nothing(),
                 )
         except (GraphError, TimeoutError) as error:
             log.warning("other conversations not searched: %s", error or "it took too long")
             return [], []
-        return fetched, known
+        return fetched, foreign
 
     async def _question_vector(self, question: str, seconds: float) -> Vector | None:
         if not self._model.name:
@@ -281,7 +281,7 @@ class Recall:
         )
 
     async def _on_topic(self, topic: str) -> Ranges | None:
-        """Turns whose summaries have the topic, by conversation; None when they are too few to look among."""
+        """Return the turns whose summaries have the topic, by conversation; None if they are too few."""
         try:
             store = await self._store()
             ranges = await store.topics.turns(topic)
@@ -298,11 +298,11 @@ class Recall:
             conversation_id=self._id, turn_index=turn_index, date=date, text=text, tokens=tokens, score=score
         )
 
-    def _packed(self, question: Question, mine: Sequence[Ranked], fetched: Sequence[Fetched], room: int) -> Recalled:
-        """What of both rankings has room; others get their share, and all of what this conversation leaves."""
-        vectors = {_key(one.candidate): one.vector for one in fetched}
-        # A turn without a vector yet counts as an ordinary one of its side; with a whole side without, words decide.
-        usual = typical(question.vector, (self.index.vector(one.turn_index) for one in mine))
+    def _packed(self, question: Question, mine: Sequence[Ranked], fetched: Sequence[Fetched], tokens: int) -> Recalled:
+        """Pack turns of both rankings; others get their share, and whatever this conversation does not use."""
+        vectors = {_key(turn.candidate): turn.vector for turn in fetched}
+        # A turn without a vector counts as a typical one of its side; if a whole side has none, words decide.
+        usual = typical(question.vector, (self.index.vector(turn.turn_index) for turn in mine))
         usual_elsewhere = typical(question.vector, vectors.values())
         by_meaning = usual is not None and usual_elsewhere is not None
 
@@ -310,10 +310,10 @@ class Recall:
             return self.index.vector(key[1]) if own else vectors.get(key)
 
         def same(candidate: Candidate, packed: Sequence[RecalledTurn]) -> bool:
-            """Whether one of the packed turns is all but equal to a candidate."""
+            """Return whether one of the packed turns is nearly equal to a candidate."""
             vector = vector_of(_key(candidate), candidate.own)
-            known = [vector_of((turn.conversation_id, turn.turn_index), turn.own) for turn in packed]
-            return any(cosine(vector, other) > SAME_COSINE for other in known)
+            others = [vector_of((turn.conversation_id, turn.turn_index), turn.own) for turn in packed]
+            return any(cosine(vector, other) > SAME_COSINE for other in others)
 
         def measure(candidate: Candidate) -> float:
             if candidate.own:
@@ -327,13 +327,13 @@ class Recall:
                 return fits + cosine(question.vector, vector)
             return fits + ((usual if candidate.own else usual_elsewhere) or 0.0)
 
-        others = [one.candidate for one in fetched]
-        needed = sum(len(self.index.turn_text(one.turn_index)) for one in mine) // FEWEST_CHARS_PER_TOKEN
-        theirs = max(int(room * self._settings.recall.other_conversations_share), room - needed)
-        own = (self._candidate(one.turn_index, one.score) for one in mine)
+        others = [turn.candidate for turn in fetched]
+        needed = sum(len(self.index.turn_text(turn.turn_index)) for turn in mine) // FEWEST_CHARS_PER_TOKEN
+        theirs = max(int(tokens * self._settings.recall.other_conversations_share), tokens - needed)
+        own = (self._candidate(turn.turn_index, turn.score) for turn in mine)
         ranked = merged(own, others, measure) if others else own
-        packed = pack(ranked, room, others_tokens=theirs, same=same)
-        turns, text, tokens = within(packed, room)
+        packed = pack(ranked, tokens, others_tokens=theirs, same=same)
+        turns, text, used = within(packed, tokens)
         texts = {_key(candidate): candidate.text for candidate in others}
         sources = {
             (turn.conversation_id, turn.turn_index): self.index.turn_text(turn.turn_index)
@@ -341,19 +341,19 @@ class Recall:
             else texts[turn.conversation_id, turn.turn_index]
             for turn in turns
         }
-        return Recalled(turns=turns, text=text, tokens=tokens, sources=sources, reason=self.reason)
+        return Recalled(turns=turns, text=text, tokens=used, sources=sources, reason=self.reason)
 
     def _own_summaries(self, question: Question) -> list[RecalledSummary]:
         settings = self._settings.recall
         similar = self.index.summary_scores(question.text, question.vector)
-        found = []
+        hits = []
         for summary in self._summaries:
             similarity = similar.get(summary.uuid, 0.0)
             if similarity >= settings.min_score:
                 ended = self.index.ended(summary.end_turn_index) or summary.created_at
                 score = summary_score(similarity, summary.level, ended, settings)
-                found.append(RecalledSummary(summary=summary, score=score))
-        return found
+                hits.append(RecalledSummary(summary=summary, score=score))
+        return hits
 
 
 async def _nothing() -> list[Any]:
@@ -365,10 +365,10 @@ def _key(candidate: Candidate) -> tuple[str, int]:
 
 
 async def catch_up(store: Store, embedder: Embedder | None, *, leave: Collection[str] = ()) -> None:
-    """Make the keys and vectors that an import, a crash or a model that was away left missing, of any conversation.
+    """Make the keys and vectors of any conversation that an import, a crash or an unavailable model left missing.
 
     Args:
-        leave: Conversations that are open and look after themselves.
+        leave: Conversations to skip: they are open and do this themselves.
     """
     model = VectorModel(embedder)
     await model.claim(store)
@@ -382,18 +382,18 @@ async def catch_up(store: Store, embedder: Embedder | None, *, leave: Collection
 
 
 async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int], None]) -> int:
-    """Make all vectors of the graph anew with another model, how many; cut short, a repeated call goes on.
+    """Make all vectors of the graph again with another model and return how many; a repeated call continues.
 
-    The model becomes the graph's at once, so that chats that use it already find by what is made so far.
+    The model becomes the graph's at once, so that chats that use it already search the vectors made so far.
 
     Args:
-        progress: Called with how many vectors are made and how many there are to make.
+        progress: Called with the number of vectors made and the number to make.
 
     Raises:
-        ModelError: The model failed; what was made is kept.
-        GraphError: The graph cannot take its vectors.
+        ModelError: The model failed; the vectors made so far are kept.
+        GraphError: The graph cannot store its vectors.
     """
-    # Asked first: a model that does not answer must not take the place of one that does.
+    # Tried first: a model that does not answer must not replace one that does.
     await embedder.embed(["ragforge"])
     await store.vectors.change_model(embedder.name, embedder.dimension)
     model = VectorModel(embedder)
@@ -415,6 +415,6 @@ async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int
         raise ModelError(
             f"{left} vectors could not be made with {model.name}, {done} were.",
             kind="provider",
-            todo="Run it again; it goes on from there.",
+            todo="Run it again; it continues from there.",
         )
     return done

@@ -1,4 +1,4 @@
-"""The arithmetic of ranking: BM25 over arrays, sums over neighbours and sittings, z-scores, decay with age.
+"""Arithmetic of ranking: BM25 over arrays, sums over neighbours, z-scores, decay with age.
 
 Pure functions over NumPy arrays with an entry for each turn, used by the index and tested alone.
 """
@@ -28,14 +28,14 @@ WEIGHTS: Mapping[str, float] = {
     "summaries": 0.2,
     "facts": 0.5,
 }
-"""Weight of each view's z-score. What it was measured on, and how little it matters: benchmarks/RECALL.md."""
+"""Weight of each view's z-score. Measurements, and how little the weights matter: benchmarks/RECALL.md."""
 
 
 def bm25(frequencies: Iterable[tuple[Floats, float]], lengths: Floats, documents: int) -> Floats:
-    """BM25 of every row for a question's terms.
+    """Return the BM25 score of every row for a question's words.
 
     Args:
-        frequencies: For each word of the question, how often each row has it, and how much the word weighs.
+        frequencies: For each word of the question, its frequency in each row and its weight.
         lengths: Terms of each row; rows of length 0 do not count.
         documents: Number of rows that count.
     """
@@ -50,7 +50,7 @@ def bm25(frequencies: Iterable[tuple[Floats, float]], lengths: Floats, documents
 
 
 def neighbours(values: Floats, weight: float = 1.0) -> Floats:
-    """Each entry with those before and after it."""
+    """Return the sum of each entry with those before and after it."""
     summed = values.copy()
     summed[1:] += weight * values[:-1]
     summed[:-1] += weight * values[1:]
@@ -58,7 +58,7 @@ def neighbours(values: Floats, weight: float = 1.0) -> Floats:
 
 
 def zscores(values: Floats, among: npt.NDArray[np.bool_]) -> Floats:
-    """Values in standard deviations from their mean, both taken among the marked; zeros where all are alike."""
+    """Return values in standard deviations from their mean, both over the marked ones; zeros if all are equal."""
     chosen = values[among]
     if not chosen.size:
         return np.zeros_like(values)
@@ -69,9 +69,9 @@ def zscores(values: Floats, among: npt.NDArray[np.bool_]) -> Floats:
 
 
 def known_zscores(view: View, among: npt.NDArray[np.bool_]) -> Floats:
-    """Return z-scores of a view taken among the marked entries that are known, and 0 for unknown ones.
+    """Return z-scores of a view over the marked entries that are known, and 0 for unknown ones.
 
-    A turn without a vector is neither favoured nor punished. Mean and deviation must not count unknown entries: with
+    A turn without a vector is neither favoured nor penalised. Mean and deviation must not count unknown entries: with
     ten of five thousand vectors made, a mean put in for the others would shrink the deviation and make the score of
     each known turn some twenty times as large as that of any other view.
     """
@@ -80,22 +80,22 @@ def known_zscores(view: View, among: npt.NDArray[np.bool_]) -> Floats:
 
 
 def best(scores: Floats, among: npt.NDArray[np.bool_], limit: int | None = None) -> list[int]:
-    """The marked rows with the highest scores, best first; of equals the later one comes first."""
+    """Return the marked rows with the highest scores, best first; of equal ones the later comes first."""
     rows = np.flatnonzero(among)
     values = scores[rows]
     if limit is not None and 0 < limit < len(rows):
-        # Sorting all to keep a few costs more than ranking them does.
+        # Sorting all rows to keep a few costs more than the ranking itself.
         rows = rows[values >= np.partition(values, -limit)[-limit]]
     # np.lexsort sorts by its last key.
     return [int(row) for row in rows[np.lexsort((-rows, -scores[rows]))][:limit]]
 
 
 def recency(age_days: float, boost: float, decay_days: float) -> float:
-    """The factor age puts on a summary's score: 1 when new, 1 - boost when old."""
+    """Return the factor of age in a summary's score: 1 for a new one, 1 - boost for an old one."""
     return 1 - boost + boost * math.exp(-max(age_days, 0.0) / decay_days)
 
 
 def level_factor(level: int, boosts: Mapping[int, float]) -> float:
-    """The factor of a summary's level; levels above the highest given take that one's."""
-    known = [given for given in boosts if given <= level]
-    return boosts[max(known)] if known else 1.0
+    """Return the factor of a summary's level; levels above the highest configured one use its factor."""
+    configured = [lower for lower in boosts if lower <= level]
+    return boosts[max(configured)] if configured else 1.0

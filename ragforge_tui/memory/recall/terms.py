@@ -1,6 +1,6 @@
-"""Words as they are compared: without case and accents, without small words, cut to their stems.
+"""Normalisation of words for comparison: case-folded, without stop words, reduced to their stems.
 
-Used by the index for texts and questions alike, so that both are taken apart the same way.
+Used by the index for texts and questions alike, so that both are split the same way.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAMES_OF_MONTHS = frozenset(name for names in MONTHS.values() for name in names
 
 
 class _Stemmers(threading.local):
-    """Stemmers of this thread: one may not be used by two at once."""
+    """Stemmers of one thread: a stemmer must not be used by two threads at once."""
 
     def __init__(self) -> None:
         self.by_language: dict[str, Stemmer.Stemmer] = {}
@@ -35,41 +35,41 @@ _OWN = _Stemmers()
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in order, folded; parts of camelCase names stand beside the whole name."""
-    found: list[str] = []
+    """Return the words of a text in order; a camelCase name is followed by its parts."""
+    result: list[str] = []
     for run in _WORD.findall(text):
         if len(run) > MAX_WORD:
             continue
         parts = _CAMEL.split(run)
-        found.extend(parts if len(parts) == 1 else [run, *parts])
-    return found
+        result.extend(parts if len(parts) == 1 else [run, *parts])
+    return result
 
 
 def terms(text: str, language: str) -> list[str]:
-    """The terms of a text: stems of its words without the small ones."""
+    """Return the terms of a text: the stems of its words without stop words."""
     code = language if language in STEMMERS else FALLBACK
-    small = STOP_WORDS[code]
-    kept = [
+    stop = STOP_WORDS[code]
+    content = [
         word
         for word, folded in ((word, word.casefold()) for word in words(text))
         # "May" is a month, "may" is not.
-        if folded not in small or word in _NAMES_OF_MONTHS
+        if folded not in stop or word in _NAMES_OF_MONTHS
     ]
-    return stems(kept, code)
+    return stems(content, code)
 
 
 def stems(found: Iterable[str], language: str) -> list[str]:
-    """Stems of words, folded."""
+    """Return the stems of words, case-folded."""
     code = language if language in STEMMERS else FALLBACK
     stemmer = _OWN.by_language.get(code)
     if stemmer is None:
         stemmer = _OWN.by_language[code] = Stemmer.Stemmer(STEMMERS[code])
-    cut: list[str] = stemmer.stemWords([_fold(word) for word in found])
-    return cut
+    result: list[str] = stemmer.stemWords([_fold(word) for word in found])
+    return result
 
 
 def variants(word: str, languages: Iterable[str]) -> set[str]:
-    """The terms a word of a question may have become, in texts of these languages."""
+    """Return the terms that a question's word may have in texts of these languages."""
     return {term for language in languages for term in stems([word], language)}
 
 
@@ -81,14 +81,14 @@ def _fold(word: str) -> str:
 
 
 def telling_words(question: str, language: str) -> list[str]:
-    """The words of a question that say something, each once."""
-    small = STOP_WORDS.get(language if language in STEMMERS else FALLBACK, frozenset())
-    telling = [word for word in words(question) if word.casefold() not in small or word in _NAMES_OF_MONTHS]
-    return list({word.casefold(): word for word in telling}.values())
+    """Return the content words of a question, each once."""
+    stop = STOP_WORDS.get(language if language in STEMMERS else FALLBACK, frozenset())
+    content = [word for word in words(question) if word.casefold() not in stop or word in _NAMES_OF_MONTHS]
+    return list({word.casefold(): word for word in content}.values())
 
 
 def share(asked: Iterable[str], text: str, language: str) -> float:
-    """The share of a question's words that a text has."""
-    wanted = stems(asked, language)
-    there = set(terms(text, language))
-    return sum(term in there for term in wanted) / len(wanted) if wanted else 0.0
+    """Return the share of a question's words that occur in a text."""
+    query = stems(asked, language)
+    present = set(terms(text, language))
+    return sum(term in present for term in query) / len(query) if query else 0.0

@@ -1,8 +1,8 @@
-"""The vectors of turns as rows of one array, compared with a question's all at once.
+"""Vectors of turns as rows of one array, compared with a question's vector all at once.
 
-Cut from `ConversationIndex`, which asks for two views: each turn's own cosine, and that of the turn pooled with its
-neighbours. The pooled vectors are never made: the product of a sum is the sum of the products, so shifting the products
-and knowing the sums' lengths is enough.
+Separate from `ConversationIndex`, which uses two views: each turn's own cosine, and that of the turn pooled with its
+neighbours. The pooled vectors are never built: the product of a sum is the sum of the products, so shifting the
+products and knowing the sums' lengths is enough.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from ragforge_tui.memory.recall import scoring
 from ragforge_tui.memory.recall.scoring import Floats, View
 
 POOL_WEIGHT = 0.5
-"""Of the neighbours' vectors beside a turn's own in the pooled view."""
+"""Weight of the neighbours' vectors in the pooled view; a turn's own weighs 1."""
 TINY = 1e-6
 
 
 class TurnVectors:
-    """Unit vectors by row; rows may have none."""
+    """Unit vectors by row; a row may have none."""
 
     def __init__(self, size: int) -> None:
         self._rows: Floats | None = None
         self._used = 0
-        """Rows up to the last one that was set: what lies behind is only room."""
+        """Rows up to the last one that was set; the rest is spare capacity."""
         self.known = np.zeros(size, bool)
         self._norms: Floats | None = None
 
     def grow(self, size: int) -> None:
-        """Make room for more rows."""
+        """Enlarge the arrays to `size` rows."""
         more = size - len(self.known)
         self.known = np.pad(self.known, (0, more))
         if self._rows is not None:
@@ -36,7 +36,7 @@ class TurnVectors:
         self._norms = None
 
     def put(self, row: int, vector: Floats | None) -> None:
-        """Set a row's vector, or say that it is unknown."""
+        """Set a row's vector; None marks it as unknown."""
         if vector is not None:
             if self._rows is None:
                 self._rows = np.zeros((len(self.known), len(vector)), np.float32)
@@ -48,17 +48,17 @@ class TurnVectors:
         self._update_norms(row)
 
     def get(self, row: int) -> Floats | None:
-        """A row's vector, None when it is unknown."""
+        """Return a row's vector, None if it is unknown."""
         return self._rows[row] if self._rows is not None and self.known[row] else None
 
     def views(self, question: Floats) -> dict[str, View]:
-        """Cosines of a question with each row, and with each row pooled with its neighbours; nothing without rows.
+        """Return cosines of a question with each row, and with each row pooled with its neighbours; empty without rows.
 
         A row without a vector has no cosine; pooled, it has one as soon as a neighbour has a vector.
         """
         if self._rows is None:
             return {}
-        # Not BLAS, whose threads wait for each other on a busy machine: this takes 1 ms at 10 000 turns, always.
+        # Not BLAS, whose threads wait for each other on a busy machine: this always takes 1 ms at 10 000 turns.
         products: Floats = np.zeros(len(self._rows), np.float32)
         np.einsum("ij,j->i", self._rows[: self._used], question.astype(np.float32), out=products[: self._used])
         norms = self._pooled_norms(self._rows)
