@@ -1,7 +1,7 @@
-"""Summaries in levels: when one is due, how it is written with a model or without, and how it is stored.
+"""Summaries in levels: the schedule, the text written with or without a model, and the storage.
 
-Used by whatever runs after a turn. Cut here because the tree has rules of its own (ranges, watermarks, limits) that
-recall and context only read.
+Used by the work that runs after a turn. A package of its own because the tree has rules (ranges, watermarks, limits)
+that recall and context only read.
 """
 
 from ragforge_tui.memory.summaries.plan import Pending

@@ -1,4 +1,4 @@
-"""What was done with tools, in words: each call with what it was for and what came of it.
+"""Tool calls in words: each call with its reason and its outcome.
 
 Used by the extractive writer. Pure; everything follows from the stored calls.
 """
@@ -47,12 +47,12 @@ _LOOKS = frozenset({"list_directory", "glob_files", "search_files", "grep_files"
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
-    """One call in words.
+    """Tool call in words.
 
     Attributes:
-        text: What was done and what came of it.
-        reason: Why, empty when nobody said.
-        weight: Changes and failures tell more than looks at files.
+        text: The action and its outcome.
+        reason: The model's reason, empty if it gave none.
+        weight: Importance; changes and failures weigh more than looks at files.
     """
 
     turn: int
@@ -63,7 +63,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calls_of(turns: Iterable[Turn]) -> list[tuple[int, ToolCall]]:
-    """The calls of these turns that count, each with its turn, in order."""
+    """Return the calls of these turns, each with its turn, in order; superseded messages are left out."""
     return [
         (turn.turn_index, call)
         for turn in turns
@@ -74,13 +74,13 @@ def calls_of(turns: Iterable[Turn]) -> list[tuple[int, ToolCall]]:
 
 
 def actions(turns: Iterable[Turn], words: Phrases) -> list[Action]:
-    """All calls in words; the same done again is said once, with how often."""
-    found: dict[tuple[str, str], list[Action]] = {}
+    """Return all calls in words; a repeated action is listed once, with its count."""
+    groups: dict[tuple[str, str], list[Action]] = {}
     for turn, call in calls_of(turns):
         action = _action(turn, call, words)
-        found.setdefault((call.tool_name, action.text), []).append(action)
+        groups.setdefault((call.tool_name, action.text), []).append(action)
     merged = []
-    for group in found.values():
+    for group in groups.values():
         first = group[0]
         if len(group) > 1:
             first = msgspec.structs.replace(first, text=f"{first.text} ({words.times.format(len(group))})")
@@ -89,29 +89,29 @@ def actions(turns: Iterable[Turn], words: Phrases) -> list[Action]:
 
 
 def narrative(done: Sequence[Action], words: Phrases, limit: int) -> str:
-    """The actions as sentences of at most `limit` characters: those that tell most, in the order they happened.
+    """Return the most important actions as sentences of at most `limit` characters, in the order they happened.
 
-    Calls made for the same reason stand in one sentence after it.
+    Calls made for the same reason share one sentence, which starts with it.
     """
     order = sorted(range(len(done)), key=lambda i: (-done[i].weight, i))
-    if len(_told(done, words)) > limit:
-        # What was looked for on the way is only counted when not all can be told.
+    if len(_sentences(done, words)) > limit:
+        # Searches on the way are only counted if not all actions fit.
         order = [i for i in order if done[i].weight > 1] or order
-    kept: set[int] = set()
+    chosen: set[int] = set()
     for index in order:
-        text = _told([done[i] for i in sorted({*kept, index})], words)
-        more = words.and_more.format(len(done) - len(kept) - 1)
-        if len(text) + (len(more) + 3 if len(kept) + 1 < len(done) else 0) > limit:
+        text = _sentences([done[i] for i in sorted({*chosen, index})], words)
+        more = words.and_more.format(len(done) - len(chosen) - 1)
+        if len(text) + (len(more) + 3 if len(chosen) + 1 < len(done) else 0) > limit:
             continue
-        kept.add(index)
-    if not kept and done:
-        return cut(_told([done[order[0]]], words), limit)
-    text = _told([done[i] for i in sorted(kept)], words)
-    missing = len(done) - len(kept)
+        chosen.add(index)
+    if not chosen and done:
+        return cut(_sentences([done[order[0]]], words), limit)
+    text = _sentences([done[i] for i in sorted(chosen)], words)
+    missing = len(done) - len(chosen)
     return f"{text.removesuffix('.')}; {words.and_more.format(missing)}." if missing else text
 
 
-def _told(done: Sequence[Action], words: Phrases) -> str:
+def _sentences(done: Sequence[Action], words: Phrases) -> str:
     groups: list[tuple[str, list[str]]] = []
     for action in done:
         reason = cut(action.reason, _REASON_CHARS).rstrip(" .:;" + ELLIPSIS)
@@ -119,12 +119,12 @@ def _told(done: Sequence[Action], words: Phrases) -> str:
             groups[-1][1].append(action.text)
         else:
             groups.append((reason, [action.text]))
-    told = []
+    sentences = []
     for reason, texts in groups:
         text = ", ".join(texts)
         text = words.why.format(reason, text) if reason else text[:1].upper() + text[1:]
-        told.append(text if text.endswith(".") else f"{text}.")
-    return " ".join(told)
+        sentences.append(text if text.endswith(".") else f"{text}.")
+    return " ".join(sentences)
 
 
 def _action(turn: int, call: ToolCall, words: Phrases) -> Action:
@@ -148,7 +148,7 @@ def _action(turn: int, call: ToolCall, words: Phrases) -> Action:
 
 
 def _outcome(call: ToolCall, words: Phrases) -> str:
-    """What came of a call, in a few words; empty when there is nothing to say."""
+    """Return the outcome of a call in a few words; empty if there is none to report."""
     if call.result is None:
         return words.unknown
     text = result_text(call)
@@ -175,14 +175,14 @@ def _outcome(call: ToolCall, words: Phrases) -> str:
 
 
 def _command_outcome(call: ToolCall, text: str, words: Phrases) -> str:
-    """Exit status and the last line a command wrote: that is where test runners put their verdict."""
+    """Return a command's exit status and last line of output, where test runners print their verdict."""
     status = _data(call).get("exit_status")
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("[Exit status")]
     last = cut(lines[-1].strip("= "), _OUTPUT_CHARS) if lines else ""
     if status == 0:
         return last
-    said = words.exit.format(status) if isinstance(status, int) else words.failed.format("")
-    return f"{said}: {last}" if last else said.rstrip(": ")
+    outcome = words.exit.format(status) if isinstance(status, int) else words.failed.format("")
+    return f"{outcome}: {last}" if last else outcome.rstrip(": ")
 
 
 def _data(call: ToolCall) -> dict[str, Any]:

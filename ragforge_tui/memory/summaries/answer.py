@@ -1,8 +1,8 @@
-"""A model's answer to a request for a summary, read tolerantly and checked.
+"""Tolerant parser of a model's answer to a request for a summary.
 
-Models wrap JSON in prose and fences, leave commas and trailing text, write numbers as text: that is forgiven. Findings
-that cite no turn that is there are dropped. Only an answer without JSON or without a text is a problem, and the
-summarizer asks once more with it in words: one topic, or none, is the honest number for many stretches. Pure.
+Models wrap JSON in prose and fences, leave commas and trailing text, write numbers as text: all of that is accepted.
+Findings that cite no existing turn are dropped. Only an answer without JSON or without a text is a problem, which the
+summarizer describes in a second request. Few topics are no problem: one, or none, is honest for many ranges. Pure.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 class UnusableAnswerError(Exception):
-    """The answer cannot be used; `problems` says why, in words for the model."""
+    """Answer that cannot be used; `problems` gives the reasons, worded for the model."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
@@ -35,20 +35,20 @@ class UnusableAnswerError(Exception):
 
 
 def read_answer(text: str, *, turns: Collection[int], material: str, acted: bool) -> Draft:
-    """The summary in an answer.
+    """Return the summary in an answer.
 
     Args:
-        text: What the model said.
-        turns: The turns findings may cite.
-        material: What was summarised: only files that stand in it are taken over.
-        acted: Whether tools were used, so that something has to be said of it.
+        text: The model's answer.
+        turns: Turns that findings may cite.
+        material: The summarised text; files that do not occur in it are dropped.
+        acted: Whether tools were used; if not, the summary of actions is dropped.
 
     Raises:
-        UnusableAnswerError: It cannot be used.
+        UnusableAnswerError: The answer has no JSON object, or no text for the summary.
     """
     data = extract_object(text)
     if data is None:
-        raise UnusableAnswerError(["it holds no JSON object"])
+        raise UnusableAnswerError(["it contains no JSON object"])
     findings = _findings(data.get("key_findings"), turns)
     draft = limited(
         Draft(
@@ -66,7 +66,7 @@ def read_answer(text: str, *, turns: Collection[int], material: str, acted: bool
 
 
 def extract_object(text: str) -> dict[str, Any] | None:
-    """The first JSON object in a text that looks like an answer; None when there is none."""
+    """Return the first JSON object in a text that looks like an answer; None if there is none."""
     text = text[:MAX_ANSWER_CHARS]
     best: dict[str, Any] | None = None
     decoder = json.JSONDecoder(strict=False)
@@ -89,7 +89,7 @@ def extract_object(text: str) -> dict[str, Any] | None:
 
 
 def clean_text(value: Any) -> str:
-    """A model's text as it may be stored and shown: one line, no escapes, known shapes of keys masked."""
+    """Return a model's text on one line, without escapes and with known shapes of keys masked, safe to store."""
     return " ".join(mask_secrets(plain_text(storable(value))).split()) if isinstance(value, str) else ""
 
 
@@ -101,8 +101,8 @@ def _texts(value: Any) -> list[str]:
 
 
 def _findings(value: Any, turns: Collection[int]) -> list[Finding]:
-    """Findings that cite at least one turn there is."""
-    found = []
+    """Return the findings that cite at least one existing turn."""
+    findings = []
     for item in value if isinstance(value, list) else []:
         if isinstance(item, str):
             finding = finding_from(_clean(item))
@@ -113,8 +113,8 @@ def _findings(value: Any, turns: Collection[int]) -> list[Finding]:
             continue
         cited = sorted(set(finding.turns) & set(turns))
         if finding.text and cited:
-            found.append(Finding(text=finding.text, turns=cited))
-    return found
+            findings.append(Finding(text=finding.text, turns=cited))
+    return findings
 
 
 def _cited(value: Any) -> list[int]:
@@ -129,28 +129,28 @@ def _cited(value: Any) -> list[int]:
 
 
 def _topics(value: Any) -> list[ProposedTopic]:
-    found = []
+    topics = []
     for item in value if isinstance(value, list) else []:
         name = _clean(item.get("name") if isinstance(item, Mapping) else item)
         if topic_key(name):
             confidence = item.get("confidence") if isinstance(item, Mapping) else None
-            found.append(ProposedTopic(name=name, confidence=_share(confidence, 1.0)))
-    return found
+            topics.append(ProposedTopic(name=name, confidence=_share(confidence, 1.0)))
+    return topics
 
 
 def _links(value: Any) -> list[TopicLink]:
-    found = []
+    links = []
     for item in value if isinstance(value, list) else []:
         if not isinstance(item, Mapping):
             continue
         a, b = _clean(item.get("a")), _clean(item.get("b"))
         if topic_key(a) and topic_key(b) and topic_key(a) != topic_key(b):
-            found.append(
+            links.append(
                 TopicLink(
                     a=a, b=b, confidence=_share(item.get("confidence"), 0.0), reason=_clean(item.get("reason"))[:300]
                 )
             )
-    return found
+    return links
 
 
 def _share(value: Any, default: float) -> float:

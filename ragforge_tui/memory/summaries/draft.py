@@ -1,4 +1,4 @@
-"""A summary before it is stored, and the limits every draft keeps, whoever wrote it.
+"""A summary before it is stored, with the limits of every draft, whoever wrote it.
 
 Between the writers (`answer` for a model's, `extractive` without one) and the summarizer.
 """
@@ -20,7 +20,7 @@ TOPIC_CHARS = 60
 
 
 class Draft(msgspec.Struct, kw_only=True):
-    """What a summary says."""
+    """Content of a summary before it is stored."""
 
     conversation_summary: str
     actions_summary: str = ""
@@ -32,7 +32,7 @@ class Draft(msgspec.Struct, kw_only=True):
 
 
 def limited(draft: Draft) -> Draft:
-    """The draft within the limits: texts cut at a sentence, lists at their first entries, nothing twice."""
+    """Return the draft within the limits: texts cut at a sentence, lists to their first entries, no duplicates."""
     findings: dict[str, Finding] = {}
     for finding in draft.key_findings:
         text = cut(finding.text, FINDING_CHARS)

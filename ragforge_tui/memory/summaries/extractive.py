@@ -1,7 +1,7 @@
-"""Summaries without a model: real sentences picked and compressed, what was done in words, facts with their turns.
+"""Summaries without a model: selected and compressed sentences, tool calls in words, facts with their turns.
 
-Stands in for a model that is not there, or whose answers cannot be used. Deterministic: the same turns give the same
-summary. Nothing is invented: every statement is quoted from the turns or told from the stored tool calls.
+Used if there is no model, or if its answers are unusable. Deterministic: the same turns give the same summary. Nothing
+is invented: every statement is quoted from the turns or derived from the stored tool calls.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ragforge_tui.models import EXTRACTIVE, Finding, Turn
 
 _MOST_SHOWN = 4
 _EXCHANGE_CHARS = 150
-"""An exchange told in fewer characters is cut to pieces."""
+"""An exchange of fewer characters would be cut to pieces."""
 _MIN_FINDINGS = 3
 _MOST_DECISIONS = 2
-_UNASKED = 0.4
-"""What a reply tells that nobody asked for, beside what it would tell as an answer."""
-_TELLING = 0.45
-"""Further findings tell at least this share of what the best one does."""
+_UNREQUESTED = 0.4
+"""Factor for a reply that quotes files although no one asked for it, relative to an answer."""
+_RELATIVE_SCORE = 0.45
+"""Least score of further findings, as a share of the best one's."""
 
 _ASKS = re.compile(
     r"[?？]\s*[\"'”’»)]*$|^(?:please|can you|could you|show|find|list|run|read|open|explain|what|where|when|who|which|"
@@ -56,7 +56,7 @@ _EMPTY = re.compile(
     re.I,
 )
 _QUOTED = re.compile(r"`[^`]+:\d+")
-"""A sentence that quotes a place in a file begins so."""
+"""Start of a sentence that quotes a place in a file."""
 _PATH = re.compile(
     r"(?<![\w/.:])(?:[\w.-]+/)*[\w-]+(?:\.[A-Za-z][A-Za-z0-9]{0,7})+(?![\w/])|(?<![\w/.:])(?:[\w.-]+/)+[\w.-]*\w"
 )
@@ -67,64 +67,66 @@ _EXTENSIONS_TEXT = (
 _EXTENSIONS = frozenset(_EXTENSIONS_TEXT.split())
 
 
-class _Said(msgspec.Struct, frozen=True):
-    """A sentence, who said it in which turn, and how much it tells."""
+class _Sentence(msgspec.Struct, frozen=True):
+    """Sentence with its turn, its author and its score."""
 
     turn: int
-    person: bool
+    by_user: bool
     text: str
     score: float
 
 
 def extract(turns: Sequence[Turn], *, language: str = "", known_topics: Collection[str] = ()) -> Draft:
-    """The summary of a run of turns; a topic known already is preferred to a new one."""
-    spoken_texts = [said for turn in turns for said in _spoken(turn)]
-    texts = [text for _, text in spoken_texts]
+    """Return the summary of consecutive turns; a known topic is preferred to a new one."""
+    messages = [message for turn in turns for message in _messages(turn)]
+    texts = [text for _, text in messages]
     language = language or language_of_turns(turns)
-    said = phrases(language)
+    wording = phrases(language)
     weigh = weights(texts, language)
     spoken = [_sentences(turn, weigh, language) for turn in turns]
-    done = actions(turns, said)
-    findings = _findings([one for per_turn in spoken for one in per_turn], said)
+    done = actions(turns, wording)
+    findings = _findings([sentence for per_turn in spoken for sentence in per_turn], wording)
     if not findings:
         findings = [Finding(text=action.text, turns=[action.turn]) for action in done[:MAX_FINDINGS]]
     draft = Draft(
-        conversation_summary=_conversation(turns, spoken, said) or narrative(done, said, PART_CHARS) or said.nothing,
-        actions_summary=narrative(done, said, PART_CHARS),
+        conversation_summary=_conversation(turns, spoken, wording)
+        or narrative(done, wording, PART_CHARS)
+        or wording.nothing,
+        actions_summary=narrative(done, wording, PART_CHARS),
         key_findings=findings,
         files_mentioned=files_of(turns),
-        # What the person speaks of counts twice: a reply that quotes a file is full of other names.
-        topics=topics_of([*texts, *(text for person, text in spoken_texts if person)], language, known=known_topics),
+        # The user's texts count twice: a reply that quotes a file is full of other names.
+        topics=topics_of([*texts, *(text for by_user, text in messages if by_user)], language, known=known_topics),
         made_by=EXTRACTIVE,
     )
     return limited(draft)
 
 
 def language_of_turns(turns: Sequence[Turn]) -> str:
-    """The language of the person; where they say too little, of all that was said."""
-    spoken = [said for turn in turns for said in _spoken(turn)]
-    asked = "\n".join(text for person, text in spoken if person)
-    return language_of(asked) or language_of("\n".join(text for _, text in spoken))
+    """Return the user's language; if their texts are too short, that of all texts."""
+    messages = [message for turn in turns for message in _messages(turn)]
+    asked = "\n".join(text for by_user, text in messages if by_user)
+    return language_of(asked) or language_of("\n".join(text for _, text in messages))
 
 
 def files_of(turns: Sequence[Turn]) -> list[str]:
-    """Files the turns touched, those changed first, then those only spoken of."""
+    """Return the files of the turns: changed ones first, then read ones, then those only mentioned."""
     accessed = [access for _, call in calls_of(turns) for access in call.files]
     paths = [access.path for kind in ("write", "read") for access in accessed if access.access == kind]
     for turn in turns:
-        for _, text in _spoken(turn):
+        for _, text in _messages(turn):
             paths += [match for match in _PATH.findall(text) if _is_file(match)]
-    found = list(dict.fromkeys(paths))
-    # A bare name beside a path that ends in it is the same file.
-    return [path for path in found if not any(other.endswith(f"/{path}") for other in found)][:MAX_FILES]
+    unique = list(dict.fromkeys(paths))
+    # A bare name is the same file as a path that ends in it.
+    return [path for path in unique if not any(other.endswith(f"/{path}") for other in unique)][:MAX_FILES]
 
 
 def _is_file(path: str) -> bool:
     return path.rpartition(".")[2].lower() in _EXTENSIONS and not path.startswith("www.")
 
 
-def _spoken(turn: Turn) -> list[tuple[bool, str]]:
-    """What was said in a turn, as prose: (by the person, text)."""
+def _messages(turn: Turn) -> list[tuple[bool, str]]:
+    """Return the messages of a turn as prose: (whether by the user, text)."""
     return [
         (True, prose(message.content)) if message.role == "user" else (False, statements(message.content))
         for message in turn.messages
@@ -132,115 +134,120 @@ def _spoken(turn: Turn) -> list[tuple[bool, str]]:
     ]
 
 
-def _sentences(turn: Turn, weigh: dict[str, float], language: str) -> list[_Said]:
-    spoken = _spoken(turn)
-    asked = any(person and _ASKS.search(sentence) for person, text in spoken for sentence in sentences(text))
-    found = []
-    for person, text in spoken:
+def _sentences(turn: Turn, weigh: dict[str, float], language: str) -> list[_Sentence]:
+    messages = _messages(turn)
+    asked = any(by_user and _ASKS.search(sentence) for by_user, text in messages for sentence in sentences(text))
+    scored = []
+    for by_user, text in messages:
         for place, sentence in enumerate(sentences(text)):
             value = score(sentence, place, weigh, language)
-            if not person and not asked and _QUOTED.match(sentence):
-                value *= _UNASKED
-            found.append(_Said(turn.turn_index, person, sentence, value))
-    return found
+            if not by_user and not asked and _QUOTED.match(sentence):
+                value *= _UNREQUESTED
+            scored.append(_Sentence(turn.turn_index, by_user, sentence, value))
+    return scored
 
 
-def _conversation(turns: Sequence[Turn], spoken: Sequence[list[_Said]], said: Phrases) -> str:
-    """The exchanges that tell most, in order: what was asked or said, and what came back."""
-    told = {i: max((one.score for one in spoken[i]), default=0.0) for i in range(len(turns)) if spoken[i]}
-    ranked = sorted(told, key=lambda i: (-told[i], i))[:_MOST_SHOWN]
+def _conversation(turns: Sequence[Turn], spoken: Sequence[list[_Sentence]], wording: Phrases) -> str:
+    """Return the exchanges with the highest scores, in order: each a message of the user and the answer to it."""
+    scores = {i: max((sentence.score for sentence in spoken[i]), default=0.0) for i in range(len(turns)) if spoken[i]}
+    ranked = sorted(scores, key=lambda i: (-scores[i], i))[:_MOST_SHOWN]
     for count in range(len(ranked), 0, -1):
-        kept = sorted(ranked[:count])
-        text = " ".join(_exchange(spoken[i], said, first=i == kept[0], room=PART_CHARS // count - 1) for i in kept)
+        chosen = sorted(ranked[:count])
+        limit = PART_CHARS // count - 1
+        text = " ".join(_exchange(spoken[i], wording, first=i == chosen[0], limit=limit) for i in chosen)
         if len(text) <= PART_CHARS and PART_CHARS // count >= _EXCHANGE_CHARS:
             return text
-    return cut(_exchange(spoken[ranked[0]], said, first=True, room=PART_CHARS), PART_CHARS) if ranked else ""
+    return cut(_exchange(spoken[ranked[0]], wording, first=True, limit=PART_CHARS), PART_CHARS) if ranked else ""
 
 
-def _exchange(spoken: list[_Said], said: Phrases, *, first: bool, room: int) -> str:
-    wish = _wish([one for one in spoken if one.person])
-    replies = [one for one in spoken[spoken.index(wish) if wish else 0 :] if not one.person]
-    if wish is None:
-        return ended(_from_best(replies, room))
-    asked = bool(_ASKS.search(wish.text))
-    opening = (said.asked if asked else said.said) if first else said.then_asked if asked else said.then_said
-    room -= len(opening) + len(said.quote) + len(said.answer) - 6
-    start = _reply(replies, wish, asked=asked)
+def _exchange(spoken: list[_Sentence], wording: Phrases, *, first: bool, limit: int) -> str:
+    request = _request([sentence for sentence in spoken if sentence.by_user])
+    replies = [sentence for sentence in spoken[spoken.index(request) if request else 0 :] if not sentence.by_user]
+    if request is None:
+        return ended(_from_best(replies, limit))
+    asked = bool(_ASKS.search(request.text))
+    if first:
+        opening = wording.asked if asked else wording.said
+    else:
+        opening = wording.then_asked if asked else wording.then_said
+    limit -= len(opening) + len(wording.quote) + len(wording.answer) - 6
+    start = _reply(replies, request, asked=asked)
     if start is None:
-        text = opening.format(said.quote.format(compress(wish.text, room)))
-        return ended(text if replies else text + said.no_answer)
-    question = compress(wish.text, max(room * 2 // 5, room - len(start.text)))
+        text = opening.format(wording.quote.format(compress(request.text, limit)))
+        return ended(text if replies else text + wording.no_answer)
+    question = compress(request.text, max(limit * 2 // 5, limit - len(start.text)))
     return ended(
-        opening.format(said.quote.format(question))
-        + said.answer.format(_going_on(replies, start, room - len(question)))
+        opening.format(wording.quote.format(question))
+        + wording.answer.format(_continued(replies, start, limit - len(question)))
     )
 
 
-def _wish(own: list[_Said]) -> _Said | None:
-    """What the person wanted: the question or wish that tells most, else what they said that does."""
-    best = max(own, key=lambda one: one.score, default=None)
-    wish = max((one for one in own if _ASKS.search(one.text)), key=lambda one: one.score, default=None)
-    return wish if wish is not None and (best is None or wish.score > 0 or best.score == 0) else best
+def _request(own: list[_Sentence]) -> _Sentence | None:
+    """Return the user's question or request with the highest score, else their sentence with the highest score."""
+    best = max(own, key=lambda sentence: sentence.score, default=None)
+    requests = (sentence for sentence in own if _ASKS.search(sentence.text))
+    request = max(requests, key=lambda sentence: sentence.score, default=None)
+    return request if request is not None and (best is None or request.score > 0 or best.score == 0) else best
 
 
-def _reply(replies: list[_Said], wish: _Said, *, asked: bool) -> _Said | None:
-    """Where the answer begins: at its first sentence that is one; on a statement, only a reply that tells as much."""
+def _reply(replies: list[_Sentence], request: _Sentence, *, asked: bool) -> _Sentence | None:
+    """Return the first sentence of the answer: to a question the first real one, to a statement only a better one."""
     if asked:
-        plainly = [one for one in replies if not one.text.endswith(("?", "？")) and not _EMPTY.match(one.text)]
-        return next(iter(plainly or replies), None)
-    best = max(replies, key=lambda one: one.score, default=None)
-    if best is None or best.score < wish.score or best.text.endswith(("?", "？")) or _QUOTED.match(best.text):
+        plain = [reply for reply in replies if not reply.text.endswith(("?", "？")) and not _EMPTY.match(reply.text)]
+        return next(iter(plain or replies), None)
+    best = max(replies, key=lambda reply: reply.score, default=None)
+    if best is None or best.score < request.score or best.text.endswith(("?", "？")) or _QUOTED.match(best.text):
         return None
     return best
 
 
-def _going_on(replies: list[_Said], start: _Said, room: int) -> str:
-    """From a sentence on as many as there is room for."""
-    text = compress(start.text, room)
-    for one in replies[replies.index(start) + 1 :]:
-        if len(text) + len(one.text) + 1 > room or one.text.endswith(("?", "？")):
+def _continued(replies: list[_Sentence], start: _Sentence, limit: int) -> str:
+    """Return a sentence and as many of the following ones as fit."""
+    text = compress(start.text, limit)
+    for reply in replies[replies.index(start) + 1 :]:
+        if len(text) + len(reply.text) + 1 > limit or reply.text.endswith(("?", "？")):
             break
-        text = f"{text} {one.text}"
+        text = f"{text} {reply.text}"
     return text
 
 
-def _from_best(replies: list[_Said], room: int) -> str:
-    best = max(replies, key=lambda one: one.score, default=None)
-    return compress(best.text, room) if best else ""
+def _from_best(replies: list[_Sentence], limit: int) -> str:
+    best = max(replies, key=lambda reply: reply.score, default=None)
+    return compress(best.text, limit) if best else ""
 
 
-def _findings(spoken: list[_Said], said: Phrases) -> list[Finding]:
-    """What the person decided, then the sentences that tell most, none like another, in the order they were said."""
-    chosen: list[_Said] = []
-    least = max((one.score for one in spoken), default=0.0) * _TELLING
+def _findings(spoken: list[_Sentence], wording: Phrases) -> list[Finding]:
+    """Return the user's decisions, then the sentences with the highest scores, without duplicates, in text order."""
+    chosen: list[_Sentence] = []
+    least = max((sentence.score for sentence in spoken), default=0.0) * _RELATIVE_SCORE
     ranked = sorted(spoken, key=lambda s: (-s.score, s.turn, s.text))
-    decisions = [one for one in ranked if one.person and decides(one.text)][:_MOST_DECISIONS]
-    for one in [*decisions, *(one for one in ranked if one not in decisions)]:
+    decisions = [sentence for sentence in ranked if sentence.by_user and decides(sentence.text)][:_MOST_DECISIONS]
+    for sentence in [*decisions, *(other for other in ranked if other not in decisions)]:
         if (
-            one.score <= (least if len(chosen) >= _MIN_FINDINGS else 0)
-            or _is_list(one.text)
-            or one.text.endswith(("?", "？"))
-            or (one.person and _ASKS.search(one.text))
-            or any(alike(one.text, other.text) for other in chosen)
+            sentence.score <= (least if len(chosen) >= _MIN_FINDINGS else 0)
+            or _is_list(sentence.text)
+            or sentence.text.endswith(("?", "？"))
+            or (sentence.by_user and _ASKS.search(sentence.text))
+            or any(alike(sentence.text, other.text) for other in chosen)
         ):
             continue
-        chosen.append(one)
+        chosen.append(sentence)
         if len(chosen) == MAX_FINDINGS:
             break
     chosen.sort(key=lambda s: spoken.index(s))
     return [
-        Finding(text=_attributed(compress(one.text, FINDING_CHARS - 30), said, person=one.person), turns=[one.turn])
-        for one in chosen
+        Finding(text=_attributed(compress(s.text, FINDING_CHARS - 30), wording, by_user=s.by_user), turns=[s.turn])
+        for s in chosen
     ]
 
 
 def _is_list(text: str) -> bool:
-    """Whether a text only begins to list things."""
+    """Return whether a text is only the start of a list."""
     return text.endswith(", …") and not text.startswith("`")
 
 
-def _attributed(text: str, said: Phrases, *, person: bool) -> str:
-    return said.person.format(said.quote.format(text)) if person else text
+def _attributed(text: str, wording: Phrases, *, by_user: bool) -> str:
+    return wording.person.format(wording.quote.format(text)) if by_user else text
 
 
 def ended(text: str) -> str:

@@ -1,7 +1,7 @@
-"""The words of an extractive summary, a table for each language `memory.language` tells apart.
+"""Phrases of extractive summaries, a table for each language that `memory.language` detects.
 
-Cut from `phrases`, which says what each is for. A language that is missing here gets English words around its own
-sentences.
+Separate from `phrases`, which defines their fields. A language that is missing here gets English phrases around its
+own sentences.
 """
 
 from __future__ import annotations
@@ -340,5 +340,5 @@ PHRASES = {"de": DE, "en": EN, "es": ES, "fr": FR, "it": IT, "nl": NL, "pt": PT,
 
 
 def phrases(language: str) -> Phrases:
-    """The phrases of a language, English ones for a language without."""
+    """Return the phrases of a language, the English ones for a language without a table."""
     return PHRASES.get(language, EN)

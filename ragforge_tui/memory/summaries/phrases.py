@@ -1,6 +1,6 @@
-"""The few words of its own an extractive summary needs, by language.
+"""Phrases an extractive summary adds around quotations, by language.
 
-Used by `extractive`, `joining` and `actions`; the words themselves stand in `phrase_tables`.
+Used by `extractive`, `joining` and `actions`; the words themselves are in `phrase_tables`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Phrases(msgspec.Struct, frozen=True, kw_only=True):
-    """Words around quoted sentences; `{}` is what they are put around."""
+    """Phrases of one language; `{}` marks the place of the quoted text."""
 
     quote: str
     asked: str

@@ -1,7 +1,7 @@
-"""Which summary is due next, and over what. Pure functions over the tree and the sizes of the turns.
+"""Schedule of summaries: the next one due and its range. Pure functions over the tree and the sizes of the turns.
 
-Used by the summarizer, which asks again until nothing is due. A plan depends on the turns alone, not on when it is
-made: an import of a thousand turns, a conversation held turn by turn and one resumed after a crash get the same ranges.
+Used by the summarizer, which repeats until nothing is due. A plan depends on the turns alone, not on the time: an
+import of a thousand turns, a conversation held turn by turn and one resumed after a crash get the same ranges.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from ragforge_tui.graph.store.summary_tree import TurnSize, chosen_end
 from ragforge_tui.models import EXTRACTIVE, Summary
 
 MIN_CHILDREN = 2
-"""A summary of one summary would say the same again."""
+"""A summary of one summary would only repeat it."""
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
-    """A summary to be made.
+    """Summary to be made.
 
     Attributes:
-        ordinal: Its place on its level, from 1.
-        char_start: Where its first turn begins in the user and assistant text of the conversation.
+        ordinal: Its position on its level, from 1.
+        char_start: Offset of its first turn in the user and assistant text of the conversation.
         children: The summaries it summarises; empty at level 1.
     """
 
@@ -38,11 +38,11 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
-    """What is missing until the next summary of a level, whichever comes first.
+    """Turns and characters missing until the next summary of a level; at level 1 one of the two is enough.
 
     Attributes:
-        turns: Further turns; at higher levels, further summaries of the level below it needs at least.
-        chars: Further characters of what it summarises.
+        turns: Further turns; at higher levels, the least number of further summaries of the level below.
+        chars: Further characters of the text to summarise.
     """
 
     level: int
@@ -51,12 +51,12 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def next_due(summaries: Sequence[Summary], sizes: Sequence[TurnSize], settings: SummarizationSettings) -> Due | None:
-    """The next summary to make, the highest level first; None when nothing is due.
+    """Return the next summary to make, the highest level first; None if nothing is due.
 
     Args:
-        summaries: All of the conversation, as `Store.summaries` gives them; what they say is not looked at.
-        sizes: The turns, at least those after the last one covered.
-        settings: When something is due.
+        summaries: All of the conversation, as `Store.summaries` returns them; their texts are not used.
+        sizes: Sizes of the turns, at least of those after the last one covered.
+        settings: Thresholds at which a summary is due.
     """
     if not settings.enabled:
         return None
@@ -67,11 +67,11 @@ def next_due(summaries: Sequence[Summary], sizes: Sequence[TurnSize], settings: 
 
 
 def pending(summaries: Sequence[Summary], sizes: Sequence[TurnSize], settings: SummarizationSettings) -> list[Pending]:
-    """How far each level is from its next summary: level 1 first, last the level that has none yet."""
+    """Return how far each level is from its next summary: level 1 first, last the level that has none yet."""
     if not settings.enabled:
         return []
     raw = _raw(summaries, sizes)
-    found = [
+    result = [
         Pending(
             level=1,
             turns=max(0, max(settings.every_turns, settings.keep_recent_turns + 1) - len(raw)),
@@ -80,27 +80,27 @@ def pending(summaries: Sequence[Summary], sizes: Sequence[TurnSize], settings: S
     ]
     for level in range(1, _highest(summaries) + 1):
         waiting = _waiting(summaries, level)
-        found.append(
+        result.append(
             Pending(
                 level=level + 1,
                 turns=max(0, MIN_CHILDREN + 1 - len(waiting)),
                 chars=max(0, settings.level_chars - sum(s.summary_char_count for s in waiting)),
             )
         )
-    return found
+    return result
 
 
 def frontier(summaries: Iterable[Summary]) -> list[Summary]:
-    """The summaries nothing summarises, in order of the turns: together they cover each summarised turn once."""
+    """Return the summaries without a parent, in order of turns: together they cover each summarised turn once."""
     return sorted((s for s in summaries if not s.parent), key=lambda s: s.start_turn_index)
 
 
 def next_provisional(summaries: Sequence[Summary], conversation_id: str, leave: Collection[str] = ()) -> Summary | None:
-    """Return the newest extracted summary that a model may write again; a higher one after those it summarises.
+    """Return the newest extracted summary that a model may write again; children come before their parent.
 
     Args:
-        summaries: All that a conversation has; those of the one it is a branch of are left to that one.
-        leave: Ids of summaries that stay as they are.
+        summaries: All that a conversation has; those it shares with the one it branched from are skipped.
+        leave: Ids of summaries to skip.
     """
     own = [s for s in summaries if s.conversation_id == conversation_id and s.uuid not in leave]
     provisional = {s.uuid: s for s in own if s.made_by == EXTRACTIVE}
@@ -109,7 +109,7 @@ def next_provisional(summaries: Sequence[Summary], conversation_id: str, leave: 
 
 
 def due_again(summary: Summary, summaries: Sequence[Summary]) -> Due:
-    """Return what making a summary again takes.
+    """Return the `Due` for writing an existing summary again.
 
     Args:
         summaries: All that the conversation has.
@@ -132,15 +132,15 @@ def _highest(summaries: Iterable[Summary]) -> int:
 
 
 def _waiting(summaries: Iterable[Summary], level: int) -> list[Summary]:
-    """Summaries of a level that the next level does not cover."""
+    """Return the summaries of a level that the next level does not cover yet."""
     summaries = list(summaries)
     reached = chosen_end(summaries, level + 1)
-    found = [s for s in summaries if s.level == level and s.start_turn_index > reached]
-    return sorted(found, key=lambda s: s.start_turn_index)
+    waiting = [s for s in summaries if s.level == level and s.start_turn_index > reached]
+    return sorted(waiting, key=lambda s: s.start_turn_index)
 
 
 def _raw(summaries: Sequence[Summary], sizes: Sequence[TurnSize]) -> list[TurnSize]:
-    """Turns not covered yet, up to the first that is still going on."""
+    """Return the turns not covered yet, up to the first that is still running."""
     reached = chosen_end(summaries, 1)
     raw: list[TurnSize] = []
     for size in sizes:
@@ -176,7 +176,7 @@ def _due_over_turns(
 
 
 def _due_over(summaries: Sequence[Summary], level: int, settings: SummarizationSettings) -> Due | None:
-    """The summary of the next level over this one; its last stays without a parent."""
+    """Return the summary due over this level; the level's last summary stays without a parent."""
     waiting = _waiting(summaries, level)
     chars = 0
     for count, summary in enumerate(waiting, 1):

@@ -1,4 +1,4 @@
-"""Sentences of a text a person or a model wrote: markup taken off, cut where one ends.
+"""Sentences of a text by the user or a model: markup removed, cuts at the end of a sentence.
 
 Used by both writers of summaries, and for titles. Pure.
 """
@@ -40,12 +40,12 @@ ELLIPSIS = "…"
 
 
 def prose(text: str) -> str:
-    """What a person typed as prose: without code blocks; one paragraph a line. Marks stay: they may be meant."""
+    """Return the user's text without code blocks, one paragraph a line; other marks may be intended and stay."""
     return _lines(_BULLET.sub("", FENCE.sub("\n", text)))
 
 
 def plain(text: str) -> str:
-    """The prose of a Markdown text: without code blocks, tables and marks; one paragraph a line."""
+    """Return the prose of a Markdown text, without code blocks, tables and marks, one paragraph a line."""
     text = FENCE.sub("\n", text)
     text = _RULE.sub("", _TABLE_ROW.sub("", text))
     text = _HEADING.sub(lambda m: f"{m[1]}\n" if m[1] else "", text)
@@ -60,43 +60,40 @@ def _lines(text: str) -> str:
 
 
 def code_lines(text: str) -> list[str]:
-    """The lines that stand in fences, blank ones left out."""
+    """Return the lines inside fences, without blank ones."""
     lines = (line.strip() for block in FENCE.finditer(text) for line in block[0].splitlines()[1:])
     return [line for line in lines if line and not line.startswith(("```", "~~~"))]
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of plain text, line by line."""
-    found: list[str] = []
-    for line in text.splitlines():
-        found += _split(line)
-    return found
+    """Return the sentences of plain text, line by line."""
+    return [sentence for line in text.splitlines() for sentence in _split(line)]
 
 
 def opening(text: str) -> str:
-    """What somebody begins with who typed this prose: its first sentence that does not only greet."""
-    found = sentences(prose(text))
-    return next((sentence for sentence in found if not _GREETING.match(sentence)), next(iter(found), ""))
+    """Return the first sentence of the user's text that is not only a greeting, else the first one."""
+    candidates = sentences(prose(text))
+    return next((sentence for sentence in candidates if not _GREETING.match(sentence)), next(iter(candidates), ""))
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a Markdown text, empty when it has no prose."""
+    """Return the first sentence of a Markdown text, empty if it has no prose."""
     return next(iter(sentences(plain(text))), "")
 
 
 def cut(text: str, limit: int) -> str:
-    """At most `limit` characters on one line: whole sentences when they fill half of it, else words and an ellipsis."""
+    """Return at most `limit` characters on one line: whole sentences if they fill half of it, else words and "…"."""
     text = " ".join(text.split())
     if len(text) <= limit:
         return text
-    kept = ""
+    whole = ""
     for sentence in _split(text):
-        longer = f"{kept} {sentence}".strip()
+        longer = f"{whole} {sentence}".strip()
         if len(longer) > limit:
             break
-        kept = longer
-    if len(kept) >= limit // 2:
-        return _closed(kept)[:limit]
+        whole = longer
+    if len(whole) >= limit // 2:
+        return _closed(whole)[:limit]
     head = text[: limit - 3]
     space = head.rfind(" ")
     if space > limit // 2:
@@ -105,7 +102,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def compress(sentence: str, limit: int) -> str:
-    """A sentence without what only opens it, cut at the end of a clause when it is too long."""
+    """Return a sentence without an introductory word, cut at the end of a clause if it is too long."""
     text = " ".join(sentence.split())
     for _ in range(3):
         shorter = _OPENER.sub("", text)
@@ -121,7 +118,7 @@ def compress(sentence: str, limit: int) -> str:
 
 
 def _closed(text: str) -> str:
-    """A cut text with the end marks of the quotations it opens."""
+    """Return a cut text with closing marks for the quotations it opens."""
     for opening, closing in (("“", "”"), ("« ", " »")):
         if text.count(opening.strip()) > text.count(closing.strip()):
             text += closing
@@ -129,14 +126,14 @@ def _closed(text: str) -> str:
 
 
 def _split(line: str) -> list[str]:
-    found: list[str] = []
+    pieces: list[str] = []
     start = 0
     for match in _END.finditer(line):
         piece = line[start : match.end()].strip()
         if _ABBREVIATION.search(piece):
             continue
         if piece:
-            found.append(piece)
+            pieces.append(piece)
         start = match.end()
     rest = line[start:].strip()
-    return [*found, rest] if rest else found
+    return [*pieces, rest] if rest else pieces

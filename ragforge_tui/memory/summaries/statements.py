@@ -1,7 +1,7 @@
-"""What an answer states: its prose; where it only quotes code or output, what that says of itself.
+"""Statements of an answer: its prose, or, if it only quotes code or output, a digest of the quotations.
 
 Used by the extractive writer. Lists of places and quotations from the memory are evidence, not statements: they are
-looked at only when there is nothing else. Pure.
+used only if there is nothing else. Pure.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from ragforge_tui.memory.summaries.sentences import ELLIPSIS, FENCE, plain, sentences
 
 _INTRODUCTION = re.compile(r"\A(?:I am the offline assistant|Je suis l['’]assistant hors ligne)[^\n]*\n*")
-"""What the built-in assistant says of itself in its first answer."""
+"""Introduction of the built-in assistant in its first answer."""
 _MEMORY = re.compile(r"^(?:From the memory|Dans la mémoire) ?:\s*\n+(?=`{3})", re.M)
 _EVIDENCE = re.compile(r"^[ \t]*[-*] (?:`[^`\n]+:\d+`.*|(?:you|me|vous|moi) ?:.*|`[^`\n ]+`)$", re.M)
 _HEADING = re.compile(r"^[^\n`]{1,40}:[ \t]*$", re.M)
@@ -29,19 +29,19 @@ _COMMENT = re.compile(
 )
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _NOTHING = "∅"
-"""Stands where a quoted piece of a file says nothing of itself, until its line is dropped."""
-_SAYS_ENOUGH = 6
+"""Placeholder for a quotation without a name or comment, until its line is dropped."""
+_FEWEST_WORDS = 6
 _LISTED = 3
 
 
 def statements(text: str) -> str:
-    """The prose of an answer, one paragraph a line."""
+    """Return the prose of an answer, one paragraph a line."""
     text = _INTRODUCTION.sub("", text, count=1)
     memory = _MEMORY.search(text)
     own = _EVIDENCE.sub("", text[: memory.start()] if memory else text)
-    said = _without_headings(plain(own))
-    if len(_MARKS.sub("", said).split()) >= _SAYS_ENOUGH:
-        return said
+    prose = _without_headings(plain(own))
+    if len(_MARKS.sub("", prose).split()) >= _FEWEST_WORDS:
+        return prose
     digest = plain(_COMMAND.sub(r"\1: ", _PLACE.sub(r"\1 ", FENCE.sub(_digest, own))))
     digest = "\n".join(line for line in digest.splitlines() if not line.endswith(_NOTHING))
     return _without_headings(digest) or _without_headings(plain(text)) or plain(text)
@@ -52,12 +52,12 @@ def _without_headings(text: str) -> str:
 
 
 def _digest(block: re.Match[str]) -> str:
-    """What a block says of itself: what it defines first with its comment, else its first lines."""
+    """Return the first definition in a code block with its comment, else its first lines."""
     numbered = [line for line in block[0].splitlines()[1:-1] if line.strip()]
     lines = [_NUMBER.sub("", line) for line in numbered]
     text = "\n".join(lines)
     name = _DEFINED.search(text)
-    # The comment of what is defined comes after its name; a module's or a file's stands before any.
+    # The comment of a definition comes after its name; that of a module or file comes before any.
     comment = (name and _COMMENT.search(text, name.end())) or _COMMENT.search(text)
     if comment is not None:
         doc = sentences(" ".join(next(group for group in comment.groups() if group).split()))[0]

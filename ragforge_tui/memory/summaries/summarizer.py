@@ -1,12 +1,12 @@
-"""Makes the summaries that are due: asks a model, else extracts, stores each whole, and goes on until nothing is due.
+"""Creation of the summaries that are due: by a model, else extracted, each stored at once, until nothing is due.
 
-Used by whatever runs after a turn, once a conversation. Nothing is kept between runs but in the graph, so a run that
-was cancelled or killed is taken up by the next one, in this process or another; of two that make the same summary one
-is stored and the other's work is dropped.
+Used by the work that runs after a turn, one run per conversation. All state is in the graph, so the next run continues
+one that was cancelled or killed, in this process or another; if two runs make the same summary, one is stored and the
+other is dropped.
 
 A summary the model had no time for stays due. One that was extracted because the model failed is provisional: `upgrade`
-has the model write it again. The deadline of a request is the model's own affair (`TimeoutError`), since only who sends
-requests knows when one is out.
+has the model write it again. The model sets the deadline of a request (`TimeoutError`), since only the sender knows
+when a request starts.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ MAX_TOOLS = 20
 _KNOWN_TOPICS = 40
 _RECENT_TURNS = 20
 _MOST_REFUSED = 20
-"""In a row: others may be first that often, not more."""
+"""Consecutive summaries that another process may store first before a run gives up."""
 
 
 _LATE = "the model gave no answer in time"
 
 
 class _Source(msgspec.Struct, kw_only=True):
-    """What a summary is made from: turns at level 1, above it the summaries below."""
+    """Material of a summary: turns at level 1, summaries of the level below at higher levels."""
 
     turns: list[Turn] = []
     children: list[Summary] = []
@@ -70,7 +70,7 @@ class _Source(msgspec.Struct, kw_only=True):
 
 
 class _Refreshed(NamedTuple):
-    """The text on a conversation as a whole that is stored now, who wrote the new one, and whether the old was kept."""
+    """Stored text on a whole conversation, the author of the new text, and whether the old text was kept."""
 
     text: str
     made_by: str
@@ -78,13 +78,13 @@ class _Refreshed(NamedTuple):
 
 
 class Summarizer:
-    """Summaries of conversations in one graph.
+    """Writer of the summaries of conversations in one graph.
 
     Args:
-        store: Where they are kept.
-        settings: When they are due.
-        model: Who writes them; None or the built-in assistant: they are extracted.
-        emit: Told of each that is begun, stored or given up.
+        store: Store for the summaries.
+        settings: Thresholds at which one is due.
+        model: Model that writes them; with None or the built-in assistant they are extracted.
+        emit: Receives an event for each summary that is started, stored or abandoned.
     """
 
     def __init__(
@@ -101,9 +101,10 @@ class Summarizer:
         self._running: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run_due(self, conversation_id: str) -> list[Summary]:
-        """Make every summary that is due, on all levels; those stored by this call.
+        """Make every summary that is due, on all levels, and return those stored by this call.
 
-        What the graph refuses, or the model has no time for, is told by an event and tried again by the next call.
+        A summary that the graph refuses, or the model has no time for, is reported by an event and tried again by the
+        next call.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -114,22 +115,23 @@ class Summarizer:
         made: list[Summary] = []
         async with lock:
             try:
-                await self._until_done(conversation_id, made)
+                await self._make_all(conversation_id, made)
                 if made:
-                    await self._tell_topics(conversation_id, made)
+                    await self._emit_topics(conversation_id, made)
                     await self._refresh(conversation_id)
             except (GraphError, TimeoutError) as error:
                 logger.warning("summaries of %s have to wait: %s", conversation_id, error or _LATE)
         return made
 
     async def upgrade(self, conversation_id: str, *, most: int, refused: set[str]) -> list[Summary]:
-        """Have the model write what was extracted: some summaries, the newest first, and the conversation's own.
+        """Replace extracted summaries by the model's: the newest first, then the text on the whole conversation.
 
-        Ends early, keeping what was made, when the model or the graph fails. Without a model nothing happens.
+        If the model or the graph fails, it ends early and keeps the summaries made so far. Without a model it does
+        nothing.
 
         Args:
-            most: The most summaries to write.
-            refused: Ids of what is not tried; takes those of which the model's answer could not be used.
+            most: Most summaries to write.
+            refused: Ids to skip; ids for which the model's answer was unusable are added.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -145,12 +147,12 @@ class Summarizer:
                     extracted = next_provisional(tree, conversation_id, refused)
                     if extracted is None:
                         break
-                    if stored := await self._made_again(model, extracted, tree):
+                    if stored := await self._write_again(model, extracted, tree):
                         made.append(stored)
                     else:
                         refused.add(extracted.uuid)
                 if made:
-                    await self._tell_topics(conversation_id, made)
+                    await self._emit_topics(conversation_id, made)
                 extract = await self._store.summaries.has_extracted_summary(conversation_id)
                 if made or (extract and conversation_id not in refused):
                     refreshed = await self._refresh(conversation_id, provisional=False)
@@ -161,24 +163,24 @@ class Summarizer:
         return made
 
     async def summarize_conversation(self, conversation_id: str) -> str:
-        """Write and store the two or three sentences that say what the conversation is about.
+        """Write and store two or three sentences on the subject of the conversation, and return the stored text.
 
         Raises:
             NotFoundError: There is no such conversation.
             GraphError: They could not be stored.
-            ModelError: The model wrote none, and the text it wrote before was kept.
+            ModelError: The model wrote none, and its earlier text was kept.
         """
         refreshed = await self._refresh(conversation_id)
         if refreshed.kept and self._model is not None:
             raise ModelError(
-                f"{self._model.name} wrote no summary of the conversation. The one there is was kept.",
+                f"{self._model.name} wrote no summary of the conversation. The existing one was kept.",
                 todo="Try again in a while.",
                 kind="provider",
             )
         return refreshed.text
 
     async def pending(self, conversation_id: str) -> list[Pending]:
-        """How far the conversation is from its next summaries, by level."""
+        """Return how far the conversation is from its next summaries, by level."""
         tree, sizes = await self._state(conversation_id)
         return pending(tree, sizes, self._settings)
 
@@ -186,7 +188,7 @@ class Summarizer:
         tree = await self._store.summaries.of(conversation_id, texts=False)
         return tree, await self._store.summaries.turn_sizes(conversation_id, start=chosen_end(tree, 1) + 1)
 
-    async def _until_done(self, conversation_id: str, made: list[Summary]) -> None:
+    async def _make_all(self, conversation_id: str, made: list[Summary]) -> None:
         tree, sizes = await self._state(conversation_id)
         refused = 0
         while due := next_due(tree, sizes, self._settings):
@@ -194,11 +196,11 @@ class Summarizer:
             if stored is None:
                 refused += 1
                 if refused > _MOST_REFUSED:
-                    what = f"The summaries of {conversation_id} do not go on from turn {due.start}."
+                    what = f"The summaries of {conversation_id} are stuck at turn {due.start}."
                     self._emit(_failed(_started(conversation_id, due), what))
                     raise GraphError(what)
                 tree, sizes = await self._state(conversation_id)
-                await self._tell_others(conversation_id, tree, due)
+                await self._emit_existing(conversation_id, tree, due)
                 continue
             refused = 0
             made.append(stored)
@@ -208,7 +210,7 @@ class Summarizer:
         started = _started(conversation_id, due)
         self._emit(started)
         try:
-            draft, tools = await self._written(conversation_id, due, tree)
+            draft, tools = await self._write(conversation_id, due, tree)
             summary = _summary(conversation_id, due, draft, tools)
             stored = await self._store.summaries.store(summary, draft.topics, draft.links)
         except (GraphError, TimeoutError, asyncio.CancelledError) as error:
@@ -216,7 +218,7 @@ class Summarizer:
                 case GraphError():
                     reason = str(error)
                 case TimeoutError():
-                    reason = f"{_LATE[0].upper()}{_LATE[1:]}. It is asked again later."
+                    reason = f"{_LATE[0].upper()}{_LATE[1:]}. It will be asked again later."
                 case _:
                     reason = "It was cancelled."
             self._emit(_failed(started, reason))
@@ -225,8 +227,8 @@ class Summarizer:
             self._emit(SummaryCreated(conversation_id=conversation_id, summary=stored))
         return stored
 
-    async def _made_again(self, model: ChatModel, extracted: Summary, tree: Sequence[Summary]) -> Summary | None:
-        """The model's summary in place of an extracted one; None when its answer cannot be used.
+    async def _write_again(self, model: ChatModel, extracted: Summary, tree: Sequence[Summary]) -> Summary | None:
+        """Replace an extracted summary by the model's and return it; None if its answer cannot be used.
 
         Raises:
             ModelError: The model failed.
@@ -244,14 +246,14 @@ class Summarizer:
             self._emit(SummaryCreated(conversation_id=conversation_id, summary=stored))
         return stored
 
-    async def _tell_others(self, conversation_id: str, tree: Sequence[Summary], due: Due) -> None:
-        """Somebody else summarised these turns first: what is there instead of what was begun."""
-        there = [s.uuid for s in tree if s.level == due.level and s.start_turn_index <= due.start <= s.end_turn_index]
-        for summary in await self._store.summaries.by_id(there):
+    async def _emit_existing(self, conversation_id: str, tree: Sequence[Summary], due: Due) -> None:
+        """Emit the existing summary of these turns, which another process stored first."""
+        uuids = [s.uuid for s in tree if s.level == due.level and s.start_turn_index <= due.start <= s.end_turn_index]
+        for summary in await self._store.summaries.by_id(uuids):
             self._emit(SummaryCreated(conversation_id=conversation_id, summary=summary))
 
-    async def _written(self, conversation_id: str, due: Due, tree: Sequence[Summary]) -> tuple[Draft, list[str]]:
-        """What the summary says, and the tools its turns used."""
+    async def _write(self, conversation_id: str, due: Due, tree: Sequence[Summary]) -> tuple[Draft, list[str]]:
+        """Return the draft of a summary, and the tools its turns used."""
         source = await self._source(conversation_id, due)
         draft = None
         if self._model is not None:
@@ -272,23 +274,23 @@ class Summarizer:
         return _Source(turns=turns, tools=list(dict.fromkeys(tools))[:MAX_TOOLS], language=language_of_turns(turns))
 
     async def _by_model(self, model: ChatModel, conversation_id: str, due: Due, source: _Source) -> Draft | None:
-        """The model's summary; None when its answer could not be used, twice.
+        """Return the model's summary; None if two answers were unusable.
 
         Raises:
             ModelError: The model failed.
             TimeoutError: It gave no answer in time.
         """
         turns, children = source.turns, source.children
-        asked = partial(prompt.over_summaries, children) if children else partial(prompt.over_turns, turns)
-        known = await self._known_topics(conversation_id)
+        request = partial(prompt.over_summaries, children) if children else partial(prompt.over_turns, turns)
+        topics = await self._known_topics(conversation_id)
         messages = await asyncio.to_thread(
-            asked, language=source.language, window=model.context_window, known_topics=known
+            request, language=source.language, window=model.context_window, known_topics=topics
         )
         cited = [turn.turn_index for turn in turns]
         if children:
             cited = sorted({turn for child in children for f in child.key_findings for turn in f.turns})
             cited = cited or list(range(due.start, due.end + 1))
-        draft = await self._asked(model, messages, cited, acted=bool(source.tools))
+        draft = await self._ask(model, messages, cited, acted=bool(source.tools))
         if draft is not None:
             files = [*(joined_files(children) if children else files_of(turns)), *draft.files_mentioned]
             draft.files_mentioned = list(dict.fromkeys(files))[:MAX_FILES]
@@ -300,23 +302,23 @@ class Summarizer:
     async def _extracted(self, conversation_id: str, source: _Source, tree: Sequence[Summary]) -> Draft:
         if source.children:
             draft = await asyncio.to_thread(extract_over, source.children, language=source.language)
-            known = await self._known_topics(conversation_id)
-            draft.links = same_forms([*known, *(topic.name for topic in draft.topics)])
+            topics = await self._known_topics(conversation_id)
+            draft.links = same_forms([*topics, *(topic.name for topic in draft.topics)])
             return draft
         names = list(dict.fromkeys(name for summary in tree if summary.level == 1 for name in summary.topics))
         return await asyncio.to_thread(extract, source.turns, language=source.language, known_topics=names)
 
-    async def _asked(
+    async def _ask(
         self, model: ChatModel, messages: prompt.ChatMessages, cited: Sequence[int], *, acted: bool
     ) -> Draft | None:
-        """The model's summary; None when it gave none that can be used, twice."""
+        """Return the model's summary; None if `ATTEMPTS` answers were unusable."""
         request = messages
         for attempt in range(1, ATTEMPTS + 1):
             text, _ = await model.complete(request, max_tokens=prompt.ANSWER_TOKENS)
             try:
                 draft = read_answer(text, turns=cited, material=str(messages[-1]["content"]), acted=acted)
             except UnusableAnswerError as error:
-                logger.info("answer %s of %s is no summary: %s", attempt, model.name, error)
+                logger.info("answer %s of %s is not a summary: %s", attempt, model.name, error)
                 request = prompt.again(messages, text, error.problems)
             else:
                 draft.made_by = model.name
@@ -324,7 +326,7 @@ class Summarizer:
         return None
 
     async def _known_topics(self, conversation_id: str) -> list[str]:
-        """Names of topics a summary of this conversation may know: its own, and those of its folder unless private."""
+        """Return the topics a summary may reuse: the conversation's own, and its folder's unless it is private."""
         own = await self._store.topics.search(conversation_id=conversation_id, limit=_KNOWN_TOPICS)
         conversation = await self._store.conversations.get(conversation_id)
         near = []
@@ -332,7 +334,7 @@ class Summarizer:
             near = await self._store.topics.search(workspace=conversation.workspace, limit=_KNOWN_TOPICS)
         return list({topic_key(topic.name): topic.name for topic in [*own, *near]}.values())[:_KNOWN_TOPICS]
 
-    async def _tell_topics(self, conversation_id: str, made: Sequence[Summary]) -> None:
+    async def _emit_topics(self, conversation_id: str, made: Sequence[Summary]) -> None:
         keys = {topic_key(name) for summary in made for name in summary.topics}
         topics = await self._store.topics.search(conversation_id=conversation_id, limit=1_000)
         changed = [t for t in topics if keys.intersection(topic_key(name) for name in (t.name, *t.aliases))]
@@ -343,15 +345,15 @@ class Summarizer:
         """Write and store the text on the conversation as a whole.
 
         Args:
-            provisional: Extract it when the model fails; else what the model raises is raised.
+            provisional: Whether to extract it if the model fails; otherwise the model's error is raised.
         """
         tree = await self._store.summaries.of(conversation_id, texts=False)
         top = await self._store.summaries.by_id([summary.uuid for summary in frontier(tree)])
         _, last = await self._store.turns.range(conversation_id)
         first = max(chosen_end(tree, 1) + 1, last - _RECENT_TURNS + 1)
         recent = await self._store.turns.between(conversation_id, start=first, end=last + 1)
-        begun = await self._store.turns.between(conversation_id, start=1, end=2)
-        goal = next((m.content for turn in begun for m in turn.messages if m.role == "user"), "")
+        opening = await self._store.turns.between(conversation_id, start=1, end=2)
+        goal = next((m.content for turn in opening for m in turn.messages if m.role == "user"), "")
         language = language_of("\n".join([goal, *(s.conversation_summary for s in top)])) or language_of_turns(recent)
         text, made_by = "", EXTRACTIVE
         if self._model is not None and (top or recent):
@@ -373,7 +375,7 @@ class Summarizer:
     async def _conversation_text(
         self, model: ChatModel, top: Sequence[Summary], recent: Sequence[Turn], language: str
     ) -> str:
-        """The model's text on the conversation as a whole; empty when its answer cannot be used."""
+        """Return the model's text on the conversation as a whole; empty if its answer cannot be used."""
         material = "\n\n".join([*map(prompt.format_summary, top), *map(prompt.format_turn, recent)])
         messages = await asyncio.to_thread(
             prompt.over_conversation, material, language=language, window=model.context_window

@@ -1,6 +1,6 @@
-"""How much a sentence tells: what the extractive writers pick sentences by.
+"""Informativeness of sentences, by which the extractive writers select them.
 
-Names, numbers, times and what somebody says of themselves tell more than kind words and questions. Pure.
+Names, numbers, times and statements in the first person score higher than pleasantries and questions. Pure.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ _DECIDES = re.compile(
     r"prefiro|lembra|решил[аи]?|запомни|всегда|никогда)\b",
     re.I,
 )
-"""What somebody decides, prefers or wants kept in mind is what a reader looks for first, later."""
+"""Decisions, preferences and things to remember: a later reader looks for these first."""
 
 
 def decides(sentence: str) -> bool:
-    """Whether a sentence says what somebody decided, prefers or wants remembered."""
+    """Return whether a sentence states a decision, a preference or something to remember."""
     return not sentence.endswith(("?", "？")) and _DECIDES.search(sentence) is not None
 
 
 def score(sentence: str, place: int, weigh: dict[str, float], language: str) -> float:
-    """How much a sentence tells: the weight of its words, more for names and numbers, little for filler."""
+    """Return how informative a sentence is: the weight of its words, more for names and numbers, less for filler."""
     stems = {stem(word) for word in words(sentence, language)}
     if not stems or (len(sentence.split()) < _FEWEST_WORDS and not unspaced(sentence)):
         return 0.0
-    value: float = sum(weigh.get(one, 0.0) for one in stems) / (len(stems) + 4) ** 0.5
+    value: float = sum(weigh.get(word, 0.0) for word in stems) / (len(stems) + 4) ** 0.5
     value *= 1.0 + 0.15 * min(3, len(_SPECIFIC.findall(sentence))) + 0.1 * min(3, len(_NAME.findall(sentence)))
     if place == 0:
         value *= 1.15
