@@ -151,18 +151,18 @@ class PersonaLibrary:
         listed = ", ".join(persona.name for persona in personas)
         raise NotFoundError(f"There is no persona named {clean_name(name)!r}.", todo=f"Choose one of: {listed}.")
 
-    def pick(self, wanted: str) -> Persona:
+    def pick(self, name_or_number: str) -> Persona:
         """Return the persona of that name, else of that number in the list.
 
         Raises:
             NotFoundError: No persona matches.
         """
         try:
-            return self.load(wanted)
+            return self.load(name_or_number)
         except NotFoundError:
             personas = self.found()
-            if wanted.isascii() and wanted.isdecimal() and 0 < int(wanted[:9]) <= len(personas):
-                return personas[int(wanted) - 1]
+            if name_or_number.isascii() and name_or_number.isdecimal() and 0 < int(name_or_number[:9]) <= len(personas):
+                return personas[int(name_or_number) - 1]
             raise
 
 

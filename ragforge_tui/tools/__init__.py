@@ -1,7 +1,7 @@
-"""What the agent can do, and what keeps it inside the workspace and asking first.
+"""Tools of the agent, with the confinement to the workspace and the approvals that they require.
 
-The agent loop uses `Toolbox` and `ApprovalPolicy`; rooms with tools of their own implement `Tool`. Leans on the
-shared words only.
+The agent loop uses `Toolbox` and `ApprovalPolicy`; packages with tools of their own implement `Tool`. Depends on the
+shared records only.
 """
 
 from ragforge_tui.tools.approval import ApprovalPolicy

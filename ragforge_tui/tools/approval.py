@@ -1,7 +1,7 @@
-"""Whether a call may run or a person is asked first: a pure decision table.
+"""Approval policy: a pure decision table on whether a call may run or the user is asked first.
 
-Used by the agent loop, which holds the grants of the session and asks. Kept free of everything else so that the
-whole policy is one table that can be read and tested as one.
+Used by the agent loop, which holds the session's grants and asks the user. It has no other responsibility, so that the
+whole policy can be read and tested as one table.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Verdict = Literal["run", "ask"]
 
 
 class ApprovalPolicy:
-    """Decides from the need, the session's grants and the mode alone.
+    """Decision from the need, the session's grants and the mode alone.
 
     | need                              | mode  | granted    | verdict |
     |-----------------------------------|-------|------------|---------|
-    | a command the person always allows| any   | any        | run     |
+    | a command the user always allows  | any   | any        | run     |
     | none                              | any   | any        | run     |
     | any                               | yes   | any        | run     |
     | a write, offered for the session  | edits | any        | run     |
@@ -30,14 +30,14 @@ class ApprovalPolicy:
     | offered for the session           | other | other keys | ask     |
     | not offered for the session       | other | any        | ask     |
 
-    A write that is not offered for the session is one to a file with secrets, or to what git runs by itself.
+    A write is not offered for the session if it goes to a file with secrets, or to one that git runs by itself.
     """
 
     @staticmethod
     def decide(
         need: ApprovalNeed | None, granted: AbstractSet[str], mode: ApprovalMode, always: Sequence[str] = ()
     ) -> Verdict:
-        """Decide on one call; `always` are the person's patterns of commands."""
+        """Decide on one call; `always` holds the user's patterns of commands."""
         if need is None or mode == "yes":
             return "run"
         if need.kind == "command" and need.command and covers(always, need.command):

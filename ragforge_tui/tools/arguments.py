@@ -1,7 +1,7 @@
-"""From the text a model wrote to typed arguments, and from argument structs to the schema the model is given.
+"""Parsing of a model's arguments into typed structs, and conversion of those structs into JSON schemas.
 
-Used by the toolbox. Types are strict, but slips that leave no doubt about what was meant (numbers as strings, line
-breaks inside JSON strings, `file_path` for `path`) are put right, because asking again costs a whole request.
+Used by the toolbox. Types are strict, but slips with an obvious meaning (numbers as strings, line breaks inside JSON
+strings, `file_path` for `path`) are corrected, because an error costs a whole request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ALIASES = {
 
 
 def schema_of(arguments: type[ToolArguments]) -> dict[str, Any]:
-    """JSON schema of an argument struct with references put in place, as every provider reads it."""
+    """Return the JSON schema of an argument struct, with references inlined, which not every provider resolves."""
     (_,), components = msgspec.json.schema_components([arguments], ref_template="{name}")
     schema = _inline(components[arguments.__name__], components)
     assert isinstance(schema, dict)
@@ -51,7 +51,7 @@ def _inline(node: Any, components: dict[str, Any]) -> Any:
         for key, value in node.items()
         if (key != "title" or isinstance(value, dict)) and not (key == "default" and value is None)
     }
-    # "May be null" is what leaving it out says already, and not every provider reads anyOf.
+    # Optional fields need no "may be null", and not every provider supports anyOf.
     choices = [choice for choice in inlined.get("anyOf", []) if choice != {"type": "null"}]
     if len(choices) == 1:
         del inlined["anyOf"]
@@ -63,10 +63,10 @@ def parse(name: str, kind: type[ToolArguments], text: str) -> tuple[ToolArgument
     """Read a model's arguments.
 
     Returns:
-        The typed arguments, and the names that were written but mean nothing to this tool.
+        The typed arguments, and the names that this tool does not have.
 
     Raises:
-        ToolError: When they are not a JSON object or do not fit, with what was expected.
+        ToolError: The arguments are not a JSON object or are invalid; the message states what was expected.
     """
     given = _object(name, text)
     fields = {field.name: field for field in structs.fields(kind)}
@@ -81,7 +81,7 @@ def parse(name: str, kind: type[ToolArguments], text: str) -> tuple[ToolArgument
         return msgspec.convert(fitted, kind, strict=False), unknown
     except msgspec.ValidationError as error:
         raise ToolError(
-            f"The arguments of {name} do not fit: {error}.",
+            f"The arguments of {name} are invalid: {error}.",
             todo=f"Expected: {_signature(kind)}.",
         ) from error
 
@@ -91,7 +91,7 @@ def _object(name: str, text: str) -> dict[str, Any]:
     if text.startswith("```"):
         text = text.strip("`").removeprefix("json").strip()
     try:
-        # Not strict: models put real line breaks into JSON strings.
+        # Not strict: models write real line breaks in JSON strings.
         value = json.loads(text or "{}", strict=False)
         if isinstance(value, str):
             value = json.loads(value, strict=False)
@@ -112,7 +112,7 @@ def _object(name: str, text: str) -> dict[str, Any]:
 
 def _storable(value: Any) -> Any:
     if isinstance(value, str):
-        # NUL stays: a path with one is refused by name, never silently changed into another path.
+        # NUL stays: a path with one is rejected explicitly, never silently changed into another path.
         return "\0".join(storable(piece) for piece in value.split("\0"))
     if isinstance(value, list):
         return [_storable(item) for item in value]
@@ -132,7 +132,7 @@ def _rename(given: dict[str, Any], fields: set[str]) -> None:
 
 
 def _fit(value: Any, kind: Any) -> Any:
-    """Bring a value nearer to the type where there is only one way to mean it."""
+    """Convert a value towards the type where its meaning is unambiguous."""
     base = get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
     if base is str and isinstance(value, dict | list):
         return json.dumps(value, indent=2, ensure_ascii=False)

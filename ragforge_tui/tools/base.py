@@ -1,8 +1,8 @@
-"""What a tool is: its typed arguments, what it needs approved, what it gives back.
+"""Interface of a tool: its typed arguments, the approval it needs and its outcome.
 
-Used by every module of this room, by rooms that bring tools of their own (memory, code) and by the agent loop,
-which sees `PreparedCall`, `ApprovalNeed` and `ToolOutcome` only. Cut here so that a tool is described without
-knowing the toolbox that holds it.
+Used by every module of this package, by packages with tools of their own (memory, code) and by the agent loop, which
+sees only `PreparedCall`, `ApprovalNeed` and `ToolOutcome`. Separate from the toolbox, so that a tool does not depend on
+it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ ApprovalKind = Literal["write", "command", "secret"]
 
 
 class ToolOutcome(msgspec.Struct, kw_only=True):
-    """What a call came to.
+    """Outcome of a call.
 
     Attributes:
-        text: What the model is told; on failure it says what to do instead.
+        text: Text for the model; on failure it states what to do instead.
         error: The failure in one sentence, None on success.
-        data: What programs use: ``diff``, ``exit_status``, ``before`` and ``after`` (digests of file contents, an
-            empty one for a file that was not there), ``todos``, ``notice``, ``truncated``.
+        data: Values for programs: ``diff``, ``exit_status``, ``before`` and ``after`` (digests of file contents,
+            empty for a missing file), ``todos``, ``notice``, ``truncated``.
         full_size: Bytes of the whole result before any cut.
     """
 
@@ -40,7 +40,7 @@ class ToolOutcome(msgspec.Struct, kw_only=True):
 
 
 class CallStopped(asyncio.CancelledError):
-    """A call was cancelled and has something to show for it, which is kept."""
+    """Cancellation of a call that has a partial outcome to store."""
 
     def __init__(self, outcome: ToolOutcome) -> None:
         super().__init__()
@@ -48,12 +48,12 @@ class CallStopped(asyncio.CancelledError):
 
 
 class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):
-    """That a call waits for a person, and what the person is shown.
+    """Approval that a call needs from the user, with the texts to display.
 
     Attributes:
-        session_scope: What "this session" would cover, in words; empty when it is not offered.
-        session_key: Key under which such a grant is remembered.
-        command: The shell command it is about, as it would be run; empty when it is about none.
+        session_scope: Description of what "this session" would allow; empty if it is not offered.
+        session_key: Key under which such a grant is stored.
+        command: The shell command exactly as it would run; empty for other calls.
     """
 
     kind: ApprovalKind
@@ -65,23 +65,23 @@ class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ToolArguments(msgspec.Struct, kw_only=True):
-    """Base of every tool's arguments."""
+    """Base class of every tool's arguments."""
 
     reason: Annotated[str, Meta(description="Optional: why you make this call, in one sentence.")] = ""
 
 
 class Plan(msgspec.Struct, kw_only=True):
-    """A checked call that is ready to run, and the approval it needs before."""
+    """Checked call that is ready to run, with the approval it needs first."""
 
     run: Callable[[], Awaitable[ToolOutcome]]
     approval: ApprovalNeed | None = None
 
 
 class Tool(Protocol):
-    """One thing the agent can do. `prepare` changes nothing; only the plan's `run` does.
+    """Tool of the agent. `prepare` changes nothing; only the plan's `run` does.
 
     Attributes:
-        arguments: The `ToolArguments` subclass that `prepare` is called with an instance of.
+        arguments: The subclass of `ToolArguments` whose instances `prepare` accepts.
     """
 
     @property
@@ -97,16 +97,16 @@ class Tool(Protocol):
     def arguments(self) -> type[ToolArguments]: ...
 
     async def prepare(self, arguments: Any) -> Plan:
-        """Check a call.
+        """Check a call and return the plan to run it.
 
         Raises:
-            ToolError: With text the model can act on.
+            ToolError: The call is not possible; the message tells the model what to do.
         """
         ...
 
 
 class FunctionTool(msgspec.Struct, kw_only=True, frozen=True):
-    """A tool made of a coroutine function that takes the arguments; it never needs approval."""
+    """Tool that wraps a coroutine function taking the arguments; it never needs approval."""
 
     name: str
     description: str
@@ -115,7 +115,7 @@ class FunctionTool(msgspec.Struct, kw_only=True, frozen=True):
     access: Access = "read"
 
     async def prepare(self, arguments: Any) -> Plan:
-        """A plan that calls the function."""
+        """Return a plan that calls the function, without an approval."""
 
         async def run() -> ToolOutcome:
             return await self.function(arguments)
@@ -124,5 +124,5 @@ class FunctionTool(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def failed(text: str, **data: Any) -> ToolOutcome:
-    """An outcome that says what went wrong; its first line is the error."""
+    """Return the outcome of a failed call; the first line of the text becomes the error."""
     return ToolOutcome(text=text, success=False, error=text.split("\n", 1)[0], data=data)

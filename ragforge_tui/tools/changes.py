@@ -1,8 +1,8 @@
-"""What a conversation did to files, and what taking turns of it back would do: pure, from digests of contents.
+"""File changes of a conversation, and the effect of undoing its turns: pure functions on digests of contents.
 
-Used by the conversation for /diff and /undo. A turn is taken back by putting the files it and later turns changed
-to what they were before it. A file somebody else changed meanwhile is named and left alone: it shows in digests that
-do not follow each other, or in one on disk that is not the last.
+Used by the conversation for /diff and /undo. Undoing a turn restores the files that it and later turns changed to
+their contents before it. A file that someone else changed meanwhile is reported and left alone. Such a change shows in
+digests of consecutive writes that do not match, or in a digest on disk that differs from the last write.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from itertools import pairwise
 import msgspec
 
 RESTORE = "restore_files"
-"""The call an undo is stored as; models are not offered it."""
+"""Name of the call under which an undo is stored; models are not offered it."""
 WRITING_TOOLS = ("write_file", "edit_file", "create_file", RESTORE)
 
-_ELSEWHERE = "it was changed by someone else between the agent's edits"
-_SINCE = "it was changed by someone else since"
+_CHANGED_BETWEEN = "someone else changed it between the agent's edits"
+_CHANGED_SINCE = "someone else has changed it since"
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One write: a file went from one content to another, each by its digest, empty for a file that is not there.
+    """One write to a file, with the digests of its content before and after; empty for a missing file.
 
     Attributes:
-        undone: Of an undo: the turn it took back; 0 for a write of the agent.
+        undone: For an undo: the turn that was undone; 0 for a write of the agent.
     """
 
     turn_index: int
@@ -35,12 +35,12 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Restore(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done to one file.
+    """Planned restoration of one file.
 
     Attributes:
-        current: Digest of what must be there now.
-        wanted: Digest of what is put there.
-        refused: Why it is left alone; empty when it is not.
+        current: Digest that the file must have now.
+        wanted: Digest of the content to restore.
+        refused: The reason the file is left alone; empty if it is restored.
     """
 
     path: str
@@ -64,41 +64,41 @@ class _Result(msgspec.Struct):
 
 
 def changes_of(turn_index: int, result: str) -> list[FileChange]:
-    """What the stored result of a writing call says was changed; nothing when it says nothing one can use."""
+    """Return the file changes in the stored result of a writing call; empty if the result has none or is unreadable."""
     try:
-        told = msgspec.json.decode(result, type=_Result)
+        parsed = msgspec.json.decode(result, type=_Result)
     except msgspec.MsgspecError:
         return []
-    written = list(told.changes)
-    if told.path and told.before is not None and told.after is not None:
-        written.append(_Written(told.path, told.before, told.after))
+    written = list(parsed.changes)
+    if parsed.path and parsed.before is not None and parsed.after is not None:
+        written.append(_Written(parsed.path, parsed.before, parsed.after))
     return [
-        FileChange(turn_index=turn_index, path=one.path, before=one.before, after=one.after, undone=told.undone)
-        for one in written
-        if one.before != one.after
+        FileChange(turn_index=turn_index, path=file.path, before=file.before, after=file.after, undone=parsed.undone)
+        for file in written
+        if file.before != file.after
     ]
 
 
 def first_contents(changes: Iterable[FileChange]) -> dict[str, tuple[str, str]]:
-    """By path: the first content known, and the one the last write left."""
-    found: dict[str, tuple[str, str]] = {}
+    """Return the digests before the first and after the last write, by path."""
+    contents: dict[str, tuple[str, str]] = {}
     for change in changes:
-        first, _ = found.get(change.path, (change.before, ""))
-        found[change.path] = (first, change.after)
-    return found
+        first, _ = contents.get(change.path, (change.before, ""))
+        contents[change.path] = (first, change.after)
+    return contents
 
 
 def turn_to_undo(changes: Iterable[FileChange]) -> int:
-    """The last turn that changed files and was not taken back; 0 when there is none."""
-    return _replayed(changes)[0]
+    """Return the last turn that changed files and was not undone; 0 if there is none."""
+    return _last_undoable_and_redoable(changes)[0]
 
 
 def turn_to_redo(changes: Iterable[FileChange]) -> int:
-    """The last undo, as long as nothing else changed files since and it was not taken back itself; 0: none."""
-    return _replayed(changes)[1]
+    """Return the turn of the last undo, unless later changes followed or it was itself undone; 0 if there is none."""
+    return _last_undoable_and_redoable(changes)[1]
 
 
-def _replayed(changes: Iterable[FileChange]) -> tuple[int, int]:
+def _last_undoable_and_redoable(changes: Iterable[FileChange]) -> tuple[int, int]:
     in_effect: list[int] = []
     undos: list[int] = []
     before: dict[int, list[int]] = {}
@@ -115,27 +115,31 @@ def _replayed(changes: Iterable[FileChange]) -> tuple[int, int]:
             in_effect = before[change.undone]
         else:
             undos.append(turn)
-            in_effect = before.get(change.undone, [kept for kept in in_effect if kept < change.undone])
+            in_effect = before.get(change.undone, [turn for turn in in_effect if turn < change.undone])
     return (in_effect[-1] if in_effect else 0), (undos[-1] if undos else 0)
 
 
 def restores(changes: Iterable[FileChange], turn_index: int, on_disk: Mapping[str, str | None]) -> list[Restore]:
-    """What putting the files back to before a turn would do, by path.
+    """Plan the restoration of all files to their state before a turn, in order of paths.
 
     Args:
-        on_disk: Digest of each file as it is now; None when it cannot be read.
+        on_disk: Current digest of each file; None if it cannot be read.
     """
     later: dict[str, list[FileChange]] = {}
     for change in changes:
         if change.turn_index >= turn_index:
             later.setdefault(change.path, []).append(change)
-    found = []
+    planned = []
     for path, steps in sorted(later.items()):
         wanted, current = steps[0].before, steps[-1].after
         broken = any(step.before != last.after for last, step in pairwise(steps))
         now = on_disk.get(path)
         if now == wanted:
             continue
-        refused = "" if now == current and not broken else _ELSEWHERE if broken and now == current else _SINCE
-        found.append(Restore(path=path, current=current, wanted=wanted, refused=refused))
-    return found
+        refused = ""
+        if now != current:
+            refused = _CHANGED_SINCE
+        elif broken:
+            refused = _CHANGED_BETWEEN
+        planned.append(Restore(path=path, current=current, wanted=wanted, refused=refused))
+    return planned

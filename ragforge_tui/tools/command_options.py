@@ -1,7 +1,7 @@
-"""Programs a saved pattern may end in `*` for, and their options that run a program or write a file.
+"""Programs whose saved pattern may end in `*`, and their options that run a program or write a file.
 
-Data of `allowed`. A program that is not here is only ever offered exactly as it stands: most programs have an option
-that runs another one, and nobody knows them all. From the programs' own manuals.
+Data of `allowed`. For a program that is not listed, only the exact command is offered: most programs have an option
+that runs another one, and no list of these is complete. Source: the programs' own manuals.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ WRITING_OPTIONS: dict[str, tuple[str, ...]] = {
     "wc": (),
     "which": (),
 }
-"""By program, or program and subcommand: the options that are asked about all the same."""
+"""Options that still need approval, by program or by program and subcommand."""
 
 NOT_OFFERED: dict[str, tuple[str, ...]] = {
     "cmake": ("-P", "-E", "--build", "--install"),
@@ -128,4 +128,5 @@ NOT_OFFERED: dict[str, tuple[str, ...]] = {
     "tcpdump": ("-z", "-w"),
     "zip": ("-T", "--test", "--unzip-command"),
 }
-"""Offered exactly as they stand, but earlier versions offered them with `*`: what those patterns do not cover."""
+"""Options that a pattern of these programs does not cover. Only their exact commands are offered now, but earlier
+versions offered patterns with `*`."""

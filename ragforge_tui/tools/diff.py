@@ -1,7 +1,7 @@
-"""A unified diff of two texts, quick also for large files with small changes.
+"""Unified diff of two texts that is fast for small changes in large files.
 
-Used by the file tools for approvals and records. difflib alone compares whole files line by line; here what both
-sides share at the start and the end is taken off first, which for an edit leaves almost nothing to compare.
+Used by the file tools for approvals and records. difflib alone compares whole files line by line. Here the common start
+and end of both sides are stripped first, which for an edit leaves almost nothing to compare.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from ragforge_tui.tools.textfile import visible
 
 _CONTEXT = 3
 _MAX_COMPARED = 20_000
-"""Lines on both sides together beyond which the changed middle is shown as replaced as a whole."""
+"""Most lines of both sides together that are compared; a larger changed middle is shown as replaced entirely."""
 
 Opcode = tuple[str, int, int, int, int]
 
 
 def unified_diff(before: str | None, after: str, path: str) -> str:
-    """A unified diff with controls made visible; `before` is None for a new file. Empty when nothing changed."""
+    """Return a unified diff with control characters made visible, empty if nothing changed.
+
+    Args:
+        before: The old text; None for a new file.
+    """
     if before == after:
         return ""
     old, new = _lines(before or ""), _lines(after)
@@ -29,13 +33,13 @@ def unified_diff(before: str | None, after: str, path: str) -> str:
 
 
 def counts(diff: str) -> tuple[int, int]:
-    """Lines added and removed by a unified diff."""
+    """Return the numbers of lines that a unified diff adds and removes."""
     lines = diff.split("\n")[2:]
     return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with their ends; str.splitlines would also cut at form feeds and Unicode separators."""
+    """Split into lines with their ends; str.splitlines would also split at form feeds and Unicode separators."""
     lines = [line + "\n" for line in text.split("\n")]
     last = lines.pop().removesuffix("\n")
     return [*lines, last] if last else lines
@@ -57,7 +61,7 @@ def _opcodes(old: list[str], new: list[str]) -> list[Opcode]:
 
 
 def _groups(codes: list[Opcode]) -> list[list[Opcode]]:
-    """Changes with their context, near ones together."""
+    """Group changes with their context lines, and merge adjacent ones."""
     groups: list[list[Opcode]] = [[]]
     for index, (tag, i, j, k, m) in enumerate(codes):
         if tag != "equal":

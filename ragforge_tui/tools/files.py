@@ -1,7 +1,7 @@
-"""Reading, writing, editing and creating files.
+"""Tools that read, write, edit and create files.
 
-Used by the toolbox. Nothing is written that the person could not see as a diff before; the content a write replaces
-is kept first; and a file that changed since it was read, or since its diff was shown, is left alone.
+Used by the toolbox. Everything written could be seen as a diff first. The content that a write replaces is stored
+before. A file that changed since it was read, or since its diff was shown, is left alone.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _log = logging.getLogger(__name__)
 
 _LONGEST_LINE = 2_000
 STORED_DIFF = 200_000
-"""Characters of a diff kept with the record; the approval shows all of it."""
+"""Most characters of a diff stored with the record; the approval shows all of it."""
 
 Path = Annotated[str, Meta(description="Path of the file, relative to the workspace.")]
 
 
-class FileDesk:
-    """What the file tools of one session share: the workspace, kept contents, and what the model has seen."""
+class FileContext:
+    """Shared state of a session's file tools: the workspace, stored contents and the contents the model has seen."""
 
     def __init__(self, workspace: Workspace, settings: ToolSettings, undo: UndoStore) -> None:
         self.workspace = workspace
         self.settings = settings
         self.undo = undo
         self.seen: dict[str, str] = {}
-        """Path to the digest of the content the model last read or wrote."""
+        """Digest of the content that the model last read or wrote, by path."""
 
 
 class ReadFileArguments(ToolArguments):
@@ -72,46 +72,47 @@ class EditFileArguments(ToolArguments):
 
 
 class _FileTool:
-    def __init__(self, desk: FileDesk) -> None:
-        self.desk = desk
+    def __init__(self, context: FileContext) -> None:
+        self.context = context
 
 
 class ReadFile(_FileTool):
-    """Numbered lines of a text file."""
+    """Tool that returns the numbered lines of a text file."""
 
     name = "read_file"
     description = (
-        "Read a text file of the workspace. Lines are numbered; use start_line and end_line for a part of a large file."
+        "Read a text file of the workspace. Lines are numbered; use start_line and end_line to read part of a large "
+        "file."
     )
     access: Access = "read"
     arguments = ReadFileArguments
 
     async def prepare(self, arguments: ReadFileArguments) -> Plan:
-        place = await asyncio.to_thread(self.desk.workspace.locate, arguments.path)
+        place = await asyncio.to_thread(self.context.workspace.locate, arguments.path)
 
         async def run() -> ToolOutcome:
             return await asyncio.to_thread(self._run, arguments, place)
 
-        return Plan(run=run, approval=secret_need(self.desk.workspace, place) if place.secret else None)
+        return Plan(run=run, approval=secret_need(self.context.workspace, place) if place.secret else None)
 
     def _run(self, arguments: ReadFileArguments, place: Place) -> ToolOutcome:
-        place = self.desk.workspace.locate_again(place, arguments.path)
+        place = self.context.workspace.locate_again(place, arguments.path)
         content = _existing(place)
         decoded = decode(content)
         if decoded is None:
             raise ToolError(
                 f"{place.shown} is binary ({len(content)} bytes) and cannot be read as text.",
-                todo="Use run_command with file, strings or xxd if its bytes matter.",
+                todo="Use run_command with file, strings or xxd if you need its bytes.",
                 kind="binary",
             )
-        self.desk.seen[place.relative] = digest_of(content)
-        text = _numbered(lines_of(decoded[0]), arguments, place, self.desk.settings.max_output_chars)
+        self.context.seen[place.relative] = digest_of(content)
+        text = _numbered(lines_of(decoded[0]), arguments, place, self.context.settings.max_output_chars)
         files = [FileAccess(path=place.shown, access="read")]
         return ToolOutcome(text=text, files=files, full_size=len(content))
 
 
 def _numbered(lines: list[str], arguments: ReadFileArguments, place: Place, limit: int) -> str:
-    """The wanted lines with their numbers, as many as fit, and a note on how to get the rest."""
+    """Return the requested lines with their numbers, as many as fit, and a note on how to read the rest."""
     if not lines:
         return f"{place.shown} is empty."
     first = max(arguments.start_line or 1, 1)
@@ -128,7 +129,7 @@ def _numbered(lines: list[str], arguments: ReadFileArguments, place: Place, limi
         size += len(line) + 1
         if size > limit and shown:
             shown.append(
-                f"[Cut after line {number - 1} of {len(lines)}; read on with start_line={number}.]",
+                f"[Cut after line {number - 1} of {len(lines)}; continue with start_line={number}.]",
             )
             break
         shown.append(line)
@@ -144,7 +145,7 @@ def _short(line: str, limit: int) -> str:
 
 
 class _Change(msgspec.Struct, kw_only=True):
-    """A write that is worked out but not done."""
+    """Prepared write that has not been done."""
 
     place: Place
     before: bytes | None
@@ -154,7 +155,7 @@ class _Change(msgspec.Struct, kw_only=True):
 
 
 class _WriteTool(_FileTool):
-    """What writing tools share: work out the change, ask with its diff, do it if nothing moved meanwhile."""
+    """Base of the writing tools: prepare the change, request approval with its diff, write if nothing changed since."""
 
     async def _plan(self, path: str, name: str, change_of: Callable[[], _Change]) -> Plan:
         change = await asyncio.to_thread(change_of)
@@ -162,22 +163,22 @@ class _WriteTool(_FileTool):
         async def run() -> ToolOutcome:
             return await finished_in_thread(lambda: self._run(change, path))
 
-        return Plan(run=run, approval=_write_need(self.desk.workspace, change, name))
+        return Plan(run=run, approval=_write_need(self.context.workspace, change, name))
 
     def _run(self, change: _Change, path: str) -> ToolOutcome:
-        place = self.desk.workspace.locate_again(change.place, path)
+        place = self.context.workspace.locate_again(change.place, path)
         if read_bytes(place) != change.before:
             raise ToolError(
-                f"{place.shown} changed while this call waited; nothing was written.",
+                f"{place.shown} changed while this call was waiting; nothing was written.",
                 todo="Read it again and repeat the change.",
                 kind="changed",
             )
         before = digest_of(change.before)
         if change.before is not None:
-            self.desk.undo.keep(change.before, secret=place.secret)
+            self.context.undo.keep(change.before, secret=place.secret)
         write_bytes(place, change.after, must_be_new=change.before is None)
         after = digest_of(change.after)
-        self.desk.seen[place.relative] = after
+        self.context.seen[place.relative] = after
         return ToolOutcome(
             text=_written(change),
             data={"before": before, "after": after, "path": place.shown, "diff": _stored_diff(change)},
@@ -186,9 +187,13 @@ class _WriteTool(_FileTool):
         )
 
     def _earlier(self, place: Place) -> bytes | None:
-        """The present content; refused when it is not what the model last saw."""
+        """Return the current content of a file, None if it does not exist.
+
+        Raises:
+            ToolError: The content is not the one that the model last saw.
+        """
         content = read_bytes(place)
-        seen = self.desk.seen.get(place.relative)
+        seen = self.context.seen.get(place.relative)
         if content is not None and seen is not None and seen != digest_of(content):
             raise ToolError(
                 f"{place.shown} changed since it was read.", todo="Read it again before changing it.", kind="changed"
@@ -197,11 +202,11 @@ class _WriteTool(_FileTool):
 
 
 class WriteFile(_WriteTool):
-    """The whole content of a file, new or not."""
+    """Tool that writes the whole content of a file, new or not."""
 
     name = "write_file"
     description = (
-        "Write a whole file, replacing what is there; folders are made as needed. Prefer edit_file for small changes."
+        "Write a whole file, replacing its content; missing folders are created. Prefer edit_file for small changes."
     )
     access: Access = "write"
     arguments = WriteFileArguments
@@ -210,30 +215,30 @@ class WriteFile(_WriteTool):
         return await self._plan(arguments.path, self.name, lambda: self._change(arguments))
 
     def _change(self, arguments: WriteFileArguments) -> _Change:
-        place = self.desk.workspace.locate(arguments.path)
+        place = self.context.workspace.locate(arguments.path)
         before = self._earlier(place)
         decoded = decode(before) if before is not None else ("", UTF8)
         note = ""
         _refuse_marks(arguments.content, decoded[0] if decoded else "", place.shown)
         if decoded is None:
-            old, after, note = None, arguments.content.encode(), "The earlier content was binary."
+            old, after, note = None, arguments.content.encode(), "The old content was binary."
         else:
             old, encoding = decoded
             content = arguments.content if "\r\n" in arguments.content else _as_before(old, arguments.content)
             try:
                 after = encoding.encode(content)
             except UnicodeEncodeError:
-                after, note = UTF8.encode(content), f"It was {encoding.codec} before and is UTF-8 now."
+                after, note = UTF8.encode(content), f"The encoding changed from {encoding.codec} to UTF-8."
         _refuse_masks(old or "", arguments.content, place)
         diff = unified_diff(old if before is not None else None, _text(after), place.shown)
         return _Change(place=place, before=before, after=after, diff=diff, note=note)
 
 
 class CreateFile(_WriteTool):
-    """A file that was not there."""
+    """Tool that creates a file."""
 
     name = "create_file"
-    description = "Create a new file; fails when it already exists. Folders are made as needed."
+    description = "Create a new file; fails if it already exists. Missing folders are created."
     access: Access = "write"
     arguments = CreateFileArguments
 
@@ -241,7 +246,7 @@ class CreateFile(_WriteTool):
         return await self._plan(arguments.path, self.name, lambda: self._change(arguments))
 
     def _change(self, arguments: CreateFileArguments) -> _Change:
-        place = self.desk.workspace.locate(arguments.path)
+        place = self.context.workspace.locate(arguments.path)
         if place.absolute.exists():
             raise ToolError(
                 f"{place.shown} already exists.", todo="Use edit_file or write_file to change it.", kind="exists"
@@ -253,7 +258,7 @@ class CreateFile(_WriteTool):
 
 
 class EditFile(_WriteTool):
-    """One exact, unique replacement."""
+    """Tool that makes one exact, unique replacement in a file."""
 
     name = "edit_file"
     description = (
@@ -267,10 +272,10 @@ class EditFile(_WriteTool):
         return await self._plan(arguments.path, self.name, lambda: self._change(arguments))
 
     def _change(self, arguments: EditFileArguments) -> _Change:
-        place = self.desk.workspace.locate(arguments.path)
+        place = self.context.workspace.locate(arguments.path)
         before = _existing(place)
         self._earlier(place)
-        if place.relative not in self.desk.seen:
+        if place.relative not in self.context.seen:
             raise ToolError(
                 f"{place.shown} was not read in this session.", todo="Read it before editing it.", kind="not_read"
             )
@@ -280,8 +285,8 @@ class EditFile(_WriteTool):
         text, encoding = decoded
         if MASK in arguments.old_string and arguments.old_string not in text:
             raise ToolError(
-                f"old_string holds {MASK!r}, which stands for a secret of {place.shown} that is hidden from you.",
-                todo="Give only lines without the secret; what you do not name stays as it is.",
+                f"old_string contains {MASK!r}, which replaces a secret of {place.shown} that is hidden from you.",
+                todo="Give only lines without the secret; all other lines stay unchanged.",
                 kind="masked",
             )
         _refuse_masks(arguments.old_string, arguments.new_string, place)
@@ -292,7 +297,7 @@ class EditFile(_WriteTool):
         except UnicodeEncodeError as error:
             raise ToolError(
                 f"{place.shown} is {encoding.codec}, which lacks {edited[error.start]!r}.",
-                todo="Use other characters, or write_file, which turns the file into UTF-8.",
+                todo="Use other characters, or write_file, which converts the file to UTF-8.",
                 kind="encoding",
             ) from error
         diff = unified_diff(text, edited, place.shown)
@@ -300,39 +305,39 @@ class EditFile(_WriteTool):
 
 
 def _refuse_masks(before: str, after: str, place: Place) -> None:
-    """Refuse a text that would write the mask of a secret in place of the secret.
+    """Reject a text that would overwrite a secret with its mask.
 
     Raises:
-        ToolError: The text holds more masks than what it replaces.
+        ToolError: The text contains more masks than the text it replaces.
     """
     if adds_mask(before, after):
         raise ToolError(
-            f"The new text for {place.shown} holds {MASK!r}, which stands for a secret that is hidden from you; "
-            "writing it would destroy the secret. Nothing was written.",
+            f"The new text for {place.shown} contains {MASK!r}, which replaces a secret that is hidden from you. "
+            "Writing it would destroy the secret. Nothing was written.",
             todo="Use edit_file on the lines around the secret, or ask the user to enter it.",
             kind="masked",
         )
 
 
 def _refuse_marks(new: str, old: str, path: str) -> None:
-    """Refuse a text with a mark of a shortened text, which a model copied from its own past; one the file has may stay.
+    """Reject a text with a truncation mark that a model copied from its own past; a mark in the old text may stay.
 
     Raises:
-        ToolError: The new text holds a mark that the old one does not.
+        ToolError: The new text contains a mark that the old one does not.
     """
-    invented = sorted(marks_in(new) - marks_in(old))
-    if invented:
+    copied = sorted(marks_in(new) - marks_in(old))
+    if copied:
         raise ToolError(
-            f"Nothing was written: the text for {path} holds {invented[0]!r}, which only marks where this conversation "
-            "was shortened.",
-            todo="Read the file and give the new text in full. If the file is meant to hold these very words, "
+            f"Nothing was written: the text for {path} contains {copied[0]!r}, which only marks a cut in this "
+            "conversation.",
+            todo="Read the file and give the new text in full. If the file must contain exactly these words, "
             "write them with run_command.",
             kind="left_out",
         )
 
 
 def secret_need(workspace: Workspace, place: Place) -> ApprovalNeed:
-    """The approval for reading a file that may hold keys or passwords."""
+    """Return the approval needed to read a file that may contain keys or passwords."""
     return ApprovalNeed(
         kind="secret",
         question=f"Show {place.shown}, which may hold keys or passwords, to the model?",
@@ -349,7 +354,7 @@ def _write_need(workspace: Workspace, change: _Change, name: str) -> ApprovalNee
     if change.note:
         detail = f"{change.note}\n{detail}"
     if place.secret or _runs_by_itself(place):
-        # What holds keys, or is run by git without being asked, is never covered by a grant for files in general.
+        # A file with keys, or one that git runs by itself, is never covered by a grant for files in general.
         return ApprovalNeed(kind="write", question=f"{verb} {place.shown}?", detail=detail)
     return ApprovalNeed(
         kind="write",
@@ -390,7 +395,7 @@ def _written(change: _Change) -> str:
 
 
 def _stored_diff(change: _Change) -> str:
-    """The diff as it is kept with the record; that of a file with secrets is not."""
+    """Return the diff to store with the record; empty for a file with secrets."""
     if change.place.secret:
         return ""
     if len(change.diff) <= STORED_DIFF:
@@ -399,10 +404,10 @@ def _stored_diff(change: _Change) -> str:
 
 
 async def finished_in_thread(work: Callable[[], ToolOutcome]) -> ToolOutcome:
-    """Run a write in a thread to its end even when cancelled, so that its record says what became of the file.
+    """Run a write in a thread to its end, even if cancelled, so that its record matches the file.
 
     Raises:
-        CallStopped: It was cancelled meanwhile and has written all the same.
+        CallStopped: The call was cancelled, but the write was completed.
     """
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:

@@ -1,9 +1,9 @@
-"""Patterns as in .gitignore, matched in time linear in the path.
+"""Patterns in .gitignore syntax, matched in time linear in the length of the path.
 
-Patterns come from files of a foreign folder and from a model. Translated into an ordinary regular expression, a few
-`*` backtrack for hours and hold the interpreter meanwhile, so every wildcard becomes an atomic group here: it takes
-the first place where what follows it fits, and never tries another. That loses no match, because a `*` ends with its
-name and a `**` ends with its folder: the first place leaves most of the path for the rest.
+Patterns come from files of a foreign folder and from a model. In an ordinary regular expression a few `*` can backtrack
+for hours and block the interpreter, so every wildcard becomes an atomic group here: it takes the first position where
+the next piece matches, and never tries another. This loses no match, because a `*` ends with its name and a `**` ends
+with its folder: the first position leaves the largest part of the path for the rest.
 
 The tests compare every verdict with `git check-ignore`. One difference is known: `**\\/`, a quoted slash after `**`, is
 read like `**/`.
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 LONGEST_PATH = 4_096
-"""Longer paths and patterns match nothing: Linux knows none that are longer (PATH_MAX)."""
+"""Longest path and pattern that can match; the limit of Linux (PATH_MAX)."""
 _STAR = "*"
 _IN_NAME = "[^/]"
 _NAME_ENDS = f"(?!{_IN_NAME})"
@@ -37,15 +37,15 @@ _CLASSES = {
     "upper": "A-Z",
     "xdigit": "0-9A-Fa-f",
 }
-"""In the C locale, which git matches in."""
+"""Character classes in the C locale, which git uses for matching."""
 
 
 class _NeverMatchesError(Exception):
-    """A pattern that is cut off: a bracket without its end, or a backslash with nothing after it."""
+    """Pattern that can never match: an unclosed bracket, a backslash at the end or an unknown character class."""
 
 
 class _Rule(NamedTuple):
-    """One pattern. `literal` is the name or path it matches when nothing in it is special, else `regex` matches."""
+    """One pattern. `literal` is the name or path it matches if nothing in it is special; otherwise `regex` is set."""
 
     excludes: bool
     folders_only: bool
@@ -55,11 +55,11 @@ class _Rule(NamedTuple):
 
 
 class Patterns:
-    """Patterns in order, of which the last that matches decides; `!` turns its verdict round.
+    """Ordered patterns, of which the last matching one decides; `!` inverts its verdict.
 
     Args:
-        lines: As in a file of rules, comments and empty lines included.
-        bytewise: Whether `?` and brackets stand for one byte of the path, as in git, or for one character.
+        lines: Lines of an ignore file, comments and empty lines included.
+        bytewise: Whether `?` and brackets match one byte of the path, as in git, or one character.
     """
 
     def __init__(self, lines: Iterable[str], *, bytewise: bool = True) -> None:
@@ -77,14 +77,14 @@ class Patterns:
         self._covered: dict[str, bool] = {}
 
     def __bool__(self) -> bool:
-        """Whether any of the lines can match anything."""
+        """Return whether any of the lines is a valid pattern."""
         return bool(self._rules)
 
     def verdict(self, path: str, *, is_folder: bool) -> bool | None:
-        """Return whether a path by itself is excluded; None when no pattern matches it.
+        """Return whether a path by itself is excluded; None if no pattern matches it.
 
         Args:
-            path: Relative to where the patterns are from, with forward slashes.
+            path: Path relative to the folder of the patterns, with forward slashes.
         """
         if len(path) > LONGEST_PATH:
             return None
@@ -118,14 +118,14 @@ class Patterns:
         return (bool(folder) and self._covered[folder]) or bool(self.verdict(path, is_folder=is_folder))
 
     def _text(self, text: str) -> str:
-        """Return text with one character for each byte where bytes count."""
+        """Return the text with one character for each byte if matching is bytewise."""
         if not self._bytewise or text.isascii():
             return text
         return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
 def _rule(line: str) -> _Rule | None:
-    """Return the rule a line makes; None for a comment and for what can never match."""
+    """Return the rule in a line; None for a comment and for a line that can never match."""
     if line.startswith("#") or len(line) > LONGEST_PATH:
         return None
     pattern = _without_trailing_spaces(line.removesuffix("\r"))
@@ -148,7 +148,7 @@ def _rule(line: str) -> _Rule | None:
 
 
 def _without_trailing_spaces(line: str) -> str:
-    """Return the line without spaces at its end, except for one that a backslash quotes."""
+    """Return the line without trailing spaces, except one that a backslash quotes."""
     end = at = 0
     while at < len(line):
         quoted = line[at] == "\\"
@@ -164,17 +164,17 @@ def _name_regex(pattern: str) -> str:
 
 
 def _path_regex(pattern: str) -> str:
-    """Return the expression for a pattern that holds a slash.
+    """Return the expression for a pattern that contains a slash.
 
-    It is cut at each `**` into runs of names. A run has a fixed number of names, so the first place where it fits is
-    also where it ends first.
+    The pattern is split at each `**` into runs of names. A run has a fixed number of names, so its first match is also
+    the one that ends first.
     """
     head = ""
     special = _SPECIAL.search(pattern)
     start = special.start() if special else 0
     if start and pattern[start - 1] != "/" and _DOUBLE_STAR.match(pattern, start):
-        # git compares the plain beginning and then takes the rest for a pattern of its own, so that in `a**/b` the
-        # `**` matches as if it were a whole name.
+        # git compares the literal start and then treats the rest as a separate pattern, so that in `a**/b` the `**`
+        # matches as if it were a whole name.
         head, pattern = re.escape(pattern[:start]), pattern[start:]
     regex = [head]
     run: list[str] = []
@@ -187,7 +187,7 @@ def _path_regex(pattern: str) -> str:
             regex.append(_run_regex(run, "/", anywhere=after_stars))
             run = []
         after_stars = True
-    # After a last `**` anything may follow.
+    # After a final `**` anything may follow.
     if run:
         regex.append(_run_regex(run, r"\Z", anywhere=after_stars))
     return "".join(regex)
@@ -199,7 +199,7 @@ def _run_regex(names: list[str], end: str, *, anywhere: bool) -> str:
 
 
 def _segment_regex(segment: list[str]) -> str:
-    """Return the expression for one name: each piece after a `*` is taken where it fits first, the last at the end."""
+    """Return the expression for one name: each piece after a `*` matches at its first position, the last at the end."""
     pieces = [""]
     for atom in segment:
         if atom == _STAR:
@@ -215,10 +215,10 @@ def _segment_regex(segment: list[str]) -> str:
 
 
 def _segments(pattern: str) -> list[list[str]]:
-    """Return the names of a pattern, each a list of expressions for one character and of stars.
+    """Return the names of a pattern, each as a list of stars and expressions for one character.
 
     Raises:
-        _NeverMatchesError: The pattern is cut off or names a class that does not exist.
+        _NeverMatchesError: The pattern is incomplete or names an unknown character class.
     """
     segments: list[list[str]] = [[]]
     at = 0
@@ -247,10 +247,10 @@ def _segments(pattern: str) -> list[list[str]]:
 
 
 def _bracket(pattern: str, at: int) -> tuple[str, int]:
-    """Return the expression for a bracket whose content begins at `at`, and where it ends.
+    """Return the expression for a bracket whose content starts at `at`, and the offset after it.
 
     Raises:
-        _NeverMatchesError: It has no end or names a class that does not exist.
+        _NeverMatchesError: The bracket is not closed or names an unknown character class.
     """
     negated = pattern[at : at + 1] in ("!", "^")
     at += negated
@@ -279,12 +279,12 @@ def _bracket(pattern: str, at: int) -> tuple[str, int]:
     inside = "".join(members)
     if negated:
         return f"[^/{inside}]", at + 1
-    # A range that runs backwards holds nothing.
+    # A reversed range is empty.
     return (f"(?!/)[{inside}]" if inside else "(?!)"), at + 1
 
 
 def _unquoted(pattern: str, at: int) -> tuple[str, int]:
-    """Return the character at a place in a bracket, without its backslash, and where the next begins."""
+    """Return the character at an offset in a bracket, without its backslash, and the offset of the next one."""
     if pattern[at] == "\\":
         at += 1
     if at >= len(pattern):

@@ -1,7 +1,8 @@
-"""grep_files: lines of files that match a pattern.
+"""Tool grep_files: search for lines of files that match a pattern.
 
-Used by the toolbox. Matching always runs in another process, ripgrep where it is installed, else `grep_worker.py`:
-a pattern that explodes, or a huge tree, can then be stopped and never holds up the engine. Both give the same lines.
+Used by the toolbox. Matching always runs in another process: ripgrep if it is installed, else `grep_worker.py`. A
+pattern with catastrophic backtracking, or a huge tree, can then be stopped and never blocks the engine. Both return
+the same lines.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ragforge_tui.tools.textfile import visible
 from ragforge_tui.tools.workspace import Place, is_secret
 
 MAX_SEARCHED_BYTES = 20 * 1024 * 1024
-"""Larger files are not searched."""
+"""Largest file that is searched."""
 
 _MOST_SHOWN = 250
 _MOST_COLLECTED = 10_000
@@ -46,7 +47,7 @@ class GrepFilesArguments(ToolArguments):
 
 
 class Query(msgspec.Struct, kw_only=True):
-    """What is searched for, and where."""
+    """Pattern and location of a search."""
 
     root: str
     start: str
@@ -57,7 +58,7 @@ class Query(msgspec.Struct, kw_only=True):
 
 
 class Found(msgspec.Struct, frozen=True, order=True):
-    """One line that matches."""
+    """One matching line."""
 
     path: str
     line: int
@@ -65,7 +66,12 @@ class Found(msgspec.Struct, frozen=True, order=True):
 
 
 class Findings(msgspec.Struct):
-    """What a search came to."""
+    """Result of a search.
+
+    Attributes:
+        secrets: Paths left out because they may hold keys or passwords.
+        stopped: The reason the search ended early; empty if it did not.
+    """
 
     lines: list[Found] = []
     secrets: set[str] = msgspec.field(default_factory=set)
@@ -73,12 +79,12 @@ class Findings(msgspec.Struct):
 
 
 class GrepFiles(FolderTool):
-    """Lines that match."""
+    """Tool that returns matching lines."""
 
     name = "grep_files"
     description = (
-        "Search the contents of files for a regular expression; gives path:line: text. Ignored, binary and very large "
-        "files, and files that may hold keys or passwords, are left out."
+        "Search the contents of files for a regular expression; returns path:line: text. Ignored, binary and very "
+        "large files, and files that may contain keys or passwords, are skipped."
     )
     arguments = GrepFilesArguments
 
@@ -115,7 +121,7 @@ class GrepFiles(FolderTool):
 
 
 class _Search:
-    """One search in another process; `stop` may be called from another thread."""
+    """Search in another process; `stop` may be called from another thread."""
 
     def __init__(self, query: Query, rules: IgnoreRules, include: str) -> None:
         self._query = query
@@ -124,20 +130,20 @@ class _Search:
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
         self._expired = False
-        self._wanted: dict[str, bool] = {}
+        self._included: dict[str, bool] = {}
 
     def run(self) -> Findings:
-        """Search; blocks."""
+        """Run the search; blocks until it ends or is stopped."""
         rg = shutil.which("rg")
         if rg is not None:
             findings = self._collect(self._rg_lines(rg))
-            # 2 with nothing found: an expression ripgrep does not know, such as one that looks ahead.
+            # Status 2 without a match: an expression that ripgrep does not support, such as a look-ahead.
             if findings.lines or findings.stopped or self._stopped or self._status() in (0, 1):
                 return findings
         return self._collect(self._worker_lines())
 
     def stop(self) -> None:
-        """End the other process."""
+        """End the other process; also keeps it from starting."""
         self._stopped = True
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
@@ -151,7 +157,7 @@ class _Search:
             for line in lines:
                 if is_secret(line.path):
                     findings.secrets.add(line.path)
-                elif self._is_wanted(line.path):
+                elif self._is_included(line.path):
                     findings.lines.append(line)
                 if len(findings.lines) >= _MOST_COLLECTED:
                     findings.stopped = f"Stopped after {_MOST_COLLECTED} matches; narrow the search."
@@ -163,16 +169,16 @@ class _Search:
         findings.lines.sort()
         return findings
 
-    def _is_wanted(self, path: str) -> bool:
-        if path not in self._wanted:
+    def _is_included(self, path: str) -> bool:
+        if path not in self._included:
             start = self._query.start
             if self._query.is_file:
-                self._wanted[path] = True
+                self._included[path] = True
             else:
                 below = path[len(start) + 1 :] if start else path
-                named = self._matcher is None or self._matcher.covers(below)
-                self._wanted[path] = named and not self._rules.ignored_anywhere(path, below=start)
-        return self._wanted[path]
+                matches = self._matcher is None or self._matcher.covers(below)
+                self._included[path] = matches and not self._rules.ignored_anywhere(path, below=start)
+        return self._included[path]
 
     def _rg_lines(self, rg: str) -> Generator[Found, None, None]:
         query = self._query
@@ -204,7 +210,7 @@ class _Search:
         else:
             walked = itertools.takewhile(lambda _: not self._stopped, self._rules.walk(query.start))
             paths = [entry.path for entry in walked if entry.is_regular]
-        paths = [path for path in paths if path.isprintable() and self._is_wanted(path)]
+        paths = [path for path in paths if path.isprintable() and self._is_included(path)]
         package = str(Path(__file__).resolve().parents[2])
         code = f"import sys; sys.path.insert(0, {package!r}); from ragforge_tui.tools.grep_worker import main; main()"
         work: dict[str, Any] = {
@@ -215,12 +221,12 @@ class _Search:
             "most_bytes": MAX_SEARCHED_BYTES,
             "most_matches": _MOST_COLLECTED,
         }
-        # -P: modules that lie in the workspace are searched, never run.
+        # -P: Python modules in the workspace are searched, never imported.
         for line in self._output([sys.executable, "-E", "-P", "-c", code], msgspec.json.encode(work)):
             yield msgspec.json.decode(line, type=Found)
 
     def _output(self, command: list[str], data: bytes) -> Iterator[bytes]:
-        """Lines another process writes until it ends, is stopped, or its time is over."""
+        """Yield the lines that another process writes until it ends, is stopped or times out."""
         process = subprocess.Popen(
             command, cwd=self._query.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
@@ -240,7 +246,7 @@ class _Search:
             ended = not self._stopped
         finally:
             timer.cancel()
-            # Output that ended is a process that ends; one that is left early would write for ever.
+            # A process whose output has ended will exit; one whose output is abandoned would write forever.
             if not ended:
                 process.kill()
             process.stdout.close()
@@ -268,7 +274,7 @@ def _rg_text(value: dict[str, str]) -> str:
 
 
 def _is_expression(pattern: str) -> bool:
-    """Whether a pattern is a regular expression; one that is none is searched for as it stands."""
+    """Return whether a pattern is a valid regular expression; otherwise it is searched for literally."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -283,11 +289,11 @@ def _outcome(findings: Findings, query: Query) -> ToolOutcome:
     paths = list(dict.fromkeys(found.path for found in findings.lines))
     notes = []
     if query.literal:
-        notes.append("The pattern is no regular expression and was searched for as plain text.")
+        notes.append("The pattern is not a valid regular expression and was searched for as plain text.")
     if len(findings.lines) > _MOST_SHOWN:
-        notes.append(f"{len(findings.lines)} matches in {len(paths)} files, the first {_MOST_SHOWN} are shown.")
+        notes.append(f"{len(findings.lines)} matches in {len(paths)} files; the first {_MOST_SHOWN} are shown.")
     if findings.secrets or is_secret(query.start):
-        notes.append("Files that may hold keys or passwords were left out.")
+        notes.append("Files that may contain keys or passwords were left out.")
     if findings.stopped:
         notes.append(findings.stopped)
     body = "\n".join(lines) if lines else f"No line matches {visible(query.pattern)}."

@@ -1,7 +1,7 @@
-"""The search process that stands in for ripgrep: reads what to search from stdin, writes matches as JSON lines.
+"""Search process that replaces ripgrep: reads the query from stdin and writes matches as JSON lines.
 
-Started by `grep.py`. A process of its own because Python's matcher cannot be interrupted and holds the interpreter
-while it works. Its input is one JSON object: root, paths, pattern, ignore_case, most_bytes, most_matches.
+Started by `grep.py`. It is a separate process because Python's matcher cannot be interrupted and blocks the
+interpreter while it runs. Its input is one JSON object: root, paths, pattern, ignore_case, most_bytes, most_matches.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ def main() -> None:
     warnings.simplefilter("ignore")
     work: dict[str, Any] = json.load(sys.stdin.buffer)
     expression = re.compile(work["pattern"], re.IGNORECASE if work["ignore_case"] else 0)
-    left = int(work["most_matches"])
+    remaining = int(work["most_matches"])
     for path in work["paths"]:
         for number, line in enumerate(_lines(Path(work["root"]) / path, work["most_bytes"]), start=1):
             if expression.search(line):
                 sys.stdout.write(json.dumps({"path": path, "line": number, "text": line}) + "\n")
-                left -= 1
-                if left <= 0:
+                remaining -= 1
+                if remaining <= 0:
                     return
 
 
 def _lines(path: Path, most_bytes: int) -> list[str]:
-    """The lines of a text file; none when it is binary, too large, or no regular file."""
+    """Return the lines of a text file; empty if it is binary, too large or not a regular file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -1,7 +1,7 @@
-"""Which files searches and listings leave out, and walking the ones that are left.
+"""Ignore rules of searches and listings, and the walk over the files that they leave.
 
-Used by the search tools and the completion of file names. Rules are those of .gitignore at every level of the
-repository the workspace lies in, and the person's own patterns, which always win.
+Used by the search tools and the completion of file names. The rules are those of .gitignore at every level of the
+repository that contains the workspace, and the user's own patterns, which take precedence.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import NamedTuple
 from ragforge_tui.tools.gitignore import Patterns
 
 WALK_SECONDS = 60.0
-"""A walk ends after this long. Matching is linear, but a hostile file of rules can hold thousands of slow ones."""
+"""Longest walk in seconds. Matching is linear, but a hostile ignore file can contain thousands of slow patterns."""
 _MAX_IGNORE_FILE = 1024 * 1024
 
 
 class Entry(NamedTuple):
-    """A file or folder found by a walk; `path` is relative to the walk's root, with forward slashes."""
+    """File or folder found by a walk; `path` is relative to the walk's root, with forward slashes."""
 
     path: str
     is_folder: bool
@@ -30,41 +30,41 @@ class Entry(NamedTuple):
 
 
 class IgnoreRules:
-    """Decides on paths relative to a root. Files of rules are read once, when first needed.
+    """Ignore rules for paths relative to a root. Each ignore file is read once, on first use.
 
     Attributes:
-        walk_expired: Whether a walk ended because its time was over.
+        walk_expired: Whether a walk ended because it timed out.
     """
 
     def __init__(self, root: Path, patterns: Sequence[str]) -> None:
         self._root = root
         self._own = Patterns(patterns)
         self._chains: dict[str, list[tuple[Patterns, int]]] = {}
-        self._above = self._outer_specs()
+        self._outer = self._outer_specs()
         self.walk_expired = False
 
     def ignored(self, path: str, *, is_folder: bool) -> bool:
-        """Whether a path is left out by itself (a folder above it may be left out as well)."""
+        """Return whether a path itself is ignored, without regard to the folders above it."""
         name = path.rsplit("/", 1)[-1]
         if name == ".git":
             return True
         if self.ignored_by_person(path, is_folder=is_folder):
             return True
-        # The nearest file of rules that says anything decides.
+        # The nearest ignore file with a matching pattern decides.
         for spec, length in self._chain(path.rpartition("/")[0]):
             if (verdict := spec.verdict(path[length:], is_folder=is_folder)) is not None:
                 return verdict
-        for spec, prefix in self._above:
+        for spec, prefix in self._outer:
             if (verdict := spec.verdict(prefix + path, is_folder=is_folder)) is not None:
                 return verdict
         return False
 
     def ignored_by_person(self, path: str, *, is_folder: bool) -> bool:
-        """Whether the user's own patterns exclude a path or a folder above it."""
+        """Return whether the user's own patterns exclude a path or a folder above it."""
         return self._own.covers(path, is_folder=is_folder)
 
     def ignored_anywhere(self, path: str, *, is_folder: bool = False, below: str = "") -> bool:
-        """Whether a path, or any folder above it up to the folder `below`, is left out."""
+        """Return whether a path, or any folder between it and the folder `below`, is ignored."""
         verdict = self.judge(below)
         parts = path.split("/")
         first = len(below.split("/")) + 1 if below else 1
@@ -72,13 +72,16 @@ class IgnoreRules:
         return any(verdict(folder, True) for folder in above) or verdict(path, is_folder)
 
     def judge(self, start: str) -> Callable[[str, bool], bool]:
-        """The decision for what lies below a folder: who asks for an ignored folder by name means its contents."""
+        """Return the decision function for paths below a folder.
+
+        A request for an ignored folder by name applies to its contents, so only the user's own patterns count there.
+        """
         if start and self.ignored_anywhere(start, is_folder=True):
             return lambda path, is_folder: self.ignored_by_person(path, is_folder=is_folder)
         return lambda path, is_folder: self.ignored(path, is_folder=is_folder)
 
     def walk(self, start: str = "", *, most: int | None = None) -> Iterator[Entry]:
-        """Yield everything below a folder that is not excluded, by folder in order of names; links are not followed.
+        """Yield all entries below a folder that are not ignored, by folder in order of names; links are not followed.
 
         Ends early after `most` entries or `WALK_SECONDS`.
         """
@@ -104,15 +107,18 @@ class IgnoreRules:
             pending.extend(reversed(below))
 
     def entries(self, folder: str) -> list[Entry]:
-        """Everything in one folder by name, ignored or not; empty when it cannot be read."""
+        """Return all entries of one folder by name, ignored or not; empty if it cannot be read."""
         try:
-            with os.scandir(self._root / folder) as found:
-                return sorted(_entry(folder, item) for item in found)
+            with os.scandir(self._root / folder) as items:
+                return sorted(_entry(folder, item) for item in items)
         except OSError:
             return []
 
     def _chain(self, folder: str) -> list[tuple[Patterns, int]]:
-        """Rules that hold in a folder, nearest first, each with the length of the path its own patterns start after."""
+        """Return the rules that apply in a folder, nearest first.
+
+        Each comes with the length of the prefix to remove from a path before its patterns are matched.
+        """
         chain = self._chains.get(folder)
         if chain is None:
             chain = list(self._chain(folder.rpartition("/")[0])) if folder else []
@@ -123,18 +129,18 @@ class IgnoreRules:
         return chain
 
     def _outer_specs(self) -> list[tuple[Patterns, str]]:
-        """Rules of the repository above the root, nearest first, with the root's path below each."""
-        found: list[tuple[Patterns, str]] = []
+        """Return the rules of the repository above the root, nearest first, each with the root's path below it."""
+        specs: list[tuple[Patterns, str]] = []
         for folder in (self._root, *self._root.parents):
             prefix = self._root.relative_to(folder).as_posix()
             prefix = "" if prefix == "." else prefix + "/"
             if folder != self._root and (spec := _read_spec(folder / ".gitignore")) is not None:
-                found.append((spec, prefix))
+                specs.append((spec, prefix))
             if (folder / ".git").exists():
                 if (spec := _read_spec(folder / ".git" / "info" / "exclude")) is not None:
-                    found.append((spec, prefix))
-                return found
-        # No repository: what lies above is nobody's rule for this folder.
+                    specs.append((spec, prefix))
+                return specs
+        # Without a repository, ignore files above the root do not apply.
         return []
 
 

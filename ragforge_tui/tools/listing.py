@@ -1,6 +1,6 @@
-"""list_directory, glob_files and search_files: finding files by where and how they are named.
+"""Tools list_directory, glob_files and search_files, which find files by folder and name.
 
-Used by the toolbox. Searching in contents is `grep.py`, completing names while the person types `matching.py`.
+Used by the toolbox. `grep.py` searches contents; `matching.py` completes names while the user types.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class GlobFilesArguments(ToolArguments):
     pattern: Annotated[
         str, Meta(description="Such as **/*.py, src/**/test_*.{ts,tsx}; without a slash it matches at any depth.")
     ]
-    path: Annotated[str, Meta(description="Folder to look in; empty for the workspace.")] = ""
+    path: Annotated[str, Meta(description="Folder to search; empty for the workspace.")] = ""
 
 
 class SearchFilesArguments(ToolArguments):
     query: Annotated[str, Meta(description="Part of a file's name or path; letters may be missing in between.")]
-    path: Annotated[str, Meta(description="Folder to look in; empty for the workspace.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=200, description="Most files to give.")] = 30
+    path: Annotated[str, Meta(description="Folder to search; empty for the workspace.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of files to return.")] = 30
 
 
 class FolderTool:
-    """What tools over a folder share: the workspace, the settings and a check of the folder."""
+    """Base of the tools that work on a folder: the workspace, the settings and a check of the folder."""
 
     access: Access = "read"
 
@@ -58,10 +58,10 @@ class FolderTool:
         self.settings = settings
 
     def folder(self, given: str) -> Place:
-        """The folder meant by a path.
+        """Return the folder at a path.
 
         Raises:
-            ToolError: When it is none.
+            ToolError: The path does not exist or is not a folder.
         """
         place = self.workspace.locate(given)
         if not place.absolute.is_dir():
@@ -70,15 +70,18 @@ class FolderTool:
         return place
 
     def rules(self) -> IgnoreRules:
-        """What is left out; read anew for each call, since the agent changes files."""
+        """Return the ignore rules, read again for each call because the agent changes files."""
         return IgnoreRules(self.workspace.root, self.settings.ignore)
 
 
 class ListDirectory(FolderTool):
-    """The entries of a folder."""
+    """Tool that lists the entries of a folder."""
 
     name = "list_directory"
-    description = "List a folder: sub-folders first, files with their size. Ignored ones are marked and not opened."
+    description = (
+        "List a folder: sub-folders first, files with their size. Ignored entries are marked; ignored folders are not "
+        "opened."
+    )
     arguments = ListDirectoryArguments
 
     async def prepare(self, arguments: ListDirectoryArguments) -> Plan:
@@ -127,10 +130,10 @@ class ListDirectory(FolderTool):
 
 
 class GlobFiles(FolderTool):
-    """Files whose path fits a pattern."""
+    """Tool that finds files by a glob pattern."""
 
     name = "glob_files"
-    description = "Find files by a glob pattern over their path; ignored files are left out."
+    description = "Find files by a glob pattern on their path; ignored files are left out."
     arguments = GlobFilesArguments
 
     async def prepare(self, arguments: GlobFilesArguments) -> Plan:
@@ -152,7 +155,7 @@ class GlobFiles(FolderTool):
 
 
 class SearchFiles(FolderTool):
-    """Files whose name is like a query."""
+    """Tool that finds files by an approximate name."""
 
     name = "search_files"
     description = "Find files by an approximate name, best first; ignored files are left out."
@@ -175,35 +178,36 @@ class SearchFiles(FolderTool):
 
 
 def glob_matcher(pattern: str) -> Patterns:
-    """A matcher of relative paths for a glob pattern with braces.
+    """Return a matcher of relative paths for a glob pattern, which may contain braces.
 
     Raises:
-        ToolError: When it is no pattern.
+        ToolError: The pattern is invalid.
     """
     pattern = pattern.strip().removeprefix("./")
     if not pattern or "\0" in pattern or len(pattern) > LONGEST_PATH:
         raise ToolError(
             f"The pattern is empty, contains a NUL character or is longer than {LONGEST_PATH} characters.",
-            todo="Give one such as **/*.py.",
+            todo="Give a pattern such as **/*.py.",
         )
-    matcher = Patterns(("\\" + one if one[0] in "!#" else one for one in expand_braces(pattern)), bytewise=False)
+    expanded = expand_braces(pattern)
+    matcher = Patterns(("\\" + item if item[0] in "!#" else item for item in expanded), bytewise=False)
     if not matcher:
-        raise ToolError(f"{pattern!r} is not a glob pattern.", todo="Give one such as **/*.py.")
+        raise ToolError(f"{pattern!r} is not a glob pattern.", todo="Give a pattern such as **/*.py.")
     return matcher
 
 
 def expand_braces(pattern: str, most: int = 64) -> list[str]:
-    """All patterns a pattern with {a,b} stands for."""
+    """Expand {a,b} into all patterns it represents; stops expanding at about `most` patterns."""
     done: list[str] = []
     pending = [pattern]
     while pending and len(done) + len(pending) <= most:
-        one = pending.pop(0)
-        match = _BRACES.search(one)
+        current = pending.pop(0)
+        match = _BRACES.search(current)
         if match is None:
-            done.append(one)
+            done.append(current)
         else:
-            pending += [one[: match.start()] + choice + one[match.end() :] for choice in match[1].split(",")]
-    return [one for one in [*done, *pending] if one]
+            pending += [current[: match.start()] + choice + current[match.end() :] for choice in match[1].split(",")]
+    return [item for item in [*done, *pending] if item]
 
 
 def _files(rules: IgnoreRules, start: str) -> Iterator[str]:
@@ -211,23 +215,23 @@ def _files(rules: IgnoreRules, start: str) -> Iterator[str]:
 
 
 def found_files(paths: list[str], nothing: str, *, cut: bool) -> ToolOutcome:
-    """Return an outcome that lists files; `cut` when the search ran out of time."""
+    """Return an outcome that lists files; `cut` if the search timed out."""
     lines = [shown(path) for path in paths[:_MOST_FOUND]]
     text = "\n".join(lines) or nothing
     if len(paths) > _MOST_FOUND:
-        text += f"\n[{len(paths)} files in all, the first {_MOST_FOUND} are shown; narrow the search.]"
+        text += f"\n[{len(paths)} files in total; the first {_MOST_FOUND} are shown. Narrow the search.]"
     if cut:
         text += f"\n[Stopped after {WALK_SECONDS:g} s; search a sub-folder.]"
     return ToolOutcome(text=text, files=accesses(lines))
 
 
 def accesses(paths: Iterable[str]) -> list[FileAccess]:
-    """The first files of a search, as they are noted with the call."""
+    """Return the accesses recorded with a call, for the first files of a search."""
     return [FileAccess(path=path, access="search") for path, _ in zip(paths, range(_MOST_ACCESSES), strict=False)]
 
 
 def shown(path: str) -> str:
-    """A name as the file system has it, fit to be shown and stored."""
+    """Return a name from the file system in a form that can be displayed and stored."""
     return visible(storable(path))
 
 

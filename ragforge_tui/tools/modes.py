@@ -1,7 +1,7 @@
-"""Tools as the mode lets them be used: while planning, nothing that writes or runs a command is offered or allowed.
+"""Restriction of tools by mode: while planning, no tool that writes or runs a command is offered or allowed.
 
-Used by the conversation around its tools. The mode is asked for at every call, so that a change takes effect at the
-next one, in the middle of a turn too.
+Used by the conversation around its tools. The mode is read at every call, so that a change takes effect from the next
+call on, even within a turn.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ragforge_tui.tools.narrowed import NarrowedTools
 from ragforge_tui.tools.toolbox import PreparedCall
 
 PLANNING = "planning"
-"""The kind of the error that says so."""
+"""Kind of the error for a call that is not allowed while planning."""
 CHANGING: frozenset[Access] = frozenset({"write", "command"})
 
 
 class ModeTools:
-    """A toolbox in a mode.
+    """Toolbox restricted by the current mode.
 
     Args:
-        mode: The mode as it is now.
+        mode: Function that returns the current mode.
     """
 
     def __init__(self, tools: NarrowedTools, mode: Callable[[], Mode]) -> None:
@@ -32,34 +32,34 @@ class ModeTools:
         self._mode = mode
 
     def schemas(self) -> list[dict[str, Any]]:
-        """The tools as an OpenAI-compatible request carries them now."""
+        """Return the tools that the mode allows now, in the form of an OpenAI-compatible request."""
         return [schema for schema in self._tools.schemas() if self._allows(schema["function"]["name"])]
 
     def access(self, name: str) -> Access:
-        """What kind of thing a tool does, whether the mode allows it or not."""
+        """Return the kind of access of a tool, whether the mode allows it or not."""
         return self._tools.access(name)
 
     async def prepare(self, name: str, arguments: str) -> PreparedCall:
-        """Check a call, as `Toolbox.prepare`.
+        """Check a call, as `Toolbox.prepare` does.
 
         Raises:
-            ToolError: The mode does not allow it, or as the toolbox raises it.
+            ToolError: The mode does not allow it, or the toolbox rejects it.
         """
         self.check(name)
         prepared = await self._tools.prepare(name, arguments)
-        self.check(name)  # the person may have switched meanwhile, and what is granted is not asked about again
+        self.check(name)  # the user may have switched modes meanwhile, and a granted call is not asked about again
         return prepared
 
     def check(self, name: str) -> None:
-        """Refuse what the mode does not allow now.
+        """Reject a tool that the mode does not allow now.
 
         Raises:
-            ToolError: It does not.
+            ToolError: The mode does not allow the tool.
         """
         if not self._allows(name):
             raise ToolError(
                 f"{name} is not allowed while planning; nothing was changed or run.",
-                todo="Look with the tools that read, then answer with the plan; the person decides what comes of it.",
+                todo="Use the tools that only read, then answer with the plan; the user decides on it.",
                 kind=PLANNING,
             )
 

@@ -1,7 +1,7 @@
-"""A toolbox of which only some tools are offered: a persona may narrow what the agent can do, never widen it.
+"""Toolbox that offers only some tools: a persona may restrict the agent's tools, never extend them.
 
-Used by the conversation in place of the toolbox itself. A call of a tool that is not offered is refused, whoever
-invented it. The plan and notices to the person touch nothing and are always offered, so a request always has tools.
+Used by the conversation in place of the toolbox itself. A call of a tool that is not offered is rejected. The plan and
+notices to the user change nothing and are always offered, so every request carries tools.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from ragforge_tui.tools.base import Access
 from ragforge_tui.tools.toolbox import PreparedCall, Toolbox
 
 READING = "read"
-"""Stands for all tools that only read."""
+"""Name that allows all tools that only read."""
 
 
 class NarrowedTools:
-    """Some tools of a toolbox.
+    """Subset of the tools of a toolbox.
 
     Args:
-        allowed: Their names, or `READING`; None: all.
-        whose: Who narrowed them, for the refusal.
+        allowed: Names of the tools, or `READING`; None: all.
+        whose: Origin of the restriction, for the error message.
     """
 
     def __init__(self, toolbox: Toolbox, allowed: Collection[str] | None, whose: str) -> None:
@@ -31,18 +31,18 @@ class NarrowedTools:
         self._whose = whose
 
     def schemas(self) -> list[dict[str, Any]]:
-        """The tools as an OpenAI-compatible request carries them."""
+        """Return the offered tools in the form of an OpenAI-compatible request."""
         return [schema for schema in self._toolbox.schemas() if self._offers(schema["function"]["name"])]
 
     def access(self, name: str) -> Access:
-        """What kind of thing a tool does; "control" for one that is not offered."""
+        """Return the kind of access of a tool; "control" for one that is not offered."""
         return self._toolbox.access(name) if self._offers(name) else "control"
 
     async def prepare(self, name: str, arguments: str) -> PreparedCall:
-        """Check a call, as `Toolbox.prepare`.
+        """Check a call, as `Toolbox.prepare` does.
 
         Raises:
-            ToolError: It is not offered, or as the toolbox raises it.
+            ToolError: The tool is not offered, or the toolbox rejects the call.
         """
         if not self._offers(name):
             offered = ", ".join(schema["function"]["name"] for schema in self.schemas())

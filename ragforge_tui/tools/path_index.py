@@ -1,8 +1,8 @@
-"""Paths laid out so that a fuzzy query over a hundred thousand of them takes milliseconds.
+"""Index of paths in which a fuzzy query over a hundred thousand of them takes milliseconds.
 
-Used by `matching.py` for completing @names and by search_files. All paths stand in one text, shortest first, and so
-do their names: looking for a piece of one is then a search in C that stops at the first few hits, which are the best
-ones. Only what no piece fits goes letter by letter.
+Used by `matching.py` for completing @names and by search_files. All paths are stored in one string, shortest first,
+and so are their names. Finding a substring is then a search in C that stops at the first few hits, which are the best
+ones. Only a query without substring matches is matched letter by letter.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _LINE_END = 10
 _LINES_AT_ONCE = 50_000
 _MOST_WITHIN = 20_000
 _MOST_SPREAD = 1_000
-"""Paths that match letter by letter are weighed among the first so many."""
+"""Number of paths matching letter by letter that are ranked."""
 
 
 class PathIndex:
-    """Read-only once made; safe to search from any thread."""
+    """Immutable index of paths; safe to search from any thread."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         ordered = sorted(paths, key=lambda path: (len(path), path))
@@ -43,66 +43,67 @@ class PathIndex:
         return self._count
 
     def best(self, query: str, limit: int) -> list[str]:
-        """The best paths for a query: every letter must occur in order; whole pieces, and file names, count most.
+        """Return the best paths for a query, whose letters must all occur in order.
 
-        Among equals the shortest comes first; an empty query gives those nearest to the root.
+        Substring matches and matches in file names rank highest, and shorter paths first. An empty query returns the
+        paths nearest to the root.
         """
-        wanted = "".join(query.lower().split())
-        if not wanted:
+        needle = "".join(query.lower().split())
+        if not needle:
             return self._shallow[:limit]
-        found: dict[int, None] = {}
-        for rank in self._ranks(wanted, limit):
+        matches: dict[int, None] = {}
+        for rank in self._ranks(needle, limit):
             for number in rank:
-                if len(found) >= limit:
-                    return [self._path(number) for number in found]
-                found[number] = None
-        return [self._path(number) for number in found]
+                if len(matches) >= limit:
+                    return [self._path(number) for number in matches]
+                matches[number] = None
+        return [self._path(number) for number in matches]
 
     def within(self, folder: str, rest: str, limit: int) -> list[str]:
-        """What stands directly in a folder (``src/``) and has `rest` in its name, shortest first."""
-        wanted = rest.lower()
-        there = (self._path(number) for number in _numbers(self._paths, self._path_starts)(f"\n{folder}"))
-        # Looked at one by one: of a folder with everything under it only so many are.
-        near = (path for path in islice(there, _MOST_WITHIN) if "/" not in path[len(folder) :])
-        return list(islice((path for path in near if wanted in path[len(folder) :].lower()), limit))
+        """Return the paths directly in a folder (``src/``) whose name contains `rest`, shortest first."""
+        needle = rest.lower()
+        below = (self._path(number) for number in _numbers(self._paths, self._path_starts)(f"\n{folder}"))
+        # Every path below the folder is checked one by one, so a huge folder is only checked in part.
+        direct = (path for path in islice(below, _MOST_WITHIN) if "/" not in path[len(folder) :])
+        return list(islice((path for path in direct if needle in path[len(folder) :].lower()), limit))
 
     def __contains__(self, path: str) -> bool:
         return f"\n{path}\n" in self._paths
 
-    def _ranks(self, wanted: str, limit: int) -> Iterator[Iterable[int]]:
-        """Numbers of paths, best kind of match first. A later kind is looked for only when it is needed."""
+    def _ranks(self, needle: str, limit: int) -> Iterator[Iterable[int]]:
+        """Yield the numbers of paths, best kind of match first. Later kinds are searched only on demand."""
         names = _numbers(self._names, self._name_starts)
         lower = _numbers(self._lower, self._lower_starts)
-        yield from (names(f"\n{wanted}\n"), lower(f"\n{wanted}\n"), names(f"\n{wanted}"))
+        yield from (names(f"\n{needle}\n"), lower(f"\n{needle}\n"), names(f"\n{needle}"))
         for text, numbers in ((self._names, names), (self._lower, lower)):
-            inside = list(islice(numbers(wanted), limit * 20))
-            at_start = [number for number in inside if self._at_boundary(text, wanted, number)]
+            inside = list(islice(numbers(needle), limit * 20))
+            at_start = [number for number in inside if self._at_boundary(text, needle, number)]
             yield at_start
             yield inside
-        yield self._spread_out(wanted)
+        yield self._spread_out(needle)
 
-    def _spread_out(self, wanted: str) -> list[int]:
-        """Paths that hold the letters in order, those whose name does first."""
-        # Each piece stops at the letter it waits for, so nothing is ever tried twice.
-        in_order = re.compile("".join(f"[^{re.escape(letter)}]*{re.escape(letter)}" for letter in wanted)).match
-        lines = ((number, _line(self._lower, self._lower_starts, number)) for number in self._with_letters(wanted))
+    def _spread_out(self, needle: str) -> list[int]:
+        """Return the paths that contain the letters in order; those with all of them in the name come first."""
+        # Each group stops at the letter it searches for, so the expression never backtracks.
+        in_order = re.compile("".join(f"[^{re.escape(letter)}]*{re.escape(letter)}" for letter in needle)).match
+        lines = ((number, _line(self._lower, self._lower_starts, number)) for number in self._with_letters(needle))
         hits = islice(((number, line) for number, line in lines if in_order(line)), _MOST_SPREAD)
-        weighed: list[tuple[bool, int, int]] = []
+        ranked: list[tuple[bool, int, int]] = []
         for number, line in hits:
             name = line.rpartition("/")[2]
             in_name = in_order(name) is not None
-            weighed.append((not in_name, _spread(name if in_name else line, wanted), number))
-        return [number for _, _, number in sorted(weighed)]
+            ranked.append((not in_name, _spread(name if in_name else line, needle), number))
+        return [number for _, _, number in sorted(ranked)]
 
-    def _with_letters(self, wanted: str) -> list[int]:
-        """Paths that hold all the letters, in whatever order."""
-        wanted_bits = _letter_bits(wanted)[0]
-        found: list[int] = ((self._bits & wanted_bits) == wanted_bits).nonzero()[0].tolist()
-        return found
+    def _with_letters(self, needle: str) -> list[int]:
+        """Return the paths that contain all the letters, in any order."""
+        bits = _letter_bits(needle)[0]
+        numbers: list[int] = ((self._bits & bits) == bits).nonzero()[0].tolist()
+        return numbers
 
-    def _at_boundary(self, text: str, wanted: str, number: int) -> bool:
+    def _at_boundary(self, text: str, needle: str, number: int) -> bool:
         starts = self._name_starts if text is self._names else self._lower_starts
-        at = text.find(wanted, starts[number])
+        at = text.find(needle, starts[number])
         return text[at - 1] in _BOUNDARY
 
     def _path(self, number: int) -> str:
@@ -110,12 +111,12 @@ class PathIndex:
 
 
 def _joined(lines: list[str]) -> tuple[str, array[int]]:
-    """All lines with a line end before and after each, and where each begins."""
+    """Return all lines in one string, each between line ends, and the start offset of each."""
     return "\n" + "\n".join(lines) + "\n", array("Q", accumulate((len(line) + 1 for line in lines), initial=1))
 
 
 def _letter_bits(text: str) -> npt.NDArray[np.uint64]:
-    """For each line which letters it holds, a bit a letter; some letters share one, which a reader has to bear."""
+    """Return a bit set of the letters of each line; some letters share a bit, so the caller must verify a match."""
     letters = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
     starts = np.concatenate(([0], np.flatnonzero(letters == _LINE_END) + 1))
     bits = np.empty(len(starts), np.uint64)
@@ -133,22 +134,22 @@ def _line(text: str, starts: array[int], number: int) -> str:
 
 
 def _numbers(text: str, starts: array[int]) -> Callable[[str], Iterator[int]]:
-    """Looks for a piece: the number of each line that holds it, in order."""
+    """Return a function that yields the number of each line that contains a substring, in order."""
 
-    def numbers(piece: str) -> Iterator[int]:
-        at = text.find(piece)
+    def numbers(needle: str) -> Iterator[int]:
+        at = text.find(needle)
         while at >= 0:
-            number = bisect_right(starts, at + 1 if piece[0] == "\n" else at) - 1
+            number = bisect_right(starts, at + 1 if needle[0] == "\n" else at) - 1
             yield number
-            at = text.find(piece, starts[number + 1] - 1)
+            at = text.find(needle, starts[number + 1] - 1)
 
     return numbers
 
 
-def _spread(text: str, wanted: str) -> int:
-    """How many letters lie between the wanted ones."""
+def _spread(text: str, needle: str) -> int:
+    """Return the number of other letters between those of the needle."""
     first = position = -1
-    for letter in wanted:
+    for letter in needle:
         position = text.find(letter, position + 1)
         first = position if first < 0 else first
-    return position - first + 1 - len(wanted)
+    return position - first + 1 - len(needle)

@@ -1,4 +1,4 @@
-"""The agent's plan and its notes to the person: tools that touch nothing but the screen.
+"""Tools for the agent's plan and its notices to the user, which affect only the screen.
 
 Used by the toolbox; the agent loop turns ``data["todos"]`` and ``data["notice"]`` into events.
 """
@@ -36,15 +36,15 @@ class TodoEntry(msgspec.Struct, kw_only=True):
 
 class UpdateTodosArguments(ToolArguments):
     todos: Annotated[
-        # Read leniently: plain strings and other words for a status are common slips.
+        # Parsed leniently: plain strings and other words for a status are common slips.
         list[Any],
         Meta(
-            description="The whole plan, in order, replacing the earlier one.",
+            description="The whole plan, in order; it replaces the earlier one.",
             extra_json_schema={
                 "items": {
                     "type": "object",
                     "properties": {
-                        "content": {"type": "string", "description": "What is to be done."},
+                        "content": {"type": "string", "description": "The step to do."},
                         "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
                     },
                     "required": ["content", "status"],
@@ -55,7 +55,7 @@ class UpdateTodosArguments(ToolArguments):
 
 
 class NotifyUserArguments(ToolArguments):
-    message: Annotated[str, Meta(description="One or two sentences for the person.")]
+    message: Annotated[str, Meta(description="One or two sentences for the user.")]
     level: Literal["info", "warning", "error"] = "info"
 
 
@@ -73,7 +73,7 @@ def _todo(given: Any) -> Todo:
         entry = TodoEntry(content=given) if isinstance(given, str) else msgspec.convert(given, TodoEntry)
     except msgspec.ValidationError as error:
         raise ToolError(
-            f"An entry of todos does not fit: {error}.", todo="Each is an object with content and status."
+            f"An entry of todos is invalid: {error}.", todo="Each entry is an object with content and status."
         ) from error
     return Todo(content=plain_text(entry.content).strip(), status=_STATUS_WORDS.get(entry.status.lower(), "pending"))
 
@@ -81,23 +81,23 @@ def _todo(given: Any) -> Todo:
 async def _notify_user(arguments: Any) -> ToolOutcome:
     message = plain_text(arguments.message).strip()
     if not message:
-        raise ToolError("The message is empty.", todo="Say what the person should know.")
-    return ToolOutcome(text="The person was told.", data={"notice": message, "level": arguments.level})
+        raise ToolError("The message is empty.", todo="Write what the user should know.")
+    return ToolOutcome(text="The user was notified.", data={"notice": message, "level": arguments.level})
 
 
 def planning_tools() -> list[FunctionTool]:
-    """`update_todos` and `notify_user`."""
+    """Return the tools `update_todos` and `notify_user`."""
     return [
         FunctionTool(
             name="update_todos",
-            description="Show the person your plan for a task of several steps; send the whole list each time.",
+            description="Show the user your plan for a task of several steps; send the whole list each time.",
             arguments=UpdateTodosArguments,
             function=_update_todos,
             access="control",
         ),
         FunctionTool(
             name="notify_user",
-            description="Tell the person something worth noticing while you go on working.",
+            description="Notify the user of something important while you continue working.",
             arguments=NotifyUserArguments,
             function=_notify_user,
             access="control",

@@ -1,8 +1,9 @@
-"""Processes of commands: started so that they can always be ended, also by the next start after a crash.
+"""Processes of commands, started so that they can always be ended, even by the next engine after a crash.
 
-Used by `shell.py`. Three nets, since each has holes: the shell dies with the engine (parent-death signal, Linux),
-all of a command's processes form one process group, and each carries a mark in its environment that is noted in a
-file until the command ended. What a killed engine leaves is found by that mark, never by a process id alone.
+Used by `shell.py`. There are three safety nets, since each has holes: the shell dies with the engine (parent-death
+signal, Linux), all of a command's processes form one process group, and each carries a mark in its environment that is
+recorded in a file until the command has ended. Processes that a killed engine leaves behind are found by that mark,
+never by a process id alone.
 """
 
 from __future__ import annotations
@@ -33,24 +34,24 @@ MARK = "RAGFORGE_COMMAND"
 """Environment variable that marks every process of a command."""
 
 _SECRET_NAMES = re.compile(
-    # Anywhere in a name; then, where only a whole word or its end tells PAT from PATH and PASS from PASSENGER.
+    # Anywhere in a name; then words that must be whole or final, to tell PAT from PATH and PASS from PASSENGER.
     r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|WEBHOOK|CONNECTION_?STRING|CONN_STR"
     r"|(?:PASS|PWD|PW)$|(?:^|_)(?:PASS|PWD|PAT|AUTH|DSN|COOKIE|JWT)(?:_|$)"
 )
 _NO_SECRETS = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK", "GIT_ASKPASS", "SSH_ASKPASS", "SUDO_ASKPASS"})
-"""Named like a secret, but a folder, a socket or a program."""
+"""Variables named like a secret that hold a folder, a socket or a program."""
 _NAMED_SECRET = re.compile(r"(?i)(?:^|[;?&\s])(?:password|passwd|pwd|secret|token|accountkey|sharedaccesskey)=[^;&\s]")
 _LAST_OUTPUT = 1.0
 _GRACE = 2.0
-"""Seconds between asking a group to end and ending it."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 
 class CommandRecord(msgspec.Struct, kw_only=True):
-    """What is noted about a running command; the command itself is not, it may hold secrets.
+    """Record of a running command, without the command itself, which may contain secrets.
 
     Attributes:
-        owner, owner_started: Process that started it; while that lives, the record is none of ours.
-        group, group_started: Its process group and when the group's first process started, once known.
+        owner, owner_started: Process that started the command; while it lives, other processes ignore the record.
+        group, group_started: Process group of the command and start time of its first process, once known.
     """
 
     mark: str
@@ -61,12 +62,12 @@ class CommandRecord(msgspec.Struct, kw_only=True):
 
 
 def scrubbed_environment(environment: Mapping[str, str], mark: str) -> dict[str, str]:
-    """Return an environment without anything that is named like a secret or looks like one."""
-    kept = {name: value for name, value in environment.items() if not _is_secret(name, value)}
-    # Nobody answers a prompt or turns a pager's pages.
-    kept.update(TERM="dumb", PAGER="cat", GIT_PAGER="cat", GIT_TERMINAL_PROMPT="0")
-    kept[MARK] = mark
-    return kept
+    """Return an environment without variables that have the name or the value of a secret."""
+    scrubbed = {name: value for name, value in environment.items() if not _is_secret(name, value)}
+    # There is no user to answer a prompt or to operate a pager.
+    scrubbed.update(TERM="dumb", PAGER="cat", GIT_PAGER="cat", GIT_TERMINAL_PROMPT="0")
+    scrubbed[MARK] = mark
+    return scrubbed
 
 
 def _is_secret(name: str, value: str) -> bool:
@@ -86,7 +87,7 @@ def _carries_password(value: str) -> bool:
 
 
 def shell_arguments(command: str) -> list[str]:
-    """The shell that runs a command, behind a launcher that ties its life to ours where the system can."""
+    """Return the arguments of the shell that runs a command; on Linux through a launcher that ties its life to ours."""
     shell = shutil.which("bash") or "/bin/sh"
     run = [shell, "-c", command]
     if not sys.platform.startswith("linux"):
@@ -99,11 +100,11 @@ def shell_arguments(command: str) -> list[str]:
 
 
 class RunningCommand(NamedTuple):
-    """A started command.
+    """Command that was started.
 
     Attributes:
-        output: What it and its children write. A pipe of our own: asyncio's would make waiting for the process wait
-            for everything that inherited the pipe, background processes included.
+        output: Output of the command and its children, from a pipe of our own: with asyncio's pipe, waiting for the
+            process would wait for every process that inherited the pipe, background processes included.
     """
 
     mark: str
@@ -113,20 +114,20 @@ class RunningCommand(NamedTuple):
 
 
 class Commands:
-    """The running commands of one toolbox."""
+    """Running commands of one toolbox."""
 
     def __init__(self, state_dir: Path) -> None:
         self._folder = state_dir / "commands"
         self._running: dict[str, RunningCommand] = {}
 
     async def start(self, command: str, folder: Path) -> RunningCommand:
-        """Start a command in a session of its own, output and errors in one pipe; `end` must follow."""
+        """Start a command in its own session, with output and errors in one pipe; `end` must be called afterwards."""
         mark = secrets.token_hex(16)
         task = asyncio.ensure_future(self._spawn(mark, command, folder))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            # Cancelled while it came to life: it is awaited so that it can be ended.
+            # Cancelled during the start: wait for the start to complete, so that the process can be ended.
             await asyncio.wait([task])
             if task.exception() is None:
                 await self.end(mark)
@@ -134,8 +135,8 @@ class Commands:
 
     async def _spawn(self, mark: str, command: str, folder: Path) -> RunningCommand:
         record = CommandRecord(mark=mark, owner=os.getpid(), owner_started=_started(os.getpid()))
-        # Noted before it starts: a crash in between leaves a mark that finds nothing, not a process nobody knows.
-        await asyncio.to_thread(self._note, record)
+        # Recorded before the start: a crash in between leaves a mark without a process, not an untracked process.
+        await asyncio.to_thread(self._save, record)
         try:
             running = await _piped(mark, shell_arguments(command), folder)
         except BaseException:
@@ -143,34 +144,39 @@ class Commands:
             raise
         self._running[mark] = running
         record.group, record.group_started = running.process.pid, _started(running.process.pid)
-        await asyncio.to_thread(self._note, record)
+        await asyncio.to_thread(self._save, record)
         return running
 
     async def end(self, mark: str, *, last_output: asyncio.Task[None] | None = None) -> bool:
-        """End what is left of a command; tells whether anything was.
+        """End the remaining processes of a command.
 
-        `last_output` reads the pipe: once everything is ended it is given a moment to take what is still in there.
+        Args:
+            last_output: Task that reads the pipe; once all processes have ended, it gets `_LAST_OUTPUT` seconds to
+                read the rest.
+
+        Returns:
+            Whether any process was still running.
         """
         running = self._running.get(mark)
         if running is None:
             return False
         process = running.process
-        others = await asyncio.to_thread(_belonging, mark, process.pid)
-        had_some = process.returncode is None or bool(others)
-        if had_some:
+        others = await asyncio.to_thread(_processes_of, mark, process.pid)
+        any_running = process.returncode is None or bool(others)
+        if any_running:
             await _end_processes(mark, process, others)
         if last_output is not None:
             await asyncio.wait([last_output], timeout=_LAST_OUTPUT)
         running.pipe.close()
         self._running.pop(mark, None)
         await asyncio.to_thread(self._forget, mark)
-        return had_some
+        return any_running
 
     async def close(self) -> None:
-        """End all running commands."""
+        """End all running commands, concurrently."""
         await asyncio.gather(*(self.end(mark) for mark in list(self._running)))
 
-    def _note(self, record: CommandRecord) -> None:
+    def _save(self, record: CommandRecord) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         target = self._folder / f"{record.mark}.json"
         temporary = target.with_suffix(".tmp")
@@ -182,7 +188,7 @@ class Commands:
 
 
 async def _piped(mark: str, arguments: list[str], folder: Path) -> RunningCommand:
-    """Start a program with its output in a pipe and nothing to read."""
+    """Start a program with its output in a pipe and an empty input."""
     read_end, write_end = os.pipe()
     reader = asyncio.StreamReader()
     try:
@@ -207,19 +213,19 @@ async def _piped(mark: str, arguments: list[str], folder: Path) -> RunningComman
 
 
 async def _end_processes(mark: str, process: asyncio.subprocess.Process, others: list[psutil.Process]) -> None:
-    """Ask all processes of a command to end, wait a little, then end them."""
+    """Send SIGTERM to all processes of a command, wait up to `_GRACE` seconds, then send SIGKILL."""
     _signal_all(process, others, signal.SIGTERM)
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), _GRACE)
     await asyncio.to_thread(_wait_ended, others)
-    # Looked for once more: a child may have been born while its siblings were ended.
-    others = await asyncio.to_thread(_belonging, mark, process.pid)
+    # Search again: a child may have been started while its siblings were being ended.
+    others = await asyncio.to_thread(_processes_of, mark, process.pid)
     _signal_all(process, others, signal.SIGKILL)
     await process.wait()
 
 
 def end_leftovers(state_dir: Path) -> int:
-    """End processes of commands whose engine is gone; blocks. Returns how many there were."""
+    """End the processes of commands whose engine no longer runs, and return their number; blocks."""
     ended = 0
     for path in sorted((state_dir / "commands").glob("*.json")):
         try:
@@ -238,18 +244,18 @@ def end_leftovers(state_dir: Path) -> int:
 
 
 def _end_leftover(record: CommandRecord) -> int:
-    left = _belonging(record.mark)
+    leftovers = _processes_of(record.mark)
     if record.group and _started(record.group) == record.group_started:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(record.group, signal.SIGKILL)
-    _signal_each(left, signal.SIGKILL)
-    if left:
-        _log.info("Ended %d processes a command left behind", len(left))
-    return len(left)
+    _signal_each(leftovers, signal.SIGKILL)
+    if leftovers:
+        _log.info("Ended %d processes that a command left behind", len(leftovers))
+    return len(leftovers)
 
 
 def _started(pid: int) -> float:
-    """When a process started, 0 when there is none."""
+    """Return the start time of a process, 0 if it does not exist."""
     try:
         return psutil.Process(pid).create_time()
     except psutil.Error:
@@ -257,7 +263,7 @@ def _started(pid: int) -> float:
 
 
 def _wait_ended(processes: list[psutil.Process]) -> None:
-    """Wait a little for processes that are not our children; a zombie has ended, whoever is to reap it."""
+    """Wait up to `_GRACE` seconds for processes that are not our children; a zombie counts as ended."""
     deadline = time.monotonic() + _GRACE
     while processes and time.monotonic() < deadline:
         processes = [process for process in processes if _runs(process)]
@@ -271,19 +277,19 @@ def _runs(process: psutil.Process) -> bool:
         return False
 
 
-def _belonging(mark: str, group: int = 0) -> list[psutil.Process]:
-    """All processes that carry a mark, also those that left their group, and those of a group we still hold."""
-    found = []
+def _processes_of(mark: str, group: int = 0) -> list[psutil.Process]:
+    """Return all processes that carry a mark, even outside their group, and those of a group we still hold."""
+    matching = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             ours = process.environ().get(MARK) == mark or (group > 0 and _group_of(process) == group)
             if ours and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+                matching.append(process)
+    return matching
 
 
 def _signal_all(process: asyncio.subprocess.Process, others: list[psutil.Process], number: signal.Signals) -> None:
-    # The group's id is ours while its first process is not reaped, or while one of its processes lives.
+    # The group id stays ours until its first process is reaped and all its processes have ended.
     if process.returncode is None or any(_group_of(other) == process.pid for other in others):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)

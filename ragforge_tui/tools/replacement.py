@@ -1,6 +1,6 @@
-"""Replacing one exact piece of a text: the heart of edit_file.
+"""Replacement of one exact piece of a text, the core of edit_file.
 
-Used by `files.py`. Pure, so that every way a model gets it wrong can be tested without a file.
+Used by `files.py`. A pure function, so that every mistake of a model can be tested without a file.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from ragforge_tui.tools.textfile import line_end_of, with_line_ends
 
 
 def replace_once(text: str, old: str, new: str, path: str) -> str:
-    """Replace the only occurrence of a piece; line ends of the file are kept.
+    """Replace the only occurrence of a piece and preserve the file's line ends.
 
     Raises:
-        ToolError: When the piece is empty, equal to the new one, absent, or there more than once.
+        ToolError: The piece is empty, equal to the new one, missing or not unique.
     """
     if not old:
         raise ToolError("old_string is empty.", todo="Give the text to replace, or use write_file.", kind="no_match")
     if old == new:
-        raise ToolError("old_string and new_string are equal: nothing to do.", kind="no_change")
+        raise ToolError("old_string and new_string are equal; there is nothing to do.", kind="no_change")
     line_end = line_end_of(text)
     if line_end == "\r\n":
         new = with_line_ends(new, line_end)
@@ -35,26 +35,26 @@ def replace_once(text: str, old: str, new: str, path: str) -> str:
         lines = [str(text.count("\n", 0, at) + 1) for at in _occurrences(text, old)]
         raise ToolError(
             f"old_string is not unique in {path}: it starts on lines {', '.join(lines)}.",
-            todo="Give more of the lines around it.",
+            todo="Include more of the lines around it.",
             kind="not_unique",
         )
     return text[:position] + new + text[position + len(old) :]
 
 
 def _occurrences(text: str, piece: str, most: int = 10) -> list[int]:
-    found: list[int] = []
+    offsets: list[int] = []
     at = text.find(piece)
-    while at >= 0 and len(found) < most:
-        found.append(at)
+    while at >= 0 and len(offsets) < most:
+        offsets.append(at)
         at = text.find(piece, at + 1)
-    return found
+    return offsets
 
 
 def _near_miss(text: str, old: str) -> str:
-    """Where the piece would be if only white space counted for nothing."""
-    wanted = [line.strip() for line in old.strip().split("\n")]
+    """Return a hint with the line where the piece occurs with different white space; empty if it does not."""
+    old_lines = [line.strip() for line in old.strip().split("\n")]
     lines = [line.strip() for line in text.split("\n")]
-    for index in range(len(lines) - len(wanted) + 1):
-        if lines[index] == wanted[0] and lines[index : index + len(wanted)] == wanted:
-            return f" With other white space it is on line {index + 1}."
+    for index in range(len(lines) - len(old_lines) + 1):
+        if lines[index] == old_lines[0] and lines[index : index + len(old_lines)] == old_lines:
+            return f" With different white space it occurs on line {index + 1}."
     return ""

@@ -1,7 +1,7 @@
-"""Putting files back: the call an undo is stored as. Only a person's /undo makes it; models are not offered it.
+"""Restoration of files: the tool whose call stores an undo. Only the user's /undo calls it; models are not offered it.
 
-Used by the toolbox. Each file is restored or left alone by itself, and what is replaced is kept, so that an undo can be
-undone.
+Used by the toolbox. Each file is restored or left alone independently, and the replaced content is stored, so that an
+undo can be undone.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ragforge_tui.tools.workspace import Place, Workspace, read_bytes
 
 
 class RestoreFilesArguments(ToolArguments):
-    turn: Annotated[int, Meta(description="The turn that is taken back.")]
-    files: Annotated[list[Restore], Meta(description="What is put in place of what.")]
+    turn: Annotated[int, Meta(description="The turn to undo.")]
+    files: Annotated[list[Restore], Meta(description="The files, with their current and their restored content.")]
 
 
 class RestoreFiles:
-    """Files as they were before a turn."""
+    """Tool that restores files to their state before a turn."""
 
     name = RESTORE
-    description = "Put files back to what they were before a turn."
+    description = "Restore files to their state before a turn."
     access: Access = "write"
     arguments = RestoreFilesArguments
 
@@ -46,39 +46,39 @@ class RestoreFiles:
 
     def _run(self, arguments: RestoreFilesArguments) -> ToolOutcome:
         restored: list[Restore] = []
-        left: list[str] = []
+        problems: list[str] = []
         diffs: list[str] = []
-        for one in arguments.files:
-            diff = diff_between(self._workspace, self._undo, one.path, one.current, one.wanted)
+        for file in arguments.files:
+            diff = diff_between(self._workspace, self._undo, file.path, file.current, file.wanted)
             try:
-                self._undo.restore(self._workspace, one.path, one.wanted, one.current)
+                self._undo.restore(self._workspace, file.path, file.wanted, file.current)
             except ToolError as error:
-                left.append(str(error))
+                problems.append(str(error))
             else:
-                restored.append(one)
+                restored.append(file)
                 diffs.append(diff)
         data: dict[str, Any] = {
             "undone": arguments.turn,
-            "changes": [{"path": one.path, "before": one.current, "after": one.wanted} for one in restored],
+            "changes": [{"path": file.path, "before": file.current, "after": file.wanted} for file in restored],
             "diff": "".join(diffs)[:STORED_DIFF],
         }
-        names = ", ".join(one.path for one in restored)
+        names = ", ".join(file.path for file in restored)
         done = f"Restored as before turn {arguments.turn}: {names}." if restored else "Nothing was restored."
         return ToolOutcome(
-            text="\n".join([done, *(f"Left alone: {reason}" for reason in left)]),
+            text="\n".join([done, *(f"Left alone: {problem}" for problem in problems)]),
             success=bool(restored),
-            error=None if restored else (left[0] if left else done),
+            error=None if restored else (problems[0] if problems else done),
             data=data,
-            files=[FileAccess(path=one.path, access="write") for one in restored],
+            files=[FileAccess(path=file.path, access="write") for file in restored],
         )
 
 
 def diff_between(workspace: Workspace, undo: UndoStore, path: str, before: str, after: str) -> str:
-    """A unified diff of two kept contents of a file; a sentence where there is none to show; blocks."""
+    """Return a unified diff of two stored contents of a file, or a sentence if it cannot be shown; blocks."""
     try:
         place = workspace.locate(path)
         if place.secret:
-            return f"{path}: may hold keys or passwords, so what changed is not shown.\n"
+            return f"{path}: may contain keys or passwords, so the change is not shown.\n"
         old, new = content_of(undo, place, before), content_of(undo, place, after)
     except ToolError as error:
         return f"{path}: {error}\n"
@@ -86,19 +86,19 @@ def diff_between(workspace: Workspace, undo: UndoStore, path: str, before: str, 
 
 
 def text_diff(path: str, old: bytes | None, new: bytes | None) -> str:
-    """A unified diff of two contents, None for a file that is not there."""
-    was, now = _text(old), _text(new)
-    if was is None or now is None:
+    """Return a unified diff of two contents; None stands for a missing file."""
+    before, after = _text(old), _text(new)
+    if before is None or after is None:
         return f"{path}: binary, {len(old or b'')} bytes before, {len(new or b'')} bytes after.\n"
-    diff = unified_diff(was if old is not None else None, now, path)
+    diff = unified_diff(before if old is not None else None, after, path)
     return diff.replace(f"+++ b/{path}\n", "+++ /dev/null\n", 1) if new is None else diff
 
 
 def content_of(undo: UndoStore, place: Place, digest: str) -> bytes | None:
-    """The content with a digest, from what is kept or what is there now.
+    """Return the content with a digest, from the current file or the stored contents.
 
     Raises:
-        ToolError: It is neither.
+        ToolError: Neither has that digest.
     """
     if digest == ABSENT:
         return None
@@ -114,21 +114,21 @@ def _text(content: bytes | None) -> str | None:
 
 
 class KeptFiles:
-    """The files of a workspace together with what is kept of their earlier contents; blocks."""
+    """Files of a workspace together with their stored earlier contents; all methods block."""
 
     def __init__(self, workspace: Workspace, undo: UndoStore) -> None:
         self._workspace = workspace
         self._undo = undo
 
     def digest(self, path: str) -> str | None:
-        """Of the file as it is now; None when it cannot be read."""
+        """Return the digest of the current file; None if it cannot be read."""
         try:
             return digest_of(read_bytes(self._workspace.locate(path)))
         except ToolError:
             return None
 
     def is_kept(self, digest: str) -> bool:
-        """Whether a content can be put back."""
+        """Return whether a content can be restored."""
         try:
             if digest != ABSENT:
                 self._undo.load(digest)
@@ -137,5 +137,5 @@ class KeptFiles:
         return True
 
     def diff(self, path: str, before: str, after: str) -> str:
-        """See `diff_between`."""
+        """Return a unified diff of two stored contents of a file, as `diff_between` does."""
         return diff_between(self._workspace, self._undo, path, before, after)

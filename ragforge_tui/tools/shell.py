@@ -1,7 +1,7 @@
-"""run_command: a shell command in the workspace, with a time-out and an output limit.
+"""Tool run_command: run a shell command in the workspace, with a timeout and an output limit.
 
-Used by the toolbox. Commands are not confined to the workspace, and the approval says so; what protects the person
-is seeing the exact command. Their processes are `process.py`'s matter.
+Used by the toolbox. Commands are not confined to the workspace, and the approval states this; the user is protected by
+seeing the exact command. `process.py` manages the processes.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from ragforge_tui.tools.workspace import Workspace
 _log = logging.getLogger(__name__)
 
 _CHUNK = 65_536
-STOPPED_TEXT = "Stopped by the person before it finished."
+STOPPED_TEXT = "Stopped by the user before it finished."
 
 
 class RunCommandArguments(ToolArguments):
-    command: Annotated[str, Meta(description="The command, as given to bash -c in the workspace.")]
+    command: Annotated[str, Meta(description="The command, as passed to bash -c in the workspace.")]
     timeout_seconds: Annotated[
-        float | None, Meta(description="Seconds it may run, when fewer than the configured limit.")
+        float | None, Meta(description="Seconds it may run, if fewer than the configured limit.")
     ] = None
 
 
 class Output:
-    """The head and the tail of a command's output; the middle is counted and dropped as it comes."""
+    """Head and tail of a command's output; the middle is counted and dropped as it arrives."""
 
     def __init__(self, limit: int) -> None:
-        # Four bytes are the longest character in UTF-8.
+        # A character in UTF-8 has at most four bytes.
         self._head_limit = limit * 4 * 2 // 3
         self._tail_limit = limit * 4 - self._head_limit
         self._head = bytearray()
@@ -49,16 +49,16 @@ class Output:
         self.size = 0
 
     def add(self, chunk: bytes) -> None:
-        """Take what came."""
+        """Add a piece of the output."""
         self.size += len(chunk)
-        room = self._head_limit - len(self._head)
-        self._head += chunk[:room] if room > 0 else b""
-        self._tail += chunk[max(room, 0) :]
+        free = self._head_limit - len(self._head)
+        self._head += chunk[:free] if free > 0 else b""
+        self._tail += chunk[max(free, 0) :]
         if len(self._tail) > 2 * self._tail_limit:
             del self._tail[: -self._tail_limit]
 
     def text(self) -> tuple[str, bool]:
-        """The output as plain text, and whether something is missing."""
+        """Return the output as plain text, and whether it was cut."""
         tail = bytes(self._tail[-self._tail_limit :])
         if len(self._head) + len(tail) == self.size:
             whole = _plain(bytes(self._head) + tail)
@@ -69,24 +69,24 @@ class Output:
             head_text, tail_text = _plain(bytes(self._head)), _plain(tail)
         head_chars = self._limit * 2 // 3
         tail_chars = self._limit - head_chars
-        note = f"\n[… output cut: {self.size} bytes in all, the middle is left out …]\n"
+        note = f"\n[… output cut: {self.size} bytes in total, the middle is left out …]\n"
         return head_text[:head_chars] + note + tail_text[-tail_chars:], True
 
 
 def _plain(content: bytes) -> str:
     text = content.decode("utf-8", "replace").replace("\0", "")
-    # A progress bar rewrites its line with carriage returns: what a terminal would show in the end is kept.
+    # A progress bar rewrites its line with carriage returns: keep the text that a terminal would finally show.
     lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
     return storable(plain_text("\n".join(lines)))
 
 
 class RunCommand:
-    """A shell command."""
+    """Tool that runs a shell command."""
 
     name = "run_command"
     description = (
         "Run a shell command in the workspace folder and get its output (stdout and stderr together) and exit status. "
-        "No input can be given; background processes are ended with the command. The person is asked first."
+        "It cannot read input; background processes are ended with the command. The user is asked first."
     )
     access: Access = "command"
     arguments = RunCommandArguments
@@ -102,9 +102,9 @@ class RunCommand:
             raise ToolError("The command is empty.", todo="Give a shell command.")
         if "\0" in command:
             raise ToolError("The command contains a NUL character.", todo="Leave it out.")
-        most = self._settings.command_timeout
-        wanted = arguments.timeout_seconds
-        timeout = min(wanted, most) if wanted is not None and wanted > 0 else most
+        limit = self._settings.command_timeout
+        requested = arguments.timeout_seconds
+        timeout = min(requested, limit) if requested is not None and requested > 0 else limit
 
         async def run() -> ToolOutcome:
             return await self._run(command, timeout)
@@ -114,7 +114,7 @@ class RunCommand:
             approval=ApprovalNeed(
                 kind="command",
                 question="Run this command? Commands are not confined to the workspace: it can do whatever you can.",
-                # Line by line: a literal U+240A, the symbol of a line end, is none.
+                # Line by line, so that a literal U+240A, the symbol for a line feed, is not shown as one.
                 detail="\n".join(visible(line) for line in command.split("\n")),
                 session_scope="exactly this command in this workspace",
                 session_key=f"run_command:{self._workspace.root}:{command}",
@@ -137,11 +137,11 @@ class RunCommand:
         except asyncio.CancelledError:
             stopped = True
         finally:
-            left = await _finished(self._commands.end(running.mark, last_output=reader))
+            any_left = await _finished(self._commands.end(running.mark, last_output=reader))
             reader.cancel()
         if stopped:
             raise CallStopped(_stopped(output))
-        return _outcome(running.process.returncode, output, timeout if timed_out else None, left)
+        return _outcome(running.process.returncode, output, timeout if timed_out else None, any_left)
 
 
 async def _collect(pipe: asyncio.StreamReader, output: Output) -> None:
@@ -150,7 +150,7 @@ async def _collect(pipe: asyncio.StreamReader, output: Output) -> None:
 
 
 async def _finished(work: Coroutine[Any, Any, bool]) -> bool:
-    """Await to the end even when cancelled meanwhile, so that no process outlives a cancelled call."""
+    """Await to the end even if cancelled meanwhile, so that no process outlives a cancelled call."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -169,7 +169,7 @@ def _stopped(output: Output) -> ToolOutcome:
     )
 
 
-def _outcome(status: int | None, output: Output, timed_out: float | None, left: bool) -> ToolOutcome:
+def _outcome(status: int | None, output: Output, timed_out: float | None, any_left: bool) -> ToolOutcome:
     text, cut = output.text()
     if timed_out is not None:
         ending = f"Timed out after {timed_out:g} s; the command and its children were ended."
@@ -177,8 +177,8 @@ def _outcome(status: int | None, output: Output, timed_out: float | None, left: 
         ending = f"Ended by signal {_signal_name(-status)}."
     else:
         ending = f"Exit status {status}."
-    if left and timed_out is None:
-        ending += " Processes it left in the background were ended."
+    if any_left and timed_out is None:
+        ending += " Its background processes were ended."
     success = status == 0 and timed_out is None
     body = text if not text or text.endswith("\n") else text + "\n"
     data: dict[str, object] = {"exit_status": status, "timed_out": timed_out is not None}

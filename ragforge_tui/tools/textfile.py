@@ -1,6 +1,6 @@
-"""Bytes of a file as text and back, without losing its encoding, byte order mark or line ends.
+"""Conversion of a file's bytes to text and back that preserves its encoding, byte order mark and line ends.
 
-Used by the file tools, and by the search process, which is why it leans on the standard library alone.
+Used by the file tools and by the search process, which is why it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u206
 
 
 class Encoding(NamedTuple):
-    """How a file's text is written: a codec and the byte order mark in front, if any."""
+    """Codec of a file's text, with an optional byte order mark."""
 
     codec: str
     mark: bytes = b""
 
     def encode(self, text: str) -> bytes:
-        """Bytes of a text in this encoding.
+        """Encode a text with its mark.
 
         Raises:
-            UnicodeEncodeError: When the encoding lacks a character.
+            UnicodeEncodeError: The encoding lacks a character.
         """
         return self.mark + text.encode(self.codec)
 
@@ -39,7 +39,7 @@ UTF8 = Encoding("utf-8")
 
 
 def decode(content: bytes) -> tuple[str, Encoding] | None:
-    """The text and its encoding, None for binary content. Line ends stay as they are."""
+    """Return the text and its encoding, None for binary content. Line ends stay unchanged."""
     for mark, codec in _MARKS:
         if content.startswith(mark):
             try:
@@ -59,19 +59,19 @@ def decode(content: bytes) -> tuple[str, Encoding] | None:
 
 
 def line_end_of(text: str) -> str:
-    """The line end most lines of a text have."""
+    """Return the most frequent line end of a text."""
     with_return = text.count("\r\n")
     return "\r\n" if with_return > text.count("\n") - with_return else "\n"
 
 
 def with_line_ends(text: str, line_end: str) -> str:
-    """A text with every line ended alike."""
+    """Return a text with the same line end on every line."""
     text = text.replace("\r\n", "\n")
     return text.replace("\n", "\r\n") if line_end == "\r\n" else text
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines without their ends. Only newlines end a line, so that numbers agree with other tools."""
+    """Split into lines without their ends. Only newlines end a line, so that line numbers agree with other tools."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -79,7 +79,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def visible(text: str) -> str:
-    """Controls and direction overrides as symbols: what is approved or edited must be seen, not acted on."""
+    """Replace control characters and bidi overrides by symbols, so that they are visible in what a user approves."""
     return _HIDDEN.sub(_symbol, text)
 
 

@@ -1,6 +1,6 @@
-"""All tools of a session behind one door: what the model is offered, and a checked call for what it asks.
+"""All tools of a session: the schemas offered to the model, and the check of the calls it makes.
 
-Used by the agent loop. Tools of other rooms come in through `extra` and are treated alike.
+Used by the agent loop. Tools of other packages are passed in as `extra` and treated the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ragforge_tui.redaction import MASK
 from ragforge_tui.text import cut_middle, storable
 from ragforge_tui.tools.arguments import parse, schema_of
 from ragforge_tui.tools.base import Access, ApprovalNeed, Plan, Tool, ToolOutcome, failed
-from ragforge_tui.tools.files import CreateFile, EditFile, FileDesk, ReadFile, WriteFile
+from ragforge_tui.tools.files import CreateFile, EditFile, FileContext, ReadFile, WriteFile
 from ragforge_tui.tools.grep import GrepFiles
 from ragforge_tui.tools.listing import GlobFiles, ListDirectory, SearchFiles
 from ragforge_tui.tools.planning import planning_tools
@@ -32,7 +32,7 @@ from ragforge_tui.tools.workspace import Workspace
 
 _log = logging.getLogger(__name__)
 
-FROZEN = "The screen is gone, so no write and no command is started any more. Finish with what you know."
+FROZEN = "The user's screen has closed, so no write and no command can start. Finish with what you know."
 
 
 class _Gate(Protocol):
@@ -40,11 +40,11 @@ class _Gate(Protocol):
 
 
 class PreparedCall:
-    """A call that was checked and may run once it is approved.
+    """Checked call that may run once it is approved.
 
     Attributes:
-        arguments: As they were understood, without `reason`.
-        approval: What a person has to agree to first, None when nothing.
+        arguments: The arguments as parsed, without `reason`.
+        approval: The approval that the user must give first, None if none is needed.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class PreparedCall:
         self._limit = limit
 
     async def run(self) -> ToolOutcome:
-        """Do it. Every failure but a cancellation is an outcome the model can read."""
+        """Run the call. Every failure except a cancellation becomes an outcome that the model can read."""
         if self._gate.writes_frozen and self.access in ("write", "command"):
             return failed(FROZEN)
         try:
@@ -82,7 +82,7 @@ class PreparedCall:
 
     def _finished(self, outcome: ToolOutcome) -> ToolOutcome:
         outcome.full_size = outcome.full_size or len(outcome.text.encode("utf-8", "replace"))
-        # A file or command of the allowed length, plus its line numbers or exit status, is not cut again.
+        # The allowance keeps a text of the allowed length from being cut for its line numbers or exit status.
         if len(outcome.text) > self._limit + 1_000:
             outcome.data = {**outcome.data, "truncated": outcome.full_size}
             outcome.text = cut_middle(outcome.text, self._limit)
@@ -93,11 +93,11 @@ class PreparedCall:
 
 
 class Toolbox:
-    """The tools of one session over one workspace.
+    """Tools of one session in one workspace.
 
     Attributes:
-        writes_frozen: When True no write and no command starts, approved or not.
-        kept: What is kept of earlier contents of files.
+        writes_frozen: If True, no write and no command starts, approved or not.
+        kept: Earlier contents of files, stored for undo.
     """
 
     def __init__(
@@ -116,13 +116,13 @@ class Toolbox:
         self._state_dir = state_dir
         self._commands = Commands(state_dir)
         self.kept = KeptFiles(self.workspace, self.undo)
-        desk = FileDesk(self.workspace, settings, self.undo)
+        context = FileContext(self.workspace, settings, self.undo)
         command = RunCommand(self.workspace, settings, self._commands)
         tools: list[Tool] = [
-            ReadFile(desk),
-            WriteFile(desk),
-            EditFile(desk),
-            CreateFile(desk),
+            ReadFile(context),
+            WriteFile(context),
+            EditFile(context),
+            CreateFile(context),
             ListDirectory(self.workspace, settings),
             GlobFiles(self.workspace, settings),
             GrepFiles(self.workspace, settings),
@@ -132,25 +132,25 @@ class Toolbox:
             *extra,
         ]
         self._tools = {tool.name: tool for tool in tools if settings.enabled is None or tool.name in settings.enabled}
-        self._schemas = [_offered(tool) for tool in self._tools.values()]
-        persons: list[Tool] = [command, RestoreFiles(self.workspace, self.undo)]
-        self._persons = {tool.name: tool for tool in persons}
+        self._schemas = [_schema(tool) for tool in self._tools.values()]
+        user_tools: list[Tool] = [command, RestoreFiles(self.workspace, self.undo)]
+        self._user_tools = {tool.name: tool for tool in user_tools}
 
     def schemas(self) -> list[dict[str, Any]]:
-        """The tools as an OpenAI-compatible request carries them."""
+        """Return the tools in the form of an OpenAI-compatible request."""
         return self._schemas
 
     def access(self, name: str) -> Access:
-        """What kind of thing a tool does; "control" for one that does not exist."""
+        """Return the kind of access of a tool; "control" for one that does not exist."""
         tool = self._tools.get(name)
         return tool.access if tool is not None else "control"
 
     async def prepare(self, name: str, arguments: str) -> PreparedCall:
-        """Check a call; nothing is changed yet.
+        """Check a call without changing anything.
 
         Raises:
-            ToolError: Unknown tool, arguments that do not fit, a path outside the workspace and the like, with text
-                the model can act on.
+            ToolError: The tool is unknown, its arguments are invalid, a path is outside the workspace, and so on. The
+                message tells the model what to do.
         """
         tool = self._tools.get(name)
         if tool is None:
@@ -158,19 +158,19 @@ class Toolbox:
         prepared = await self._prepared(tool, arguments)
         if tool.access == "command" and MASK in str(prepared.arguments):
             raise ToolError(
-                f"The command holds {MASK!r}, which stands for a secret that is hidden from you.",
-                todo="Let the program read the secret where it is kept, or ask the user.",
+                f"The command contains {MASK!r}, which replaces a secret that is hidden from you.",
+                todo="Let the program read the secret from where it is stored, or ask the user.",
                 kind="masked",
             )
         return prepared
 
     async def prepare_for_person(self, name: str, arguments: str) -> PreparedCall:
-        """A call the person makes, who need not be asked: a command of theirs, an undo.
+        """Check a call that the user makes and that needs no approval: a command or an undo.
 
         Raises:
-            ToolError: As `prepare`.
+            ToolError: As for `prepare`.
         """
-        prepared = await self._prepared(self._persons[name], arguments)
+        prepared = await self._prepared(self._user_tools[name], arguments)
         prepared.approval = None
         return prepared
 
@@ -186,9 +186,9 @@ class Toolbox:
         return PreparedCall(tool, plan, builtins, reason, unknown, self, self._settings.max_output_chars)
 
     async def end_leftovers(self) -> int:
-        """End processes of commands an earlier, killed engine left behind; called once at start.
+        """End processes of commands that an earlier, killed engine left behind; called once at the start.
 
-        Contents kept for undo are pruned on the way: here nobody waits for it.
+        Also prunes the contents stored for undo, because nothing waits for this method.
         """
         ended = await asyncio.to_thread(end_leftovers, self._state_dir)
         try:
@@ -202,12 +202,12 @@ class Toolbox:
         await self._commands.close()
 
     def _suggestion(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self._tools, n=1)
-        hint = f"Did you mean {near[0]}? " if near else ""
+        similar = difflib.get_close_matches(name, self._tools, n=1)
+        hint = f"Did you mean {similar[0]}? " if similar else ""
         return f"{hint}The tools are: {', '.join(self._tools)}."
 
 
-def _offered(tool: Tool) -> dict[str, Any]:
+def _schema(tool: Tool) -> dict[str, Any]:
     return {
         "type": "function",
         "function": {

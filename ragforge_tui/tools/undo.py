@@ -1,11 +1,12 @@
-"""Earlier contents of files the agent wrote, kept by their SHA-256 so that an edit can be undone.
+"""Earlier contents of files that the agent wrote, stored by their SHA-256 so that an edit can be undone.
 
-Used by the file tools, which keep a content before they replace it, and by whatever offers undo. Content-addressed:
-the same content is kept once, and a damaged copy is noticed instead of restored. What was not kept again for
-`KEPT_DAYS` is dropped, and beyond `KEPT_BYTES` the oldest; never anything of the last day or of this process.
+Used by the file tools, which store a content before they replace it, and by undo. The store is content-addressed: the
+same content is stored once, and a damaged copy is detected instead of restored. Contents not stored again for
+`KEPT_DAYS` are dropped, and beyond `KEPT_BYTES` the oldest ones; never those of the last day or of this process.
 
-A copy is the true bytes of the file, keys included, since an undo that puts a mask in place of a key would destroy it.
-So copies are readable by their owner alone, and those that hold a secret are kept apart for `SECRET_DAYS` only.
+A copy has the exact bytes of the file, keys included, since restoring a mask in place of a key would destroy the key.
+Copies are therefore readable by their owner alone, and those with a secret are stored separately for `SECRET_DAYS`
+only.
 """
 
 from __future__ import annotations
@@ -26,39 +27,39 @@ log = logging.getLogger(__name__)
 
 KEPT_DAYS = 30
 SECRET_DAYS = 7
-"""As long as a deleted conversation can be restored."""
+"""As for a deleted conversation, which can be restored for the same time."""
 KEPT_BYTES = 512 * 1024 * 1024
 _DAY = 86_400.0
 
 _SECRETS = "secrets"
 
 ABSENT = ""
-"""Digest of a file that is not there."""
+"""Digest of a missing file."""
 
 
 def digest_of(content: bytes | None) -> str:
-    """SHA-256 in hex, `ABSENT` for a file that is not there."""
+    """Return the SHA-256 in hex, `ABSENT` for a missing file."""
     return ABSENT if content is None else hashlib.sha256(content).hexdigest()
 
 
 class UndoStore:
-    """A folder of contents. All methods block; call them in a thread."""
+    """Folder of stored contents. All methods block; call them in a thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._own: set[str] = set()
 
     def keep(self, content: bytes, *, secret: bool = False) -> str:
-        """Keep a content durably and give its digest.
+        """Store a content durably and return its digest.
 
         Args:
-            secret: It holds secrets, whatever is found in it.
+            secret: Treat the content as secret, even if no secret is found in it.
         """
         digest = digest_of(content)
         self._own.add(digest)
         target = self._path(digest, secret=secret or _holds_secrets(content))
         with contextlib.suppress(FileNotFoundError):
-            os.utime(target)  # as young as what it is kept for
+            os.utime(target)  # its age counts from now
             return digest
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
@@ -75,36 +76,36 @@ class UndoStore:
         return digest
 
     def load(self, digest: str) -> bytes:
-        """The content with this digest.
+        """Return the content with this digest.
 
         Raises:
-            ToolError: When it was never kept here, or the copy is damaged.
+            ToolError: The content was never stored here, or its copy is damaged.
         """
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-            raise ToolError(f"{digest!r} is not a digest of a kept content.", kind="not_kept")
+            raise ToolError(f"{digest!r} is not a digest of a stored content.", kind="not_kept")
         path = next((path for secret in (False, True) if (path := self._path(digest, secret=secret)).exists()), None)
         try:
             content = path.read_bytes() if path is not None else None
         except FileNotFoundError:  # another process prunes too
             content = None
         if content is None:
-            raise ToolError(f"No content {digest[:12]} is kept.", kind="not_kept")
+            raise ToolError(f"The content {digest[:12]} is not stored.", kind="not_kept")
         if digest_of(content) != digest:
-            raise ToolError(f"The kept content {digest[:12]} is damaged.", kind="not_kept")
+            raise ToolError(f"The stored content {digest[:12]} is damaged.", kind="not_kept")
         return content
 
     def restore(self, workspace: Workspace, path: str, before: str, after: str) -> None:
-        """Put a file back to what it was before a write, unless it changed since.
+        """Restore a file to its content before a write, unless it has changed since.
 
-        The content that is replaced is kept too, so that an undo can be undone with the digests swapped.
+        The replaced content is stored too, so that an undo can be undone with the digests swapped.
 
         Raises:
-            ToolError: When the file is no longer what the write left, or the earlier content is not kept.
+            ToolError: The file differs from what was written, or the earlier content is not stored.
         """
         place = workspace.locate(path)
         current = read_bytes(place)
         if digest_of(current) != after:
-            raise ToolError(f"{place.shown} changed since that write, so it was left as it is.", kind="changed")
+            raise ToolError(f"{place.shown} has changed since that write and was left alone.", kind="changed")
         earlier = None if before == ABSENT else self.load(before)
         if current is not None:
             self.keep(current, secret=place.secret)
@@ -114,7 +115,11 @@ class UndoStore:
             remove_file(place)
 
     def prune(self, *, days: float = KEPT_DAYS, size: int = KEPT_BYTES) -> int:
-        """Drop what is too old, then the oldest of what is too much; how many files went."""
+        """Drop contents older than `days`, then the oldest ones beyond `size` bytes.
+
+        Returns:
+            The number of contents dropped.
+        """
         now = time.time()
         files: list[tuple[float, int, Path]] = []
         dropped = 0
@@ -137,7 +142,7 @@ class UndoStore:
             total -= weight
             dropped += 1
         if dropped:
-            log.info("dropped %d kept contents of files", dropped)
+            log.info("dropped %d stored contents of files", dropped)
         return dropped
 
     def _is_own(self, path: Path) -> bool:

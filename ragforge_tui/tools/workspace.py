@@ -1,8 +1,8 @@
-"""The folder file tools are confined to: which path is meant, whether it may be touched, and touching it.
+"""Confinement of the file tools to one folder: resolving, checking and opening of paths.
 
-Used by every file tool and by undo. A path is first resolved (symlinks, `..`), then judged, and then opened name by
-name from the workspace's root without following any symlink: whoever swaps a folder for a symlink between the check
-and the use gets an error, not a way out.
+Used by every file tool and by undo. A path is first resolved (symlinks, `..`), then checked, and then opened component
+by component from the workspace's root without following any symlink. Swapping a folder for a symlink between check and
+use thus causes an error instead of an escape.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ragforge_tui.text import storable
 from ragforge_tui.tools.textfile import visible
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
-"""Largest file the tools read into memory or keep an earlier copy of."""
+"""Largest file that the tools read into memory or store an earlier copy of."""
 
 _SECRET_NAMES = re.compile(
     r"\.env|\.env\..*|.*\.env|\.envrc"
@@ -38,10 +38,10 @@ _SECRET_FOLDERS = {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".sec
 
 
 class Place(NamedTuple):
-    """A resolved path inside the workspace.
+    """Resolved path inside the workspace.
 
     Attributes:
-        relative: Path below the root with forward slashes, "." for the root; no symlink is left in it.
+        relative: Path below the root with forward slashes and without symlinks; "." for the root.
         secret: Whether reading it needs its own approval.
     """
 
@@ -55,7 +55,7 @@ class Place(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The path as it may be shown and stored."""
+        """The relative path in a form that can be displayed and stored."""
         return visible(storable(self.relative))
 
     @property
@@ -64,26 +64,26 @@ class Place(NamedTuple):
 
 
 class Workspace:
-    """A folder and the judgement what lies inside it."""
+    """Folder that paths are checked against."""
 
     def __init__(self, root: Path) -> None:
         self._given = Path(root).absolute()
         self.root = Path(os.path.realpath(root))
 
     def locate(self, given: str) -> Place:
-        """Find what a path written by a model means.
+        """Resolve a path written by a model.
 
         Raises:
-            ToolError: When it leads outside, or is no path at all.
+            ToolError: The path is invalid or points outside the workspace.
         """
         if "\0" in given:
             raise ToolError(f"{visible(given)!r} is not a path: it contains a NUL character.", kind="bad_path")
-        # "~" is the person's home only at the start, and never a folder models mean literally.
-        wanted = os.path.expanduser(given.strip() or ".")  # noqa: PTH111 - Path would normalise before realpath
+        # A leading "~" is the user's home; models never mean a folder of that name.
+        expanded = os.path.expanduser(given.strip() or ".")  # noqa: PTH111 - Path would normalise before realpath
         try:
-            resolved = Path(os.path.realpath(self.root / wanted))
+            resolved = Path(os.path.realpath(self.root / expanded))
         except (OSError, ValueError) as error:
-            raise ToolError(f"{visible(given)!r} is not a path that can be used: {error}.", kind="bad_path") from error
+            raise ToolError(f"{visible(given)!r} is not a usable path: {error}.", kind="bad_path") from error
         try:
             relative = resolved.relative_to(self.root).as_posix()
         except ValueError as error:
@@ -92,26 +92,26 @@ class Workspace:
                 todo="Give a path relative to the workspace.",
                 kind="outside_workspace",
             ) from error
-        as_written = os.path.normpath(wanted).replace(os.sep, "/")
+        as_written = os.path.normpath(expanded).replace(os.sep, "/")
         return Place(self.root, relative, is_secret(relative) or is_secret(self._below_given(as_written)))
 
     def locate_again(self, place: Place, given: str) -> Place:
-        """Resolve a path once more right before it is used.
+        """Resolve a path again right before it is used.
 
         Raises:
-            ToolError: When it leads elsewhere than when it was checked.
+            ToolError: The path now points to another file than when it was checked.
         """
         again = self.locate(given)
         if again.relative != place.relative:
             raise ToolError(
-                f"{visible(given)} now leads to another file than when it was checked; nothing was done.",
+                f"{visible(given)} now points to another file than when it was checked; nothing was done.",
                 todo="Look at the folder again.",
                 kind="changed",
             )
         return again
 
     def _below_given(self, path: str) -> str:
-        """A path as written, judged by its part below the workspace: a workspace in ~/.docker/x is no secret."""
+        """Return the part of a path below the workspace, so that a workspace in ~/.docker/x is not a secret itself."""
         for root in (self.root, self._given):
             with contextlib.suppress(ValueError):
                 return PurePosixPath(path).relative_to(root.as_posix()).as_posix()
@@ -119,7 +119,7 @@ class Workspace:
 
 
 def is_secret(relative: str) -> bool:
-    """Whether a path has the name of something that holds keys or passwords."""
+    """Return whether a path is named like a file or folder with keys or passwords."""
     parts = [part.lower() for part in PurePosixPath(relative).parts]
     if not parts:
         return False
@@ -130,15 +130,15 @@ def is_secret(relative: str) -> bool:
 
 
 def read_bytes(place: Place) -> bytes | None:
-    """The content of a regular file, None when there is none.
+    """Return the content of a regular file, None if it does not exist.
 
     Raises:
-        ToolError: When it is no regular file, too large, or cannot be read.
+        ToolError: The file is not a regular file, is too large or cannot be read.
     """
-    with _told(place):
+    with _reporting_errors(place):
         try:
             with _folder_of(place, create=False) as folder:
-                # Not blocking: opening a named pipe would wait for a writer for ever.
+                # Non-blocking: opening a named pipe would otherwise wait for a writer forever.
                 flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
                 descriptor = os.open(_name(place), flags, dir_fd=folder)
         except FileNotFoundError:
@@ -158,14 +158,14 @@ def read_bytes(place: Place) -> bytes | None:
 
 
 def write_bytes(place: Place, content: bytes, *, must_be_new: bool = False) -> None:
-    """Put a content in place atomically: a reader, or a crash, sees the old or the new one, whole.
+    """Write a file atomically: a reader, even after a crash, sees either the old or the new content.
 
-    Mode and owner of an existing file are kept; missing folders are made.
+    Mode and owner of an existing file are preserved; missing folders are created.
 
     Raises:
-        ToolError: When the file cannot be written, or is there although it must be new.
+        ToolError: The file cannot be written, or it exists although it must be new.
     """
-    with _told(place), _folder_of(place, create=True) as folder:
+    with _reporting_errors(place), _folder_of(place, create=True) as folder:
         name = _name(place)
         earlier = _status(folder, name)
         if earlier is not None and must_be_new:
@@ -200,20 +200,20 @@ def remove_file(place: Place) -> None:
     """Remove a file.
 
     Raises:
-        ToolError: When it cannot be removed.
+        ToolError: The file cannot be removed.
     """
-    with _told(place), _folder_of(place, create=False) as folder:
+    with _reporting_errors(place), _folder_of(place, create=False) as folder:
         os.unlink(_name(place), dir_fd=folder)
 
 
 def _publish_new(folder: int, temporary: str, name: str) -> None:
-    """Give the finished file its name, failing when another took it meanwhile."""
+    """Rename the finished file; fails if the name was taken meanwhile."""
     try:
         os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
-        # A file system without hard links: the name was free a moment ago, and that is all it can promise.
+        # A file system without hard links cannot rename exclusively; the name was free a moment ago.
         os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     else:
         os.unlink(temporary, dir_fd=folder)
@@ -241,7 +241,7 @@ def _name(place: Place) -> str:
 
 @contextlib.contextmanager
 def _folder_of(place: Place, *, create: bool) -> Iterator[int]:
-    """Open the folder a place lies in, one name after the other, following no symlink below the root."""
+    """Open the folder of a place component by component, without following symlinks below the root."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     current = os.open(place.root, flags)
     try:
@@ -262,8 +262,8 @@ def _folder_of(place: Place, *, create: bool) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _told(place: Place) -> Iterator[None]:
-    """Turn what the system says into text for the model."""
+def _reporting_errors(place: Place) -> Iterator[None]:
+    """Convert errors of the system into messages for the model."""
     try:
         yield
     except FileExistsError as error:
@@ -274,12 +274,12 @@ def _told(place: Place) -> Iterator[None]:
         raise ToolError(f"{place.shown} is a folder.", todo="Use list_directory.", kind="is_directory") from error
     except NotADirectoryError as error:
         raise ToolError(
-            f"{place.shown} cannot be reached: a name on the way is not a folder, or was replaced by a symlink.",
+            f"{place.shown} cannot be reached: part of its path is not a folder, or was replaced by a symlink.",
             kind="bad_path",
         ) from error
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ToolError(
-                f"{place.shown} was replaced by a symlink; it is not followed.", kind="outside_workspace"
+                f"{place.shown} was replaced by a symlink, which is not followed.", kind="outside_workspace"
             ) from error
         raise ToolError(f"{place.shown}: {error.strerror or error}.", kind="os_error") from error

@@ -66,7 +66,7 @@ async def test_nothing_found_and_empty_query() -> None:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (GraphUnavailableError("The graph is away.", todo="Start it."), "Go on with what you see"),
+        (GraphUnavailableError("The graph is away.", todo="Start it."), "Continue with what you see"),
         (NotFoundError("No such turn.", todo="It has turns 1 to 3."), "turns 1 to 3"),
     ],
 )

@@ -33,7 +33,7 @@ async def test_long_files_and_lines_are_cut_with_a_way_on(folder: Path, tmp_path
     outcome = await (await box.prepare("read_file", '{"path": "long.txt"}')).run()
     assert len(outcome.text) < 3_200
     assert "[line cut, 5000 characters]" in outcome.text
-    assert "read on with start_line=" in outcome.text
+    assert "continue with start_line=" in outcome.text
     assert outcome.full_size == 15_001
 
 

@@ -77,7 +77,7 @@ async def test_grep_gives_the_same_lines_with_either_reader(call: Call) -> None:
         "src/build/inner.txt:1: needle inner",
         "src/test_app.ts:1: needle in ts",
         "wide.txt:1: needle wide",
-        "[Files that may hold keys or passwords were left out.]",
+        "[Files that may contain keys or passwords were left out.]",
     ]
     assert [access.path for access in outcome.files][:2] == [".hidden/config", "docs/guide.md"]
     assert {access.access for access in outcome.files} == {"search"}
@@ -111,7 +111,7 @@ async def test_grep_caps_matches_and_lines(folder: Path, call: Call) -> None:
     (folder / "many.txt").write_text("needle\n" * 3_000)
     (folder / "minified.js").write_text("x" * 50_000 + "needle")
     outcome = await call("grep_files", pattern="needle")
-    assert "3001 matches in 2 files, the first 250 are shown." in outcome.text
+    assert "3001 matches in 2 files; the first 250 are shown." in outcome.text
     assert len(outcome.text) < 10_000
     assert "[line cut]" in (await call("grep_files", pattern="needle", path="minified.js")).text
 

@@ -137,7 +137,7 @@ async def test_huge_output_keeps_head_and_tail(folder: Path, tmp_path: Path) -> 
     outcome = await prepared.run()
     assert outcome.text.startswith("first\n")
     assert "last\n[Exit status 0.]" in outcome.text
-    assert "20000011 bytes in all" in outcome.text
+    assert "20000011 bytes in total" in outcome.text
     assert outcome.full_size == outcome.data["truncated"] == 20_000_011
     assert len(outcome.text) < 2_200
 
@@ -185,7 +185,7 @@ async def test_close_ends_what_runs(folder: Path, box: Toolbox, call: Call) -> N
 
 async def test_background_processes_do_not_hold_up_the_end(folder: Path, call: Call) -> None:
     outcome = await call("run_command", command="sleep 306 & echo $! > pids; echo done")
-    assert outcome.text.startswith("done\n[Exit status 0. Processes it left")
+    assert outcome.text.startswith("done\n[Exit status 0. Its background processes were ended")
     assert not alive(int((folder / "pids").read_text()))
 
 
