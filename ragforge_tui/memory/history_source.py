@@ -118,10 +118,10 @@ class HistorySource:
                 others = await store.turns_with_topic(topic, workspace=self._scope)
         if mine or others:
             return mine, others
-        known = [found for uuid in own for found in await store.topics(limit=NAMED_TOPICS, conversation_id=uuid)]
+        topics = [found for uuid in own for found in await store.topics(limit=NAMED_TOPICS, conversation_id=uuid)]
         if self._settings.scope != "none":
-            known += await store.topics(limit=NAMED_TOPICS, workspace=self._scope)
-        names = ", ".join(list(dict.fromkeys(plain_text(found.name) for found in known))[:NAMED_TOPICS])
+            topics += await store.topics(limit=NAMED_TOPICS, workspace=self._scope)
+        names = ", ".join(list(dict.fromkeys(plain_text(found.name) for found in topics))[:NAMED_TOPICS])
         todo = f"Known topics: {names}." if names else "There are no topics yet: search without one."
         raise NotFoundError(f"No turns have the topic {topic!r}.", todo=todo)
 

@@ -90,20 +90,20 @@ class _Sources:
 
     async def summary(self, conversation_id: str, uuid: str) -> Summary | None:
         """Return a summary of the conversation it was recalled from; None if it is gone."""
-        of = conversation_id or self._own
-        if of not in self._summaries:
-            self._summaries[of] = {summary.uuid: summary for summary in await self._store.summaries(of)}
-        return self._summaries.get(of, {}).get(uuid)
+        source = conversation_id or self._own
+        if source not in self._summaries:
+            self._summaries[source] = {summary.uuid: summary for summary in await self._store.summaries(source)}
+        return self._summaries.get(source, {}).get(uuid)
 
     async def get(self, conversation_id: str, index: int) -> Turn | None:
         """Return a turn; None if it is gone."""
         key = (conversation_id or self._own, index)
         if key not in self._turns:
             try:
-                found = await self._store.turns(key[0], start=index, end=index + 1)
+                turns = await self._store.turns(key[0], start=index, end=index + 1)
             except NotFoundError:
-                found = []
-            self._turns[key] = found[0] if found else None
+                turns = []
+            self._turns[key] = turns[0] if turns else None
         return self._turns[key]
 
 

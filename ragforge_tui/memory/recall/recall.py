@@ -149,10 +149,10 @@ class Recall:
         await self._read_summary_vectors(store)
 
     async def _read_summary_vectors(self, store: Store) -> None:
-        known = self._summaries
-        vectors = await store.vectors("Summary", [summary.uuid for summary in known], self._model.name or "-")
-        if known is self._summaries:
-            await asyncio.to_thread(self.index.set_summaries, known, vectors)
+        summaries = self._summaries
+        vectors = await store.vectors("Summary", [summary.uuid for summary in summaries], self._model.name or "-")
+        if summaries is self._summaries:
+            await asyncio.to_thread(self.index.set_summaries, summaries, vectors)
 
     def progress(self) -> tuple[int, int]:
         """Return how many turns have a vector, and how many there are; equal without a model to make vectors."""

@@ -248,8 +248,8 @@ class Summarizer:
 
     async def _emit_existing(self, conversation_id: str, tree: Sequence[Summary], due: Due) -> None:
         """Emit the existing summary of these turns, which another process stored first."""
-        there = [s.uuid for s in tree if s.level == due.level and s.start_turn_index <= due.start <= s.end_turn_index]
-        for summary in await self._store.summaries_by_id(there):
+        uuids = [s.uuid for s in tree if s.level == due.level and s.start_turn_index <= due.start <= s.end_turn_index]
+        for summary in await self._store.summaries_by_id(uuids):
             self._emit(SummaryCreated(conversation_id=conversation_id, summary=summary))
 
     async def _write(self, conversation_id: str, due: Due, tree: Sequence[Summary]) -> tuple[Draft, list[str]]:
@@ -352,8 +352,8 @@ class Summarizer:
         _, last = await self._store.turn_range(conversation_id)
         first = max(chosen_end(tree, 1) + 1, last - _RECENT_TURNS + 1)
         recent = await self._store.turns(conversation_id, start=first, end=last + 1)
-        begun = await self._store.turns(conversation_id, start=1, end=2)
-        goal = next((m.content for turn in begun for m in turn.messages if m.role == "user"), "")
+        opening = await self._store.turns(conversation_id, start=1, end=2)
+        goal = next((m.content for turn in opening for m in turn.messages if m.role == "user"), "")
         language = language_of("\n".join([goal, *(s.conversation_summary for s in top)])) or language_of_turns(recent)
         text, made_by = "", EXTRACTIVE
         if self._model is not None and (top or recent):
