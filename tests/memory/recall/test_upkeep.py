@@ -254,7 +254,7 @@ async def test_reembedding_goes_on_where_it_was_cut_short(store: Store) -> None:
     talk = [(f"Question {n}?", f"Answer {n}.") for n in range(70)]
     more = await talked(store, talk)
     await ready(recall_of(store, more, FakeEmbedder("first")))
-    with pytest.raises(ModelError, match="go"):
+    with pytest.raises(ModelError, match="continues"):
         await reembed(store, second, cut_short)
     second.broken = False
     second.texts.clear()
