@@ -113,7 +113,7 @@ async def test_an_unbound_journal_is_bound_when_the_graph_is_reached_and_stays_s
     first = graph.identity
     said_to(tmp_path, A)
     with pytest.raises(GraphUnavailableError):
-        await Journal(tmp_path, A).drain(_Leaving(store))  # type: ignore[arg-type]
+        await Journal(tmp_path, A).drain(leaving(store))
     graph.identity = uuid.uuid4().hex
     assert await Journal(tmp_path, A).drain(store) == 0
     assert await rows_of(graph, _SAID) == 0
@@ -121,14 +121,15 @@ async def test_an_unbound_journal_is_bound_when_the_graph_is_reached_and_stays_s
     assert await Journal(tmp_path, B).drain(store) == 2
 
 
-class _Leaving:
-    """A store whose graph goes away at the first record."""
+def leaving(store: Store) -> Store:
+    """Return a store whose graph goes away at the first record."""
 
-    def __init__(self, store: Store) -> None:
-        self.graph = store.graph
-
-    async def create_conversation(self, _: object) -> None:
+    async def create(_: object) -> None:
         raise GraphUnavailableError("away")
+
+    gone = Store(store.graph)
+    gone.conversations.create = create  # type: ignore[method-assign, assignment]
+    return gone
 
 
 async def test_a_process_keeps_to_the_graph_it_began_with(store: Store, graph: Graph, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -34,6 +35,11 @@ class FakeStore:
         self.memory = MemoryExport()
         self.read = 0
         self.error: Exception | None = None
+        self.conversations = SimpleNamespace(get=self.get_conversation)
+        self.turns = SimpleNamespace(between=self.read_turns)
+        self.memory_exporter = SimpleNamespace(
+            stamp=self.memory_stamp, memory=self.export_memory, contexts=self.stored_contexts, spoken=self.spoken
+        )
 
     def add(self, text: str, *, state: str = "complete") -> Turn:
         """A turn of two messages."""
@@ -58,7 +64,7 @@ class FakeStore:
     async def export_memory(self, uuid: str) -> MemoryExport:
         return self.memory
 
-    async def turns(self, uuid: str, *, start: int, end: int) -> list[Turn]:
+    async def read_turns(self, uuid: str, *, start: int, end: int) -> list[Turn]:
         self.read += end - start
         return self.all[start - 1 : end - 1]
 

@@ -136,7 +136,7 @@ def test_search_and_headings(tmp_path: Path) -> None:
     assert matching(rows, "theme")[0].key == "tui.theme"
     assert matching(rows, "stalled")[0].key == "model.token_timeout"
     assert matching(rows, "  ") == rows
-    assert section_title("agent.memory.recall") == "memory.recall: What comes back by itself."
+    assert section_title("agent.memory.recall") == "memory.recall: Automatic recall of earlier turns."
 
 
 # -- the screen

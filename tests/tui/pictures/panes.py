@@ -62,6 +62,12 @@ async def working(stage: Stage) -> None:
     )
 
 
+async def all_panes(stage: Stage) -> None:
+    """Every pane was opened once, the memory last."""
+    await keys("f4", "f5", "f3")(stage)
+    await stage.shows("L3 1–8")
+
+
 PANES = (
     State("trace", pane("f4"), engine=calls_engine),
     State("trace-failed", pane("f4", "x"), engine=calls_engine),
@@ -75,7 +81,7 @@ PANES = (
     State("memory-topics", pane("f3", "t", "enter"), engine=remembering),
     State("files", pane("f5"), engine=calls_engine),
     State("files-preview", pane("f5", "enter"), engine=calls_engine),
-    State("panes", keys("f4", "f5", "f3"), engine=remembering),
+    State("panes", all_panes, engine=remembering),
     State("what-was-sent", command("/context 7"), engine=calls_engine),
     State("what-was-sent-item", command("/context 7", "end", "enter"), engine=calls_engine),
 )
