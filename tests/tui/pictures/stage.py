@@ -30,7 +30,7 @@ from tests.tui.conftest import make_app
 PATIENCE = 60.0
 """Seconds to wait for what should come at once: the machine may be doing other work."""
 STILL_SECONDS = 0.02
-STILL_TIMES = 3
+STILL_TIMES = 5
 
 
 class Stage:
