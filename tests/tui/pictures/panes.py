@@ -60,7 +60,7 @@ async def working(stage: Stage) -> None:
             reason="The model answered with nothing that can be read.",
         )
     )
-    await stage.shows("✕ L2 9")
+    await stage.rest()
 
 
 async def all_panes(stage: Stage) -> None:
