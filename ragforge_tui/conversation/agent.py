@@ -19,20 +19,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from ragforge_tui.conversation.allowing import AllowedCommands
-from ragforge_tui.conversation.approvals import Approvals
-from ragforge_tui.conversation.budget import SessionBudget
+from ragforge_tui.conversation.approvals.pending import Approvals
+from ragforge_tui.conversation.approvals.saved import AllowedCommands
 from ragforge_tui.conversation.conversation import OPENING_TURNS, Conversation
-from ragforge_tui.conversation.graph_link import GraphLink
-from ragforge_tui.conversation.model_link import ModelLink
+from ragforge_tui.conversation.current_model import ModelLink
+from ragforge_tui.conversation.live_export.writer import ExportWriter
 from ragforge_tui.conversation.persona_models import PersonaModels
-from ragforge_tui.conversation.personas import Personas
-from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.shared_memory import SharedMemory, settle
-from ragforge_tui.conversation.trust import Trust
+from ragforge_tui.conversation.storage.graph_connection import GraphLink
+from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.conversation.trust.permission import Trust
+from ragforge_tui.conversation.trust.personas import Personas
+from ragforge_tui.conversation.turn.budget import SessionBudget
 from ragforge_tui.graph import Journal, Store
 from ragforge_tui.llm import ChatModel
-from ragforge_tui.memory.export_writer import ExportWriter
 from ragforge_tui.memory.persistence import differences
 from ragforge_tui.personas import Persona, PersonaLibrary, user_name
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, Loaded

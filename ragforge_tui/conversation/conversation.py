@@ -17,11 +17,10 @@ import msgspec
 
 from ragforge_tui.conversation.answer import Answer, answer_of
 from ragforge_tui.conversation.memory import ConversationMemory
-from ragforge_tui.conversation.own_turns import Doing, QueuedTurn
-from ragforge_tui.conversation.turn import Stopped, error_info, placeholder_reply, until_stopped
-from ragforge_tui.conversation.turn_maker import TurnMaker
-from ragforge_tui.conversation.turn_window import PAGE_TURNS, TurnWindow
-from ragforge_tui.conversation.undoing import ChangedFiles
+from ragforge_tui.conversation.turn.inputs import TurnMaker
+from ragforge_tui.conversation.turn.own_turn import Doing, QueuedTurn
+from ragforge_tui.conversation.turn.runner import Stopped, error_info, placeholder_reply, until_stopped
+from ragforge_tui.conversation.turn.window import PAGE_TURNS, TurnWindow
 from ragforge_tui.graph import writer_id
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.memory.history_source import speaking
@@ -42,6 +41,8 @@ from ragforge_tui.shared.records import Message, MessageState, ToolCall, Turn, n
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import FileDiff, Mode, UndoPlan
 from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.tools.undo.changes import RESTORE
+from ragforge_tui.tools.undo.plan import ChangedFiles
 
 if TYPE_CHECKING:
     from ragforge_tui.conversation.agent import ConversationAgent
@@ -267,8 +268,8 @@ class Conversation:
             return self.active_turn or 0
         if self.busy:
             raise RagforgeError("A turn is still running.", todo="Stop it first, then undo.")
-        doing = await (await self._changed_files()).undoing(turn_index)
-        return await self._submit(QueuedTurn(f"/undo {turn_index}", message_id or uuid.uuid4().hex, doing))
+        call = Doing(RESTORE, await (await self._changed_files()).restore_arguments(turn_index))
+        return await self._submit(QueuedTurn(f"/undo {turn_index}", message_id or uuid.uuid4().hex, call))
 
     async def _changed_files(self) -> ChangedFiles:
         return ChangedFiles(await self._agent.store(), self._agent.toolbox, self.record.uuid)

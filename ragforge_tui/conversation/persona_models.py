@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ragforge_tui.conversation.model_link import ModelLink
+from ragforge_tui.conversation.current_model import ModelLink
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.personas import Persona
 from ragforge_tui.shared.errors import RagforgeError

@@ -15,15 +15,9 @@ import msgspec
 
 from ragforge_tui import __version__
 from ragforge_tui.conversation import Conversation, ConversationAgent
-from ragforge_tui.engine import (
-    call_requests,
-    memory_requests,
-    persona_requests,
-    tree_requests,
-    turn_requests,
-    work_requests,
-)
 from ragforge_tui.engine.following import Following
+from ragforge_tui.engine.handlers import calls, memory, personas, tree, work
+from ragforge_tui.engine.handlers import turns as turn_handlers
 from ragforge_tui.engine.logs import log_file
 from ragforge_tui.engine.turn_state import current_todos, foreign_active_turn, interrupted_turn
 from ragforge_tui.graph import Store
@@ -93,17 +87,17 @@ class EngineService:
                 ignore = self._loaded.settings.tools.ignore
                 return await match_files(Path(self._loaded.workspace), query, ignore, limit, folders=folders)
             case _ if isinstance(request, wire.PersonaRequest):
-                return await persona_requests.answer(agent, request)
+                return await personas.answer(agent, request)
             case _ if isinstance(request, wire.CallRequest):
-                return await call_requests.answer(agent, request)
+                return await calls.answer(agent, request)
             case _ if isinstance(request, wire.MemoryRequest):
-                return await memory_requests.answer(agent, request)
+                return await memory.answer(agent, request)
             case _ if isinstance(request, wire.TreeRequest):
-                return await tree_requests.answer(agent, request)
+                return await tree.answer(agent, request)
             case _ if isinstance(request, wire.TurnRequest):
-                return await turn_requests.answer(agent, request)
+                return await turn_handlers.answer(agent, request)
             case _ if isinstance(request, wire.WorkRequest):
-                return await work_requests.answer(agent, request)
+                return await work.answer(agent, request)
             case _:
                 return await self._manage(request)
 

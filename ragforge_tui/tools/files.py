@@ -24,7 +24,7 @@ from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, Too
 from ragforge_tui.tools.diff import counts, unified_diff
 from ragforge_tui.tools.replacement import replace_once
 from ragforge_tui.tools.textfile import UTF8, decode, line_end_of, lines_of, visible, with_line_ends
-from ragforge_tui.tools.undo import UndoStore, digest_of
+from ragforge_tui.tools.undo.snapshots import UndoStore, digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
 
 _log = logging.getLogger(__name__)

@@ -26,9 +26,9 @@ from ragforge_tui.tools.grep import GrepFiles
 from ragforge_tui.tools.listing import GlobFiles, ListDirectory, SearchFiles
 from ragforge_tui.tools.planning import planning_tools
 from ragforge_tui.tools.process import Commands, end_leftovers
-from ragforge_tui.tools.restoring import KeptFiles, RestoreFiles
 from ragforge_tui.tools.shell import RunCommand
-from ragforge_tui.tools.undo import UndoStore
+from ragforge_tui.tools.undo.restore import KeptFiles, RestoreFiles
+from ragforge_tui.tools.undo.snapshots import UndoStore
 from ragforge_tui.tools.workspace import Workspace
 
 _log = logging.getLogger(__name__)

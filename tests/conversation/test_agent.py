@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.conversation import ConversationAgent, reply
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.turn import reply
 from ragforge_tui.engine.turn_state import interrupted_turn
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError

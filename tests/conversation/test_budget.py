@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.approvals import Approvals
-from ragforge_tui.conversation.budget import CostDeclined, CostStopped, Limit, SessionBudget, TurnBudget
+from ragforge_tui.conversation.approvals.pending import Approvals
+from ragforge_tui.conversation.turn.budget import CostDeclined, CostStopped, Limit, SessionBudget, TurnBudget
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import ApprovalDecision, CostLimitReached, Event, Notice, TurnCancelled, TurnFailed
 from ragforge_tui.shared.records import Usage

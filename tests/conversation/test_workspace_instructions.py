@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.conversation.trust import Trust
-from ragforge_tui.conversation.workspace_instructions import TrustBook, find_instructions
+from ragforge_tui.conversation.trust.instructions import TrustBook, find_instructions
+from ragforge_tui.conversation.trust.permission import Trust
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.events import Event, Notice, TrustRequested

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from ragforge_tui.conversation.approvals.policy import ApprovalMode, ApprovalPolicy, Verdict
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools import ApprovalNeed, ApprovalPolicy, FunctionTool, ToolArguments, Toolbox, ToolOutcome
-from ragforge_tui.tools.approval import ApprovalMode, Verdict
+from ragforge_tui.tools import ApprovalNeed, FunctionTool, ToolArguments, Toolbox, ToolOutcome
 from tests.tools.conftest import Call
 
 NAMES = [

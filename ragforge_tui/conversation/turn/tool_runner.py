@@ -17,9 +17,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ragforge_tui.conversation.approvals import Approvals
-from ragforge_tui.conversation.recorder import Recorder
-from ragforge_tui.conversation.reply import given_reason
+from ragforge_tui.conversation.approvals.pending import Approvals
+from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.conversation.turn.reply import given_reason
 from ragforge_tui.llm import ToolRequest
 from ragforge_tui.memory.history import ChatMessage, valid_arguments
 from ragforge_tui.shared.errors import ToolError

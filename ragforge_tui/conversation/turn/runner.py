@@ -12,11 +12,11 @@ import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from ragforge_tui.conversation.budget import CostDeclined, CostStopped, TurnBudget
-from ragforge_tui.conversation.prompt import PLANNING
-from ragforge_tui.conversation.recorder import Recorder
-from ragforge_tui.conversation.reply import Reply
-from ragforge_tui.conversation.tool_runner import ToolRunner
+from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.conversation.turn.budget import CostDeclined, CostStopped, TurnBudget
+from ragforge_tui.conversation.turn.prompt import PLANNING
+from ragforge_tui.conversation.turn.reply import Reply
+from ragforge_tui.conversation.turn.tool_runner import ToolRunner
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.context import BuiltContext, to_stored
 from ragforge_tui.personas import Persona

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.conversation.approvals import Approvals
-from ragforge_tui.conversation.recorder import Recorder
-from ragforge_tui.conversation.tool_runner import ToolRunner
-from ragforge_tui.conversation.turn import STOP_POLL_SECONDS, Stopped, error_info, until_stopped
+from ragforge_tui.conversation.approvals.pending import Approvals
+from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.conversation.turn.runner import STOP_POLL_SECONDS, Stopped, error_info, until_stopped
+from ragforge_tui.conversation.turn.tool_runner import ToolRunner
 from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import ToolRequest
 from ragforge_tui.shared.events import Event, MessageFinished, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed

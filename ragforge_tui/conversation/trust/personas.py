@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.conversation.workspace_instructions import TrustBook, WorkspaceInstructions
+from ragforge_tui.conversation.trust.instructions import TrustBook, WorkspaceInstructions
 from ragforge_tui.personas import Persona, PersonaLibrary, usable
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Event, Notice, TrustRequested

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from ragforge_tui.conversation.live_export import writer as writer_module
+from ragforge_tui.conversation.live_export.writer import ExportWriter
 from ragforge_tui.export import file_name, from_json, to_json, to_markdown
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.memory import export_writer
-from ragforge_tui.memory.export_writer import ExportWriter
 from ragforge_tui.settings.schema import ExportSettings, Paths
 from ragforge_tui.shared.errors import GraphUnavailableError, NotFoundError
 from ragforge_tui.shared.events import Event, Notice
@@ -193,7 +193,7 @@ async def test_a_file_somebody_changed_is_made_whole(tmp_path: Path, fake: FakeS
 async def test_messages_of_a_turn_are_written_together(
     tmp_path: Path, fake: FakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_writer, "MESSAGE_SECONDS", 600.0)
+    monkeypatch.setattr(writer_module, "MESSAGE_SECONDS", 600.0)
     scene = Scene(tmp_path, fake)
     fake.add("q")
     await scene.stored(fake.conversation.uuid)
@@ -235,7 +235,7 @@ async def test_a_full_disk_leaves_the_file_as_it_was(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ragforge_tui.memory.export_files.os.write", full)
+        patch.setattr("ragforge_tui.conversation.live_export.growing_file.os.write", full)
         fake.add("r")
         await scene.stored(fake.conversation.uuid)
     assert scene.json(fake.conversation.uuid) == before

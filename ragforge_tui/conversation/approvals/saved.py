@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
+from ragforge_tui.conversation.approvals.command_patterns import offer, problem_of
 from ragforge_tui.shared.errors import ConfigError
 from ragforge_tui.shared.events import Notice
-from ragforge_tui.tools.allowed import offer, problem_of
 
 KEY = "tools.allow_commands"
 

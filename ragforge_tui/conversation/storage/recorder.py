@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ragforge_tui.conversation.graph_link import GraphLink
+from ragforge_tui.conversation.storage.graph_connection import GraphLink
 from ragforge_tui.graph import UNKNOWN, Journal, Store
 from ragforge_tui.memory.context import StoredContext
 from ragforge_tui.shared.errors import GraphError, NotFoundError

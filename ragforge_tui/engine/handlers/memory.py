@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.engine.tree_requests import sent
+from ragforge_tui.engine.handlers.tree import sent
 from ragforge_tui.shared import wire
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import Conversation, SimilarConversation

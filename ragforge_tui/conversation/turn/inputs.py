@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragforge_tui.conversation.budget import TurnBudget
 from ragforge_tui.conversation.memory import ConversationMemory
-from ragforge_tui.conversation.own_turns import Doing, OwnTurn
-from ragforge_tui.conversation.prompt import system_parts
-from ragforge_tui.conversation.tool_runner import ToolRunner
-from ragforge_tui.conversation.turn import TurnRunner
-from ragforge_tui.conversation.turn_window import TurnWindow
+from ragforge_tui.conversation.turn.budget import TurnBudget
+from ragforge_tui.conversation.turn.own_turn import Doing, OwnTurn
+from ragforge_tui.conversation.turn.prompt import system_parts
+from ragforge_tui.conversation.turn.runner import TurnRunner
+from ragforge_tui.conversation.turn.tool_runner import ToolRunner
+from ragforge_tui.conversation.turn.window import TurnWindow
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.personas import Persona

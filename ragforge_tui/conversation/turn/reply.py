@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.conversation.recorder import Recorder
+from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import ChatModel, Finished, ModelPart, Progress, ReasoningPart, Retrying, TextPart, ToolRequest
 from ragforge_tui.memory.context import StoredContext

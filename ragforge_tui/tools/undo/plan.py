@@ -10,13 +10,11 @@ import asyncio
 
 import msgspec
 
-from ragforge_tui.conversation.own_turns import Doing
 from ragforge_tui.graph import Store
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.requests.work import FileDiff, UndoPlan
 from ragforge_tui.tools import Toolbox
-from ragforge_tui.tools.changes import (
-    RESTORE,
+from ragforge_tui.tools.undo.changes import (
     WRITING_TOOLS,
     FileChange,
     Restore,
@@ -105,8 +103,8 @@ class ChangedFiles:
             for each in planned
         ]
 
-    async def undoing(self, turn_index: int) -> Doing:
-        """Return the tool call that undoes a turn.
+    async def restore_arguments(self, turn_index: int) -> str:
+        """Return the arguments, as JSON, of the `restore_files` call that undoes a turn.
 
         Raises:
             NotFoundError: No file can be restored.
@@ -116,8 +114,7 @@ class ChangedFiles:
         files = [restore for restore in planned if not restore.refused]
         if not files:
             raise NotFoundError(f"No file of turn {turn_index} can be restored.", todo="/diff shows the changes.")
-        arguments = {"turn": turn_index, "files": files}
-        return Doing(RESTORE, msgspec.json.encode(arguments).decode())
+        return msgspec.json.encode({"turn": turn_index, "files": files}).decode()
 
     async def _changes(self) -> list[FileChange]:
         writes = await self._store.files.writes(self._conversation_id, WRITING_TOOLS, self._workspace)

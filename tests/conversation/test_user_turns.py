@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.own_turns import OwnTurn
+from ragforge_tui.conversation.turn.own_turn import OwnTurn
 from ragforge_tui.engine.turn_state import foreign_active_turn, interrupted_turn
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import RagforgeError

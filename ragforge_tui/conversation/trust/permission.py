@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from ragforge_tui.conversation.workspace_instructions import TrustBook, WorkspaceInstructions, find_instructions
+from ragforge_tui.conversation.trust.instructions import TrustBook, WorkspaceInstructions, find_instructions
 from ragforge_tui.shared.events import Event, Notice, TrustRequested
 
 

@@ -14,10 +14,17 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from ragforge_tui.conversation.live_export.growing_file import GrowingFile
+from ragforge_tui.conversation.live_export.regions import (
+    OPEN_TURNS,
+    Fresh,
+    JsonRenderer,
+    MarkdownRenderer,
+    Renderer,
+    Tally,
+)
 from ragforge_tui.export import ExportFormat, file_name, names_a_file
 from ragforge_tui.graph import Store
-from ragforge_tui.memory.export_files import GrowingFile
-from ragforge_tui.memory.export_render import OPEN_TURNS, Fresh, JsonRenderer, MarkdownRenderer, Renderer, Tally
 from ragforge_tui.settings.schema import ExportSettings, Paths
 from ragforge_tui.shared.errors import GraphError, NotFoundError, storage_error
 from ragforge_tui.shared.events import Event, Notice

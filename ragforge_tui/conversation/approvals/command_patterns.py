@@ -18,8 +18,8 @@ import re
 import shlex
 from collections.abc import Iterable
 
+from ragforge_tui.conversation.approvals.command_options import NOT_OFFERED, WRITING_OPTIONS
 from ragforge_tui.shared.redaction import mask_secrets
-from ragforge_tui.tools.command_options import NOT_OFFERED, WRITING_OPTIONS
 from ragforge_tui.tools.workspace import is_secret
 
 # A tilde within a word (`HEAD~1`) is literal; anywhere else a shell may expand it to a folder.

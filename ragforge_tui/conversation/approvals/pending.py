@@ -6,12 +6,12 @@ import asyncio
 import uuid
 from collections.abc import Callable
 
-from ragforge_tui.conversation.allowing import AllowedCommands
+from ragforge_tui.conversation.approvals.policy import ApprovalMode, ApprovalPolicy, Verdict
+from ragforge_tui.conversation.approvals.saved import AllowedCommands
 from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import Mode
-from ragforge_tui.tools import ApprovalNeed, ApprovalPolicy
-from ragforge_tui.tools.approval import ApprovalMode, Verdict
+from ragforge_tui.tools import ApprovalNeed
 
 Emit = Callable[[Event], None]
 
