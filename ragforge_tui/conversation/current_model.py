@@ -1,6 +1,6 @@
-"""Background selection and import of the model, which can change between turns.
+"""Selection of the current model: in the background at the start, by the user, or by the preference of a persona.
 
-LiteLLM takes seconds to import; a turn that starts earlier waits here. Used by the agent.
+LiteLLM takes seconds to import; a turn that starts earlier waits here.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.llm import ChatModel, ModelChoice, choose_model, list_models, make_model, preload
+from ragforge_tui.personas import Persona
 from ragforge_tui.settings.schema import ModelSettings
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError
-from ragforge_tui.shared.events import Event, ModelChanged
+from ragforge_tui.shared.events import Event, ModelChanged, Notice
 
 log = logging.getLogger(__name__)
 
 
-class ModelLink:
+class CurrentModel:
     """The model of one agent.
 
     Args:
@@ -43,7 +44,7 @@ class ModelLink:
     def start(self) -> None:
         """Start to choose and import the model; returns at once."""
         if self._task is None:
-            self._task = asyncio.create_task(self._choose(self._settings), name="model-link")
+            self._task = asyncio.create_task(self._choose(self._settings), name="current-model")
 
     async def model(self, *, temperature: float | None = None) -> ChatModel:
         """Return the current model; `temperature` applies if the settings have none.
@@ -77,7 +78,7 @@ class ModelLink:
             same = name.split("/")[0] == self._settings.name.split("/")[0]
             if not same:
                 settings = msgspec.structs.replace(settings, api_base="", api_key="")
-        self._task = asyncio.create_task(self._choose(settings, origin), name="model-link")
+        self._task = asyncio.create_task(self._choose(settings, origin), name="current-model")
         await self.model()
         return self.state
 
@@ -135,3 +136,50 @@ class ModelLink:
     def _set_state(self, state: ModelChanged) -> None:
         self.state = state
         self._emit(state)
+
+
+class PersonaModels:
+    """Selection of the model and temperature that a persona prefers.
+
+    The user's choice has priority: a model named by a setting, flag, variable or /model is never replaced, and neither
+    is a temperature in the settings. A project's persona can only propose a model.
+    """
+
+    def __init__(self, current: CurrentModel, emit: Callable[[Event], None]) -> None:
+        self._current = current
+        self._emit = emit
+        self._proposed: set[tuple[str, str]] = set()
+        self._failed: set[str] = set()
+
+    async def model_for(self, persona: Persona) -> ChatModel:
+        """Return the model that answers as this persona.
+
+        Raises:
+            RagforgeError: No model could be chosen.
+        """
+        trusted = persona.origin != "project"
+        preference = persona.fields.model
+        if not self._current.chosen:
+            await self._prefer(preference if trusted else "", persona)
+        model = await self._current.model(temperature=persona.fields.temperature if trusted else None)
+        if preference and preference != model.name:
+            self._propose(persona, preference)
+        return model
+
+    async def _prefer(self, name: str, persona: Persona) -> None:
+        if name in self._failed:
+            name = ""
+        if name == self._current.preferred:
+            return
+        try:
+            await self._current.prefer(name, by=persona.name)
+        except RagforgeError as error:
+            self._failed.add(name)
+            text = f"{persona.name} prefers the model {name}, which cannot be used: {error}"
+            self._emit(Notice(text=text, level="warning"))
+            await self._current.prefer("", by="")
+
+    def _propose(self, persona: Persona, name: str) -> None:
+        if (persona.digest, name) not in self._proposed:
+            self._proposed.add((persona.digest, name))
+            self._emit(Notice(text=f"{persona.name} prefers the model {name}: /model {name} switches to it."))

@@ -70,11 +70,11 @@ class EngineService:
             case wire.RetryTurn(conversation_id=conversation_id):
                 return await self._retry(conversation_id)
             case wire.AnswerApproval(approval_id=approval_id, decision=decision, feedback=feedback):
-                agent.approvals.answer(approval_id, decision, storable(feedback))
+                agent.services.approvals.answer(approval_id, decision, storable(feedback))
                 return Empty()
             case wire.AnswerTrust(root=root, allow=allow):
-                agent.trust.answer(root, allow)
-                agent.personas.answer(root, allow)
+                agent.services.trust.answer(root, allow)
+                agent.services.personas.answer(root, allow)
                 return Empty()
             case wire.SetModel(name=name):
                 return await agent.set_model(name)
@@ -220,7 +220,7 @@ class EngineService:
         if conversation is not None:
             for name, value in changes.items():
                 setattr(conversation.record, name, value)
-        self._agent.exports.turn_stored(record.uuid)
+        self._agent.services.exports.turn_stored(record.uuid)
         return record
 
 
@@ -241,14 +241,14 @@ async def run_orphan(agent: ConversationAgent, *, turn_seconds: float = 600.0, c
         turn_seconds: Time limit for the answer.
         command_seconds: Time limit for a running command.
     """
-    agent.toolbox.writes_frozen = True
-    agent.approvals.close()
-    agent.trust.close()
-    agent.personas.close()
+    agent.services.toolbox.writes_frozen = True
+    agent.services.approvals.close()
+    agent.services.trust.close()
+    agent.services.personas.close()
 
     async def end_commands() -> None:
         await asyncio.sleep(command_seconds)
-        await agent.toolbox.close()
+        await agent.services.toolbox.close()
 
     limit = asyncio.create_task(end_commands())
     try:

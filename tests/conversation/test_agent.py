@@ -214,7 +214,7 @@ async def test_a_session_grant_is_asked_once(loaded: Loaded, server: OpenAIServe
             if isinstance(event, ApprovalRequested):
                 asked += 1
                 assert "+1" in event.detail
-                agent.approvals.answer(event.approval_id, "session")
+                agent.services.approvals.answer(event.approval_id, "session")
         assert asked == 1
     assert (Path(loaded.workspace) / "b.txt").read_text(encoding="utf-8") == "2"
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.conversation.approvals.command_patterns import covers, offer, problem_of, simple_commands
+from ragforge_tui.conversation.approvals.allowed_commands import covers, offer, problem_of, simple_commands
 
 PATTERNS = ["git status", "pytest *", "make test", "echo 'a b' *"]
 

@@ -189,7 +189,7 @@ async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
     embedder = FakeEmbedder()
     embedder.stuck_after = stuck_after
     async with ConversationAgent(small) as agent:
-        agent.memory.embedder = embedder
+        agent.services.memory.embedder = embedder
         store = await agent.store()
         await record_embedding(store.graph, "", DIMENSION)
         talked = [(f"What of tide {n}?", f"Tide {n} is low.") for n in range(1_500)]
@@ -243,7 +243,7 @@ async def test_a_model_that_failed_is_left_alone_for_a_while(loaded: Loaded, ser
         return len([body for body in server.chats() if not body.get("tools")])
 
     async with ConversationAgent(with_memory(loaded, summarization=FEW)) as agent:
-        patience = agent.memory.patience
+        patience = agent.services.memory.patience
         conversation = await agent.create_conversation(title="Mine")
         patience.failed()
         await talk(conversation, server, 5)
@@ -262,12 +262,12 @@ async def test_a_title_made_without_the_model_is_made_again_by_it(loaded: Loaded
     off = with_memory(loaded, summarization=SummarizationSettings(enabled=False))
     async with ConversationAgent(off) as agent:
         conversation = await agent.create_conversation()
-        agent.memory.patience.failed()
+        agent.services.memory.patience.failed()
         server.script([{"text": "Hi."}])
         await conversation.send_message("Hello there. And how deep is it?\nMore of this.")
         await conversation.memory.settle()
         assert conversation.record.title == "Hello there"
-        agent.memory.patience.succeeded()
+        agent.services.memory.patience.succeeded()
         for title in ("Depth of the harbour", "Not this"):
             server.script([{"text": "Deep."}, {"when": "plain", "text": title}])
             await conversation.send_message("Well?")
@@ -425,7 +425,7 @@ async def test_a_failing_embedding_model_is_told_once_and_words_find(loaded: Loa
     async with ConversationAgent(with_memory(loaded, max_context_chars=SMALL)) as agent:
         embedder = FakeEmbedder()
         embedder.broken = True
-        agent.memory.embedder = embedder
+        agent.services.memory.embedder = embedder
         await record_embedding((await agent.store()).graph, "", DIMENSION)
         conversation = await agent.create_conversation()
         server.script([{"text": "Noted."}])

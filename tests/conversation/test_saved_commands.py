@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands
 from ragforge_tui.conversation.approvals.pending import Approvals
-from ragforge_tui.conversation.approvals.saved import AllowedCommands
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.load import load
 from ragforge_tui.settings.schema import Paths

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.turn.own_turn import OwnTurn
+from ragforge_tui.conversation.turn.user_turn import UserTurn
 from ragforge_tui.engine.turn_state import foreign_active_turn, interrupted_turn
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import RagforgeError
@@ -76,11 +76,11 @@ async def test_a_crash_before_its_call_was_stored_makes_it_no_question(
 ) -> None:
     server.script([{"text": "I see."}])
 
-    async def crash(own: OwnTurn) -> TurnEnd:
+    async def crash(own: UserTurn) -> TurnEnd:
         raise asyncio.CancelledError
 
     async with ConversationAgent(loaded) as agent:
-        monkeypatch.setattr(OwnTurn, "run", crash)
+        monkeypatch.setattr(UserTurn, "run", crash)
         conversation = await agent.create_conversation()
         await conversation.run_command("touch made", "m1")
         await conversation.wait_idle()

@@ -1,7 +1,7 @@
 """Programs whose saved pattern may end in `*`, and their options that run a program or write a file.
 
-Data of `allowed`. For a program that is not listed, only the exact command is offered: most programs have an option
-that runs another one, and no list of these is complete. Source: the programs' own manuals.
+Data of `allowed_commands`. For a program that is not listed, only the exact command is offered: most programs have an
+option that runs another one, and no list of these is complete. Source: the programs' own manuals.
 """
 
 from __future__ import annotations

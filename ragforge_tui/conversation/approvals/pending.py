@@ -6,8 +6,8 @@ import asyncio
 import uuid
 from collections.abc import Callable
 
+from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands
 from ragforge_tui.conversation.approvals.policy import ApprovalMode, ApprovalPolicy, Verdict
-from ragforge_tui.conversation.approvals.saved import AllowedCommands
 from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import Mode

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
-from ragforge_tui.conversation.approvals.command_patterns import covers
+from ragforge_tui.conversation.approvals.allowed_commands import covers
 from ragforge_tui.tools.base import ApprovalNeed
 
 ApprovalMode = Literal["ask", "edits", "yes"]

@@ -27,7 +27,7 @@ from ragforge_tui.export import ExportFormat, file_name, names_a_file
 from ragforge_tui.graph import Store
 from ragforge_tui.settings.schema import ExportSettings, Paths
 from ragforge_tui.shared.errors import GraphError, NotFoundError, storage_error
-from ragforge_tui.shared.events import Event, Notice
+from ragforge_tui.shared.events import Event, MessageFinished, Notice, ToolCallFinished, TurnStarted
 from ragforge_tui.shared.records import Conversation
 
 log = logging.getLogger(__name__)
@@ -69,6 +69,11 @@ class ExportWriter:
         self._jobs: dict[str, _Job] = {}
         self._complained = False
         self._closing = False
+
+    def on_event(self, event: Event) -> None:
+        """Schedule a write after an event that part of a turn was stored."""
+        if isinstance(event, TurnStarted | MessageFinished | ToolCallFinished):
+            self.message_stored(event.conversation_id)
 
     def message_stored(self, conversation_id: str) -> None:
         """Schedule a write after part of a running turn was stored; returns at once."""

@@ -23,7 +23,7 @@ RETRY_SECONDS = (2.0, 4.0, 8.0, 15.0, 30.0)
 """Pauses between attempts to reach an unreachable graph; the last one repeats."""
 
 
-class GraphLink:
+class GraphConnection:
     """Connection of one agent to its graph.
 
     Args:
@@ -49,7 +49,7 @@ class GraphLink:
     def start(self) -> None:
         """Start to open the graph; returns at once."""
         if self._task is None:
-            self._task = asyncio.create_task(self._keep_open(), name="graph-link")
+            self._task = asyncio.create_task(self._keep_open(), name="graph-connection")
 
     @property
     def address(self) -> str:
@@ -92,7 +92,7 @@ class GraphLink:
         if self.state.phase == "ready":
             self._set_state("unreachable", error)
             if self._task is None or self._task.done():
-                self._task = asyncio.create_task(self._keep_open(), name="graph-link")
+                self._task = asyncio.create_task(self._keep_open(), name="graph-connection")
 
     def _phase_changed(self, phase: GraphPhase, error: ErrorInfo | None) -> None:
         """Handle a lost server that the driver noticed; only polling detects its return."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ragforge_tui.conversation.storage.graph_connection import GraphLink
+from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.graph import UNKNOWN, Journal, Store
 from ragforge_tui.memory.context import StoredContext
 from ragforge_tui.shared.errors import GraphError, NotFoundError
@@ -25,25 +25,21 @@ T = TypeVar("T")
 
 
 class Recorder:
-    """Writer of records to the graph or the journal.
+    """Writer of records to the graph or the journal; without a graph to the journal only.
 
     While the journal is in use, the recorder allocates turn indexes and positions. Draining the journal moves records
     whose position was taken in the meantime.
     """
 
-    def __init__(self, journal: Journal, *, auto_save: bool = True) -> None:
+    def __init__(self, journal: Journal, graph: GraphConnection | None = None, *, auto_save: bool = True) -> None:
         self._auto_save = auto_save
         self._journal = journal
-        self._link: GraphLink | None = None
+        self._graph = graph
         self._journaling = False
         self._pending = 0
         self._appended = 0
         self._next_turn: dict[str, int] = {}
         self._next_position: dict[tuple[str, int], int] = {}
-
-    def attach(self, link: GraphLink) -> None:
-        """Set the graph to write to. Separate from the constructor because the link needs this recorder to drain it."""
-        self._link = link
 
     @property
     def journaling(self) -> bool:
@@ -86,10 +82,10 @@ class Recorder:
 
     async def _store(self) -> Store | None:
         """Return the store, or None if records go to the journal."""
-        if self._link is None or self._journaling:
+        if self._graph is None or self._journaling:
             return None
         try:
-            return await self._link.store()
+            return await self._graph.store()
         except GraphError as error:
             self._switch_to_journal(error)
             return None
@@ -97,15 +93,15 @@ class Recorder:
     def _switch_to_journal(self, error: GraphError) -> None:
         log.warning("writing to the journal: %s", error)
         self._journaling = True
-        if self._link is not None:
-            self._link.lost(error.info)
+        if self._graph is not None:
+            self._graph.lost(error.info)
 
     def _append(self, op: str, record: object, **arguments: object) -> None:
         self._journal.append(op, record, **arguments)
         self._pending += 1
         self._appended += 1
-        if self._link is not None:
-            self._link.set_journaled(self._pending)
+        if self._graph is not None:
+            self._graph.set_journaled(self._pending)
 
     async def _write(self, work: Callable[[Store], Awaitable[T]]) -> T | None:
         """Return the result of `work`, or None if the record has to go to the journal."""

@@ -9,19 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from ragforge_tui.conversation.budget import CostDeclined, CostStopped, TurnBudget
+from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.storage.recorder import Recorder
-from ragforge_tui.conversation.turn.budget import CostDeclined, CostStopped, TurnBudget
-from ragforge_tui.conversation.turn.prompt import PLANNING
+from ragforge_tui.conversation.turn.inputs import PLANNING, InputBuilder, TurnInputs
 from ragforge_tui.conversation.turn.reply import Reply
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
-from ragforge_tui.llm import ChatModel
-from ragforge_tui.memory.context import BuiltContext, to_stored
-from ragforge_tui.personas import Persona
+from ragforge_tui.llm import ToolRequest
+from ragforge_tui.memory.context import StoredContext, to_stored
+from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
-from ragforge_tui.shared.events import Event, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
+from ragforge_tui.shared.events import TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.records import Message, MessageState, Turn, Usage, now
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
@@ -46,79 +48,48 @@ class TurnRunner:
 
     Args:
         turn: The turn so far; replies are added to it as they arrive.
-        context: The part of the request before the turn's own messages.
-        schemas: Returns the schemas of the tools currently offered.
+        persona: Name of the conversation's persona.
+        builder: Builds the inputs of the requests.
         mode: Returns the current mode; the next request informs the model of a change.
-        planning: Whether the context already forbids changes.
-        budget: Asks the user before a request that would exceed the cost limit.
-        max_iterations: Replies with tools before a final answer without them is requested.
         stop: Event that ends the turn when it is set; the partial answer is stored.
     """
 
     def __init__(
         self,
-        *,
+        services: Services,
         turn: Turn,
-        context: BuiltContext,
-        persona: Persona,
-        model: ChatModel,
-        tools: ToolRunner,
-        schemas: Callable[[], list[dict[str, Any]]],
+        *,
+        persona: str,
+        builder: InputBuilder,
         mode: Callable[[], Mode],
-        planning: bool,
-        recorder: Recorder,
-        emit: Callable[[Event], None],
-        max_iterations: int,
         stop: asyncio.Event,
-        budget: TurnBudget,
     ) -> None:
-        self._budget = budget
-        self.turn = turn
-        self._messages = context.render()
-        self._cache_marks = context.cache_marks
-        self._context = to_stored(context)
+        self._services = services
+        self._recorder = services.recorder
+        self._turn = turn
+        self._conversation_id = turn.messages[0].conversation_id
         self._persona = persona
-        self._model = model
-        self._tools = tools
-        self._schemas = schemas
+        self._builder = builder
         self._mode = mode
-        self._planning = planning
-        self._recorder = recorder
-        self._emit = emit
-        self._max_iterations = max_iterations
         self._stop = stop
+        self._planning = False
+        self._messages: list[ChatMessage] = []
         self._usages: list[Usage] = []
         self._text = ""
-
-    @property
-    def _conversation_id(self) -> str:
-        return self.turn.messages[0].conversation_id
+        self._budget = TurnBudget(
+            services.budget,
+            services.approvals,
+            services.emit,
+            conversation_id=self._conversation_id,
+            turn_index=turn.turn_index,
+        )
 
     async def run(self) -> TurnEnd:
         """Run the turn and return its final event, which the caller emits once the conversation is free again."""
-        watcher = asyncio.create_task(self._watch_for_stop())
+        conversation_id, turn_index = self._conversation_id, self._turn.turn_index
         try:
-            return await self._run()
-        finally:
-            watcher.cancel()
-            await asyncio.gather(watcher, return_exceptions=True)
-
-    async def _watch_for_stop(self) -> None:
-        """Poll the graph for a stop requested by another process, also while tools run.
-
-        A streaming reply is skipped: its checkpoints already report the request.
-        """
-        while not self._stop.is_set():
-            await asyncio.sleep(STOP_POLL_SECONDS)
-            if self.turn.messages[-1].state == "streaming":
-                continue
-            if await self._recorder.stop_requested(self._conversation_id, self.turn.turn_index):
-                self._stop.set()
-
-    async def _run(self) -> TurnEnd:
-        conversation_id, turn_index = self._conversation_id, self.turn.turn_index
-        try:
-            await until_stopped(self._converse(), self._stop)
+            async with stop_on_request(self._recorder, self._turn, self._stop):
+                await until_stopped(self._converse(), self._stop)
         except Stopped:
             await self._mark_interrupted()
             return TurnCancelled(text=self._text, conversation_id=conversation_id, turn_index=turn_index)
@@ -127,61 +98,81 @@ class TurnRunner:
             return TurnCancelled(text=self._text, conversation_id=conversation_id, turn_index=turn_index)
         except Exception as error:
             info = error_info(error)
-            if isinstance(error, CostStopped):
+            if isinstance(error, CostStopped) or len(self._turn.messages) == 1:
                 await self._mark_ended("failed", info.sentence())
             return TurnFailed(error=info, text=self._text, conversation_id=conversation_id, turn_index=turn_index)
         usage = total_usage(self._usages)
         return TurnCompleted(text=self._text, usage=usage, conversation_id=conversation_id, turn_index=turn_index)
 
     async def _mark_interrupted(self) -> None:
-        """Mark a complete reply as interrupted if its tool calls were stopped, so that resuming detects it."""
-        last = self.turn.messages[-1]
-        if last.role == "assistant" and last.state == "complete" and last.tool_calls:
-            last.state = "interrupted"
-            await self._recorder.finish_message(last)
+        """Store that the turn was stopped before its first reply or during tool calls, so that resuming detects it."""
+        last = self._turn.messages[-1]
+        stopped_calls = last.state == "complete" and bool(last.tool_calls)
+        if last.role != "assistant" or stopped_calls:
+            await self._mark_ended("interrupted", "")
 
     async def _mark_ended(self, state: MessageState, sentence: str) -> None:
         """Store the state of a turn that ended between two replies, in the last reply or in a new empty one."""
-        last = self.turn.messages[-1]
+        last = self._turn.messages[-1]
         if last.role == "assistant":
             last.state, last.error = state, sentence
             await self._recorder.finish_message(last)
             return
-        message = placeholder_reply(self.turn, self._conversation_id, self._persona.name, state, sentence)
-        self.turn.messages.append(await self._recorder.add_message(message))
+        placeholder = Message(
+            uuid=uuid.uuid4().hex,
+            conversation_id=self._conversation_id,
+            turn_index=self._turn.turn_index,
+            role="assistant",
+            state=state,
+            error=mask_secrets(sentence),
+            timestamp=now(),
+            persona=self._persona,
+        )
+        self._turn.messages.append(await self._recorder.add_message(placeholder))
 
     async def _converse(self) -> None:
-        self._messages.append({"role": "user", "content": self.turn.messages[0].content})
-        for iteration in range(1, self._max_iterations + 1):
-            if not await self._step(iteration):
+        services = self._services
+        inputs = await self._builder.build(self._turn)
+        self._persona, self._planning = inputs.persona.name, inputs.planning
+        tools = ToolRunner(
+            toolbox=inputs.tools,
+            recorder=services.recorder,
+            approvals=services.approvals,
+            workspace=services.workspace,
+            emit=services.emit,
+            mode=self._mode,
+        )
+        self._messages = [*inputs.context.render(), {"role": "user", "content": self._turn.messages[0].content}]
+        stored = to_stored(inputs.context)
+        most = services.settings.model.max_iterations
+        for iteration in range(1, most + 1):
+            requests = await self._ask(inputs, stored)
+            if not requests:
                 return
+            self._messages += await tools.run(self._turn.messages[-1], requests, iteration)
         # Tools stay in the request, since providers refuse calls in the history of a request without them.
         self._messages.append({"role": "user", "content": _LAST_CALL})
-        await self._step(self._max_iterations + 1, run_tools=False)
+        await self._ask(inputs, stored)
 
-    async def _step(self, iteration: int, *, run_tools: bool = True) -> bool:
-        """Stream one reply and run its calls; return whether the model has to be asked again."""
+    async def _ask(self, inputs: TurnInputs, context: StoredContext) -> list[ToolRequest]:
+        """Stream one reply and return its tool calls."""
         await self._budget.before_request()
         reply = Reply(
             conversation_id=self._conversation_id,
-            turn_index=self.turn.turn_index,
-            persona=self._persona,
-            context=self._context,
-            model=self._model,
+            turn_index=self._turn.turn_index,
+            persona=inputs.persona,
+            context=context,
+            model=inputs.model,
             recorder=self._recorder,
-            emit=self._emit,
+            emit=self._services.emit,
             on_stop=self._stop.set,
         )
-        self.turn.messages.append(reply.message)
+        self._turn.messages.append(reply.message)
         self._announce_mode()
         try:
-            requests = await reply.stream(self._messages, self._schemas(), self._cache_marks)
+            return await reply.stream(self._messages, inputs.tools.schemas(), inputs.context.cache_marks)
         finally:
             self._record_reply(reply.message)
-        if not requests or not run_tools:
-            return False
-        self._messages += await self._tools.run(reply.message, requests, iteration)
-        return True
 
     def _announce_mode(self) -> None:
         """Inform the model of a mode change since the start of the turn."""
@@ -192,26 +183,12 @@ class TurnRunner:
             self._messages.append({"role": "user", "content": note})
 
     def _record_reply(self, message: Message) -> None:
-        self.turn.messages[-1] = message
+        self._turn.messages[-1] = message
         if message.content:
             self._text = message.content
         self._budget.note(message.usage, message.model)
         if message.usage is not None:
             self._usages.append(message.usage)
-
-
-def placeholder_reply(turn: Turn, conversation_id: str, persona: str, state: MessageState, error: str) -> Message:
-    """Return a message in place of the reply of a turn that ended before it, so that resuming shows the reason."""
-    return Message(
-        uuid=uuid.uuid4().hex,
-        conversation_id=conversation_id,
-        turn_index=turn.turn_index,
-        role="assistant",
-        state=state,
-        error=mask_secrets(error),
-        timestamp=now(),
-        persona=persona,
-    )
 
 
 def total_usage(usages: list[Usage]) -> Usage:
@@ -228,6 +205,28 @@ def total_usage(usages: list[Usage]) -> Usage:
 
 class Stopped(Exception):
     """A stop request ended the work."""
+
+
+@asynccontextmanager
+async def stop_on_request(recorder: Recorder, turn: Turn, stop: asyncio.Event) -> AsyncIterator[None]:
+    """Set `stop` if another process requests it through the graph, polled inside the context, also while tools run.
+
+    A streaming reply is skipped: its checkpoints already report the request.
+    """
+
+    async def poll() -> None:
+        while not stop.is_set():
+            await asyncio.sleep(STOP_POLL_SECONDS)
+            streaming = turn.messages[-1].state == "streaming"
+            if not streaming and await recorder.stop_requested(turn.messages[0].conversation_id, turn.turn_index):
+                stop.set()
+
+    polling = asyncio.create_task(poll())
+    try:
+        yield
+    finally:
+        polling.cancel()
+        await asyncio.gather(polling, return_exceptions=True)
 
 
 async def until_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) -> T:

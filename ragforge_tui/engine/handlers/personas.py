@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.persona_desk import PersonaDesk
+from ragforge_tui.conversation.persona_editor import PersonaEditor
 from ragforge_tui.shared import wire
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.persona_records import PersonaInfo
@@ -20,12 +20,12 @@ async def answer(agent: ConversationAgent, request: Request[Any]) -> Any:
     Raises:
         RagforgeError: The request failed; the message is meant for the user.
     """
-    editor = PersonaDesk(agent)
+    editor = PersonaEditor(agent.services)
     match request:
         case wire.ListPersonas():
-            return await asyncio.to_thread(agent.personas.list)
+            return await asyncio.to_thread(agent.services.personas.list)
         case wire.ShowPersona(name=name):
-            return await asyncio.to_thread(agent.personas.view, name)
+            return await asyncio.to_thread(agent.services.personas.view, name)
         case wire.SetPersona():
             return await _set(agent, request)
         case wire.DraftPersona(brief=brief):
@@ -44,9 +44,9 @@ async def answer(agent: ConversationAgent, request: Request[Any]) -> Any:
 
 
 async def _set(agent: ConversationAgent, request: wire.SetPersona) -> PersonaInfo:
-    persona = agent.personas.pick(request.name)
+    persona = agent.services.personas.pick(request.name)
     if request.conversation_id:
         conversation = agent.opened(request.conversation_id) or await agent.load_conversation(request.conversation_id)
         await conversation.set_persona(persona.name)
-    agent.personas.ask_again(persona)
-    return agent.personas.info(persona)
+    agent.services.personas.ask_again(persona)
+    return agent.services.personas.info(persona)

@@ -10,23 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.conversation.approvals.pending import Approvals
-from ragforge_tui.conversation.storage.recorder import Recorder
-from ragforge_tui.conversation.turn.runner import STOP_POLL_SECONDS, Stopped, error_info, until_stopped
+from ragforge_tui.conversation.services import Services
+from ragforge_tui.conversation.turn.runner import Stopped, error_info, stop_on_request, until_stopped
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
 from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import ToolRequest
-from ragforge_tui.shared.events import Event, MessageFinished, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
+from ragforge_tui.shared.events import MessageFinished, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.records import Message, Turn, now
 from ragforge_tui.tools import Access, PreparedCall, Toolbox
 
 
-class Doing(msgspec.Struct, frozen=True):
+class UserCall(msgspec.Struct, frozen=True):
     """A tool call that the user makes: the tool and its arguments as JSON."""
 
     tool: str
@@ -34,11 +31,11 @@ class Doing(msgspec.Struct, frozen=True):
 
 
 class QueuedTurn(msgspec.Struct, frozen=True):
-    """Input whose turn has not started; with `doing` no model is asked."""
+    """Input whose turn has not started; with `call` no model is asked."""
 
     text: str
     message_id: str
-    doing: Doing | None = None
+    call: UserCall | None = None
 
 
 class _UserTools:
@@ -57,7 +54,7 @@ class _UserTools:
         """Accept every tool: modes restrict the agent, not the user."""
 
 
-class OwnTurn:
+class UserTurn:
     """Runner of one such turn, whose user message is already stored.
 
     Args:
@@ -65,48 +62,37 @@ class OwnTurn:
         stop: Event that ends the turn when it is set.
     """
 
-    def __init__(
-        self,
-        *,
-        turn: Turn,
-        doing: Doing,
-        toolbox: Toolbox,
-        recorder: Recorder,
-        approvals: Approvals,
-        workspace: Path,
-        emit: Callable[[Event], None],
-        stop: asyncio.Event,
-    ) -> None:
+    def __init__(self, services: Services, turn: Turn, call: UserCall, stop: asyncio.Event) -> None:
         self._turn = turn
-        self._doing = doing
-        self._recorder = recorder
-        self._emit = emit
+        self._call = call
+        self._recorder = services.recorder
+        self._emit = services.emit
         self._stop = stop
         self._tools = ToolRunner(
-            toolbox=_UserTools(toolbox),
-            recorder=recorder,
-            approvals=approvals,
-            workspace=workspace,
-            emit=emit,
+            toolbox=_UserTools(services.toolbox),
+            recorder=services.recorder,
+            approvals=services.approvals,
+            workspace=services.workspace,
+            emit=services.emit,
             mode=lambda: "ask",
         )
 
     async def run(self) -> TurnEnd:
         """Run the turn and return its final event, which the caller emits once the conversation is free again."""
         conversation_id, turn_index = self._turn.messages[0].conversation_id, self._turn.turn_index
-        watcher = asyncio.create_task(self._watch_for_stop(conversation_id))
         try:
-            # Not stoppable: without this message the turn would look as if it waited for an answer.
-            message = await self._store_message(conversation_id)
-            await until_stopped(self._do(message), self._stop)
+            async with stop_on_request(self._recorder, self._turn, self._stop):
+                # Not stoppable: without this message the turn would look as if it waited for an answer.
+                message = await self._store_message(conversation_id)
+                request = ToolRequest(id=uuid.uuid4().hex, name=self._call.tool, arguments=self._call.arguments)
+                await until_stopped(self._tools.run(message, [request], 1), self._stop)
         except Stopped:
-            await self._mark_interrupted()
+            message = self._turn.messages[-1]
+            message.state = "interrupted"
+            await self._recorder.finish_message(message)
             return TurnCancelled(conversation_id=conversation_id, turn_index=turn_index)
         except Exception as error:
             return TurnFailed(error=error_info(error), conversation_id=conversation_id, turn_index=turn_index)
-        finally:
-            watcher.cancel()
-            await asyncio.gather(watcher, return_exceptions=True)
         return TurnCompleted(text="", conversation_id=conversation_id, turn_index=turn_index)
 
     async def _store_message(self, conversation_id: str) -> Message:
@@ -129,19 +115,3 @@ class OwnTurn:
             )
         )
         return message
-
-    async def _do(self, message: Message) -> None:
-        request = ToolRequest(id=uuid.uuid4().hex, name=self._doing.tool, arguments=self._doing.arguments)
-        await self._tools.run(message, [request], 1)
-
-    async def _mark_interrupted(self) -> None:
-        message = self._turn.messages[-1]
-        message.state = "interrupted"
-        await self._recorder.finish_message(message)
-
-    async def _watch_for_stop(self, conversation_id: str) -> None:
-        """Poll the graph for a stop requested by another process."""
-        while not self._stop.is_set():
-            await asyncio.sleep(STOP_POLL_SECONDS)
-            if await self._recorder.stop_requested(conversation_id, self._turn.turn_index):
-                self._stop.set()

@@ -7,27 +7,24 @@ user accepts the text.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
+from ragforge_tui.conversation.services import Services
 from ragforge_tui.personas import key_of, persona_of
 from ragforge_tui.personas.drafts import improved, improvement_request, template
 from ragforge_tui.personas.own import OwnPersonas, file_name
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft, PersonaInfo
 
-if TYPE_CHECKING:
-    from ragforge_tui.conversation.agent import ConversationAgent
-
 MAX_DRAFT_TOKENS = 4_000
 
 
-class PersonaDesk:
+class PersonaEditor:
     """Editor of the user's own personas."""
 
-    def __init__(self, agent: ConversationAgent) -> None:
-        self._agent = agent
-        self._personas = agent.personas
-        self._own = OwnPersonas(agent.personas.library)
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._personas = services.personas
+        self._own = OwnPersonas(services.personas.library)
 
     def draft(self, brief: PersonaBrief) -> PersonaDraft:
         """Return a complete persona from the user's answers, without a model.
@@ -43,7 +40,7 @@ class PersonaDesk:
                 todo=f"/edit-persona {taken[0].name} changes it.",
                 kind="taken",
             )
-        return self.check(template(brief, self._agent.user_name), brief.name)
+        return self.check(template(brief, self._services.user_name), brief.name)
 
     async def improve(self, text: str, name: str) -> PersonaDraft:
         """Return the model's improved version of a draft.
@@ -51,7 +48,7 @@ class PersonaDesk:
         Raises:
             RagforgeError: There is no language model, it failed, or its answer contains no persona.
         """
-        model = await self._agent.model()
+        model = await self._services.model.model()
         if model.offline:
             raise RagforgeError(
                 "No language model is configured to improve the persona.",

@@ -9,18 +9,26 @@ A command is allowed only if nothing in it can have more effect than its words. 
 end, another control character, a redirection, a group, `&` or a character that a shell expands to file names (`*`,
 `?`, `[`, `{`, `~`). It also needs approval wherever our parsing and the shell's could differ. The words that a `*`
 matches must not name an option that runs a program or writes a file (`command_options`), nor a file that may hold
-secrets. Used by the approvals; pure functions.
+secrets.
+
+A project's settings can never add a pattern: the loader of the settings rejects the key there.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 from collections.abc import Iterable
+from pathlib import Path
 
 from ragforge_tui.conversation.approvals.command_options import NOT_OFFERED, WRITING_OPTIONS
+from ragforge_tui.shared.errors import ConfigError
+from ragforge_tui.shared.events import Notice
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.tools.workspace import is_secret
+
+SETTING = "tools.allow_commands"
 
 # A tilde within a word (`HEAD~1`) is literal; anywhere else a shell may expand it to a folder.
 _REFUSED = re.compile(r"[$`*?\[{\x00-\x08\x0a-\x1f\x7f-\x9f]|(?<![A-Za-z0-9])~")
@@ -156,3 +164,54 @@ def _is_one_of(word: str, options: tuple[str, ...]) -> bool:
 def _shows_secret(word: str) -> bool:
     value = word.rpartition("=")[2]
     return "/proc/" in word or is_secret(value)
+
+
+class AllowedCommands:
+    """Patterns of commands that run without asking.
+
+    Args:
+        patterns: The patterns in the settings.
+        config_file: The user's settings file. If empty, new patterns are not saved and end with the engine.
+    """
+
+    def __init__(self, patterns: Iterable[str] = (), config_file: str = "") -> None:
+        self.patterns = list(patterns)
+        self._file = config_file
+
+    def problems(self) -> list[str]:
+        """Return a sentence for each invalid pattern, which allows nothing."""
+        wrong = ((pattern, problem_of(pattern)) for pattern in self.patterns)
+        return [f"{SETTING}: {pattern!r} allows nothing, {problem}." for pattern, problem in wrong if problem]
+
+    def offer(self, command: str) -> str:
+        """Return the pattern to offer for this command; empty if there is none."""
+        return offer(command) if command else ""
+
+    async def add(self, pattern: str) -> Notice:
+        """Allow a pattern from now on; return a notice that names the file, or why it was not saved."""
+        if pattern not in self.patterns:
+            self.patterns.append(pattern)
+        if not self._file:
+            return Notice(text=f"`{pattern}` runs without asking until the chat ends.")
+        try:
+            await asyncio.to_thread(_save, Path(self._file), pattern)
+        except ConfigError as error:
+            return Notice(text=f"`{pattern}` runs without asking, but only in this chat: {error}", level="warning")
+        return Notice(text=f"`{pattern}` runs without asking from now on: {SETTING} in {self._file}.")
+
+
+def _save(file: Path, pattern: str) -> None:
+    from ragforge_tui.settings.edit import set_value
+    from ragforge_tui.settings.parse import parse_yaml
+
+    try:
+        values = parse_yaml(file, file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        values = None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}.") from error
+    section = values.get("tools") if isinstance(values, dict) else None
+    saved = section.get("allow_commands") if isinstance(section, dict) else None
+    patterns = list(saved) if isinstance(saved, list) else []
+    if pattern not in patterns:
+        set_value(file, SETTING, [*patterns, pattern])
