@@ -243,16 +243,16 @@ async def test_a_model_that_failed_is_left_alone_for_a_while(loaded: Loaded, ser
         return len([body for body in server.chats() if not body.get("tools")])
 
     async with ConversationAgent(with_memory(loaded, summarization=FEW)) as agent:
-        patience = agent.services.memory.patience
+        backoff = agent.services.memory.backoff
         conversation = await agent.create_conversation(title="Mine")
-        patience.failed()
+        backoff.failed()
         await talk(conversation, server, 5)
         await conversation.memory.settle()
         store, uuid = await agent.store(), conversation.record.uuid
         assert (await store.summaries.of(uuid), plain()) == ([], 0)
         # Given up for now: extracts stand in, and the model is still not asked.
-        patience.failed()
-        patience.failed()
+        backoff.failed()
+        backoff.failed()
         await talk(conversation, server, 1, start=6)
         await conversation.memory.settle()
         assert ({s.made_by for s in await store.summaries.of(uuid)}, plain()) == ({EXTRACTIVE}, 0)
@@ -262,12 +262,12 @@ async def test_a_title_made_without_the_model_is_made_again_by_it(loaded: Loaded
     off = with_memory(loaded, summarization=SummarizationSettings(enabled=False))
     async with ConversationAgent(off) as agent:
         conversation = await agent.create_conversation()
-        agent.services.memory.patience.failed()
+        agent.services.memory.backoff.failed()
         server.script([{"text": "Hi."}])
         await conversation.send_message("Hello there. And how deep is it?\nMore of this.")
         await conversation.memory.settle()
         assert conversation.record.title == "Hello there"
-        agent.services.memory.patience.succeeded()
+        agent.services.memory.backoff.succeeded()
         for title in ("Depth of the harbour", "Not this"):
             server.script([{"text": "Deep."}, {"when": "plain", "text": title}])
             await conversation.send_message("Well?")
