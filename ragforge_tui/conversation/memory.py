@@ -28,8 +28,8 @@ from ragforge_tui.memory.context import (
     SystemPart,
     without_memory,
 )
-from ragforge_tui.memory.files import RecentFiles
 from ragforge_tui.memory.recall import Recall, Recalled
+from ragforge_tui.memory.recent_files import RecentFiles
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.titles import make_title
 from ragforge_tui.models import Message, Summary, Turn

@@ -13,7 +13,7 @@ from ragforge_tui.errors import RagforgeError
 from ragforge_tui.persona_records import PersonaBrief, PersonaDraft, PersonaInfo
 from ragforge_tui.personas import key_of, persona_of
 from ragforge_tui.personas.drafts import improved, improvement_request, template
-from ragforge_tui.personas.own import OwnPersonas, file_name
+from ragforge_tui.personas.user_personas import OwnPersonas, file_name
 
 if TYPE_CHECKING:
     from ragforge_tui.conversation.agent import ConversationAgent

@@ -12,7 +12,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from ragforge_tui.llm.library import litellm_folder
+from ragforge_tui.llm.litellm_loader import litellm_folder
 
 if TYPE_CHECKING:
     import tiktoken

@@ -23,9 +23,9 @@ from ragforge_tui.memory.context import (
     without_memory,
 )
 from ragforge_tui.memory.context.block import CLOSING
-from ragforge_tui.memory.context.cuts import GAP, cut_to, locate, take
-from ragforge_tui.memory.context.forms import SHORT, WHOLE, render_turn, short_results, trimmed
-from ragforge_tui.memory.context.past import tokens_of
+from ragforge_tui.memory.context.history_window import tokens_of
+from ragforge_tui.memory.context.truncation import GAP, cut_to, locate, take
+from ragforge_tui.memory.context.turn_formats import SHORT, WHOLE, render_turn, short_results, trimmed
 from ragforge_tui.memory.recall import Recalled, RecalledTurn, render_turns
 from ragforge_tui.models import Message, Summary, ToolCall, ToolResult, Turn
 

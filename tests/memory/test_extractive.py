@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from ragforge_tui.memory.keyterms import key_terms
 from ragforge_tui.memory.language import STOP_WORDS, language_of
+from ragforge_tui.memory.prose import compress, cut, plain, sentences
+from ragforge_tui.memory.statements import statements
 from ragforge_tui.memory.summaries.draft import Draft
-from ragforge_tui.memory.summaries.extractive import extract
-from ragforge_tui.memory.summaries.joining import extract_conversation, extract_over
-from ragforge_tui.memory.summaries.phrase_tables import PHRASES
-from ragforge_tui.memory.summaries.sentences import compress, cut, plain, sentences
-from ragforge_tui.memory.summaries.statements import statements
+from ragforge_tui.memory.summaries.offline.extract import extract
+from ragforge_tui.memory.summaries.offline.levels import extract_conversation, extract_over
+from ragforge_tui.memory.summaries.offline.phrase_tables import PHRASES
 from ragforge_tui.memory.topics import same_forms
 from ragforge_tui.models import FileAccess, Finding, Summary, ToolResult, Turn, now
 from tests.support.records import call_of, message

@@ -15,7 +15,7 @@ from ragforge_tui.persona_records import PersonaDraft, PersonaInfo, PersonaList,
 from ragforge_tui.personas import PersonaLibrary, persona_of
 from ragforge_tui.personas.drafts import template
 from ragforge_tui.personas.library import PROJECT_FOLDER
-from ragforge_tui.personas.own import OwnPersonas
+from ragforge_tui.personas.user_personas import OwnPersonas
 from ragforge_tui.protocol import (
     CheckPersona,
     DeletePersona,

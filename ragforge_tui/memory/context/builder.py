@@ -25,8 +25,7 @@ from ragforge_tui.memory.context.block import (
     request_parts,
 )
 from ragforge_tui.memory.context.budget import CHARS_PER_TOKEN, Budget, past_budget
-from ragforge_tui.memory.context.cuts import tokens_in
-from ragforge_tui.memory.context.past import REPRESENTED_TOKENS, Limits, Past, PastTurns, tokens_of
+from ragforge_tui.memory.context.history_window import REPRESENTED_TOKENS, Limits, Past, PastTurns, tokens_of
 from ragforge_tui.memory.context.sections import (
     files_section,
     frontier_section,
@@ -37,6 +36,7 @@ from ragforge_tui.memory.context.sections import (
     recalled_summaries_section,
     topics_section,
 )
+from ragforge_tui.memory.context.truncation import tokens_in
 from ragforge_tui.memory.history import ChatMessage, without_graph
 from ragforge_tui.memory.recall import Recalled
 from ragforge_tui.models import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from ragforge_tui.memory.context.block import TITLES
-from ragforge_tui.memory.context.cuts import cut_to, left_out, locate, tokens_in
+from ragforge_tui.memory.context.truncation import cut_to, left_out, locate, tokens_in
 from ragforge_tui.memory.recall import Recalled, RecalledSummary, RecalledTurn
-from ragforge_tui.memory.recall.pack import CUT_MARK
+from ragforge_tui.memory.recall.packing import CUT_MARK
 from ragforge_tui.models import ContextItem, ContextItemKind, ContextSection, Message, Summary
 from ragforge_tui.text import cut_middle
 

@@ -18,8 +18,8 @@ from ragforge_tui.graph.store.vectors import KINDS, Unembedded
 from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall.index import ConversationIndex, Ranked
-from ragforge_tui.memory.recall.keeper import Keeper, VectorModel, embed_missing
-from ragforge_tui.memory.recall.others import (
+from ragforge_tui.memory.recall.index_sync import Keeper, VectorModel, embed_missing
+from ragforge_tui.memory.recall.other_conversations import (
     Fetched,
     Question,
     Ranges,
@@ -31,8 +31,8 @@ from ragforge_tui.memory.recall.others import (
     turns_elsewhere,
     typical,
 )
-from ragforge_tui.memory.recall.pack import Candidate, pack, within
-from ragforge_tui.memory.recall.questions import context_of
+from ragforge_tui.memory.recall.packing import Candidate, pack, within
+from ragforge_tui.memory.recall.query import context_of
 from ragforge_tui.memory.recall.rarity import Rarity
 from ragforge_tui.memory.recall.results import Recalled, RecalledSummary, RecalledTurn
 from ragforge_tui.memory.recall.terms import share, telling_words

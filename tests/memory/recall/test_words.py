@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ragforge_tui.memory.language import DAYS, MONTHS, STEMMERS, STOP_WORDS, date_words, language_of
 from ragforge_tui.memory.recall import lex_key, scoring, terms, turn_text
 from ragforge_tui.memory.recall.keys import MAX_TEXT_CHARS, MAX_WORD_CHARS, RESULT_EDGE_CHARS, keys_of
-from ragforge_tui.memory.recall.questions import context_of, said_in
+from ragforge_tui.memory.recall.query import context_of, said_in
 from ragforge_tui.models import FileAccess, ToolResult, Turn
 from tests.support.records import call_of, message
 

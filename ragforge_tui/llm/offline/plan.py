@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.llm.offline_answers import Done, Hit, best_hits, grep_hits, is_listing
-from ragforge_tui.llm.offline_intents import Intent
+from ragforge_tui.llm.offline.answers import Done, Hit, best_hits, grep_hits, is_listing
+from ragforge_tui.llm.offline.intents import Intent
 
 _BEFORE, _AFTER = 3, 14
 _CUT = re.compile(r"^\[\d+ matches in \d+ files", re.M)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.llm.offline_intents import Intent
+from ragforge_tui.llm.offline.intents import Intent
 
 _HIT = re.compile(r"^(?P<path>[^\n]+?):(?P<line>\d+): ?(?P<text>.*)$")
 _NUMBERED = re.compile(r"^\s*(\d+)\t(.*)$")

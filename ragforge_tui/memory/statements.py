@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ragforge_tui.memory.summaries.sentences import ELLIPSIS, FENCE, plain, sentences
+from ragforge_tui.memory.prose import ELLIPSIS, FENCE, plain, sentences
 
 _INTRODUCTION = re.compile(r"\A(?:I am the offline assistant|Je suis l['’]assistant hors ligne)[^\n]*\n*")
 """Introduction of the built-in assistant in its first answer."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.llm import count_tokens
-from ragforge_tui.memory.files import MOST_FILES, RecentFiles, mentions
+from ragforge_tui.memory.recent_files import MOST_FILES, RecentFiles, mentions
 from ragforge_tui.models import AccessedFile, FileAccess, FileAccessKind, Message, ToolCall, Turn
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

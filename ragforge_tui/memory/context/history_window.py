@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ragforge_tui.llm import count_tokens
-from ragforge_tui.memory.context.forms import (
+from ragforge_tui.memory.context.turn_formats import (
     RESULT_CHARS,
     SHORT,
     WHOLE,

@@ -8,7 +8,7 @@ import pytest
 
 from ragforge_tui.errors import NotFoundError, RagforgeError
 from ragforge_tui.personas import PersonaLibrary
-from ragforge_tui.personas.own import OwnPersonas, file_name
+from ragforge_tui.personas.user_personas import OwnPersonas, file_name
 
 
 @pytest.fixture

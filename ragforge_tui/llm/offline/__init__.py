@@ -14,9 +14,9 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, OFFLINE_NAME, THIS_MACHINE, Messages
-from ragforge_tui.llm.offline_answers import Done, Evidence, answer
-from ragforge_tui.llm.offline_intents import Intent, key_terms, understand
-from ragforge_tui.llm.offline_plan import Wish, next_calls
+from ragforge_tui.llm.offline.answers import Done, Evidence, answer
+from ragforge_tui.llm.offline.intents import Intent, key_terms, understand
+from ragforge_tui.llm.offline.plan import Wish, next_calls
 from ragforge_tui.llm.parts import Finished, ModelPart, TextPart, ToolRequest
 from ragforge_tui.models import Usage
 

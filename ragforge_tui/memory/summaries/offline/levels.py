@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from ragforge_tui.graph.store.topic_links import ProposedTopic, topic_key
 from ragforge_tui.memory.keyterms import stem, weights, words
 from ragforge_tui.memory.language import language_of
+from ragforge_tui.memory.prose import compress, cut, opening, sentences
 from ragforge_tui.memory.summaries.draft import MAX_FILES, MAX_FINDINGS, MAX_TOPICS, PART_CHARS, Draft, limited
-from ragforge_tui.memory.summaries.extractive import ended, extract
-from ragforge_tui.memory.summaries.phrase_tables import phrases
-from ragforge_tui.memory.summaries.phrases import Phrases
-from ragforge_tui.memory.summaries.sentences import compress, cut, opening, sentences
-from ragforge_tui.memory.summaries.telling import alike, decides, score
+from ragforge_tui.memory.summaries.offline.extract import ended, extract
+from ragforge_tui.memory.summaries.offline.informativeness import alike, decides, score
+from ragforge_tui.memory.summaries.offline.phrase_tables import phrases
+from ragforge_tui.memory.summaries.offline.phrases import Phrases
 from ragforge_tui.memory.topics import EXTRACTED_CONFIDENCE, topics_of
 from ragforge_tui.models import EXTRACTIVE, Finding, Summary, Turn
 

@@ -6,7 +6,7 @@ own sentences.
 
 from __future__ import annotations
 
-from ragforge_tui.memory.summaries.phrases import Phrases
+from ragforge_tui.memory.summaries.offline.phrases import Phrases
 
 EN = Phrases(
     quote="“{}”",

@@ -13,7 +13,8 @@ import msgspec
 
 from ragforge_tui.memory.keyterms import weights
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.summaries.actions import actions, calls_of, narrative
+from ragforge_tui.memory.prose import compress, cut, prose, sentences
+from ragforge_tui.memory.statements import statements
 from ragforge_tui.memory.summaries.draft import (
     FINDING_CHARS,
     MAX_FILES,
@@ -22,11 +23,10 @@ from ragforge_tui.memory.summaries.draft import (
     Draft,
     limited,
 )
-from ragforge_tui.memory.summaries.phrase_tables import phrases
-from ragforge_tui.memory.summaries.phrases import Phrases
-from ragforge_tui.memory.summaries.sentences import compress, cut, prose, sentences
-from ragforge_tui.memory.summaries.statements import statements
-from ragforge_tui.memory.summaries.telling import alike, decides, score
+from ragforge_tui.memory.summaries.offline.actions import actions, calls_of, narrative
+from ragforge_tui.memory.summaries.offline.informativeness import alike, decides, score
+from ragforge_tui.memory.summaries.offline.phrase_tables import phrases
+from ragforge_tui.memory.summaries.offline.phrases import Phrases
 from ragforge_tui.memory.topics import topics_of
 from ragforge_tui.models import EXTRACTIVE, Finding, Turn
 

@@ -19,7 +19,7 @@ from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others, SummaryElsewhere, TurnElsewhere
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall import scoring, terms
-from ragforge_tui.memory.recall.pack import Candidate
+from ragforge_tui.memory.recall.packing import Candidate
 from ragforge_tui.memory.recall.results import RecalledSummary
 
 Vector = npt.NDArray[np.float32]
