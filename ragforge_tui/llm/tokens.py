@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+CHARS_PER_TOKEN = 4
+"""Rough average, for estimates that must cost nothing."""
 EXACT_LIMIT = 100_000
 """Characters up to which every token is counted; longer texts are sampled."""
 _SAMPLES = 8

@@ -11,7 +11,7 @@ from ragforge_tui.conversation.persona_desk import PersonaDesk
 from ragforge_tui.errors import RagforgeError
 from ragforge_tui.events import ToolCallFinished, ToolCallStarted
 from ragforge_tui.llm.alternating import NO_ANSWER
-from ragforge_tui.memory.context.block import CLOSING
+from ragforge_tui.memory.context.sections import CLOSING
 from ragforge_tui.persona_records import PersonaBrief
 from ragforge_tui.personas.drafts import template
 from tests.support.agents import with_memory, with_model

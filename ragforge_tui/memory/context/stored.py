@@ -12,9 +12,16 @@ import msgspec
 
 from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Store
-from ragforge_tui.memory.context.block import CLOSING, EARLIER_CLOSING, PAST_SECTION, request_parts
 from ragforge_tui.memory.context.builder import BuiltContext, digest_of
-from ragforge_tui.memory.context.sections import KEPT, item_label, summary_text
+from ragforge_tui.memory.context.sections import (
+    CLOSING,
+    EARLIER_CLOSING,
+    KEPT,
+    PAST_SECTION,
+    item_label,
+    request_parts,
+    summary_text,
+)
 from ragforge_tui.memory.context.truncation import take
 from ragforge_tui.memory.context.turn_formats import render_turn
 from ragforge_tui.memory.history import ChatMessage

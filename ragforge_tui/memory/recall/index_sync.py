@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from ragforge_tui.errors import ModelError
+from ragforge_tui.errors import GraphError, ModelError
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.recall import KeyRow, RecallRow
-from ragforge_tui.graph.store.vectors import Unembedded
+from ragforge_tui.graph.store.vectors import KINDS, Unembedded
 from ragforge_tui.llm.embeddings import Embedder, Vectors
 from ragforge_tui.memory.recall.index import ConversationIndex
 from ragforge_tui.memory.recall.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, sitting_text
@@ -82,7 +82,7 @@ class VectorModel:
         return vectors
 
 
-class Keeper:
+class IndexSync:
     """Synchroniser of one conversation's keys and vectors.
 
     Args:
@@ -279,3 +279,59 @@ def is_finished(turn: Turn, *, last: bool) -> bool:
     """Return whether a turn is complete; the last one may still wait for its answer."""
     answered = any(message.role != "user" for message in turn.messages)
     return all(message.state != "streaming" for message in turn.messages) and (answered or not last)
+
+
+async def catch_up(store: Store, embedder: Embedder | None, *, leave: Collection[str] = ()) -> None:
+    """Make the keys and vectors of any conversation that an import, a crash or an unavailable model left missing.
+
+    Args:
+        leave: Conversations to skip: they are open and do this themselves.
+    """
+    model = VectorModel(embedder)
+    await model.claim(store)
+    for uuid in await store.recall.conversations_without_keys():
+        if uuid not in leave:
+            sync = IndexSync(ConversationIndex(), model, uuid)
+            await sync.load(store)
+            await sync.store_missing(store)
+    for label in KINDS:
+        await embed_missing(store, model, label)
+
+
+async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int], None]) -> int:
+    """Make all vectors of the graph again with another model and return how many; a repeated call continues.
+
+    The model becomes the graph's at once, so that chats that use it already search the vectors made so far.
+
+    Args:
+        progress: Called with the number of vectors made and the number to make.
+
+    Raises:
+        ModelError: The model failed; the vectors made so far are kept.
+        GraphError: The graph cannot store its vectors.
+    """
+    # Tried first: a model that does not answer must not replace one that does.
+    await embedder.embed(["ragforge"])
+    await store.vectors.change_model(embedder.name, embedder.dimension)
+    model = VectorModel(embedder)
+    await model.claim(store)
+    if model.reason:
+        raise GraphError(model.reason)
+    total = await store.vectors.count_missing(model.name)
+    done = 0
+    progress(done, total)
+
+    def made(node: Unembedded, vector: npt.NDArray[np.float32]) -> None:
+        nonlocal done
+        done += 1
+        progress(done, max(total, done))
+
+    for label in KINDS:
+        await embed_missing(store, model, label, made=made)
+    if left := await store.vectors.count_missing(model.name):
+        raise ModelError(
+            f"{left} vectors could not be made with {model.name}, {done} were.",
+            kind="provider",
+            todo="Run it again; it continues from there.",
+        )
+    return done

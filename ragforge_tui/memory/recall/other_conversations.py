@@ -12,42 +12,21 @@ from datetime import UTC, datetime
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from ragforge_tui.config import RecallSettings
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others, SummaryElsewhere, TurnElsewhere
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall import scoring, terms
-from ragforge_tui.memory.recall.packing import Candidate
-from ragforge_tui.memory.recall.results import RecalledSummary
+from ragforge_tui.memory.recall.packing import Candidate, RecalledSummary
+from ragforge_tui.memory.recall.query import Question, Vector
 
-Vector = npt.NDArray[np.float32]
 Ranges = Mapping[str, Sequence[tuple[int, int]]]
 
 CANDIDATES = 50
 """Turns requested from each index."""
 TRIED = 60
 """Turns of other conversations considered for packing."""
-
-
-class Question(msgspec.Struct, frozen=True):
-    """Question, prepared for search.
-
-    Attributes:
-        context: Text the question refers to.
-        words: Content words of question and context.
-        vector: Vector of question and context.
-        model: Model that made the vector.
-        rarest: The words for which the whole graph can be searched in little time.
-    """
-
-    text: str
-    context: str
-    words: tuple[str, ...]
-    vector: Vector | None = None
-    model: str = ""
-    rarest: tuple[str, ...] = ()
 
 
 class Fetched(msgspec.Struct):

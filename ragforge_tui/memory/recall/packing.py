@@ -1,7 +1,7 @@
-"""Packing of ranked turns into a number of tokens: greedy by score, then in order of time, labels counted.
+"""Results of recall: turns packed into a number of tokens, and their text.
 
-Used by `Recall`; it is independent of the search. It guarantees that the rendered text never exceeds the tokens
-allowed, that no text is repeated, and that turns are in order of time.
+Packing is greedy by score, then in order of time, labels counted; it is independent of the search. It guarantees that
+the rendered text never exceeds the tokens allowed, that no text is repeated, and that turns are in order of time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 
 from ragforge_tui.llm.tokens import count_tokens
-from ragforge_tui.memory.recall.results import RecalledTurn, heading, label, render_turns
+from ragforge_tui.models import Summary
 
 CUT_MARK = " […] "
 """Marks text left out of a turn; the stored context finds the pieces again by it."""
@@ -24,6 +24,84 @@ MAX_SHARE_OF_ONE = 0.5
 """Largest share of the tokens for one turn; a longer one is cut to its head and tail."""
 
 Count = Callable[[str], int]
+TITLE_CHARS = 60
+
+
+class RecalledTurn(msgspec.Struct, kw_only=True):
+    """Turn that was recalled.
+
+    Attributes:
+        date: Start of its sitting: turns of one sitting share it, and with it their heading.
+        text: Text as packed, possibly cut.
+        cut: Characters of the turn's text that are missing in `text`.
+        own: Whether it belongs to the conversation that asked.
+    """
+
+    conversation_id: str
+    title: str = ""
+    turn_index: int
+    date: datetime
+    text: str
+    cut: int = 0
+    score: float = 0.0
+    own: bool = True
+
+
+class RecalledSummary(msgspec.Struct, kw_only=True):
+    """Summary that was recalled. `score` is its similarity times the factors of level and age."""
+
+    summary: Summary
+    title: str = ""
+    score: float = 0.0
+    own: bool = True
+
+
+class Recalled(msgspec.Struct, kw_only=True):
+    """Result of recall: turns in order of time, summaries best first.
+
+    Attributes:
+        text: The turns as one text: a heading for each conversation and sitting, ``[t12]`` before each turn.
+        tokens: Tokens of `text`.
+        reason: Why vectors were not searched although they are enabled; empty if they were.
+    """
+
+    turns: list[RecalledTurn] = []
+    summaries: list[RecalledSummary] = []
+    tokens: int = 0
+    text: str = ""
+    reason: str = ""
+    sources: dict[tuple[str, int], str] = {}
+    """Whole texts of the turns by conversation and turn."""
+
+    def source_of(self, turn: RecalledTurn) -> str:
+        """Return the whole text of a recalled turn."""
+        return self.sources.get((turn.conversation_id, turn.turn_index), turn.text)
+
+
+def heading(date: datetime, *, title: str, own: bool) -> str:
+    """Return the line above the turns of a sitting; it names another conversation, so that the two are not confused."""
+    day = f"{date.day} {date:%B %Y}"
+    return (
+        f"# {day}" if own else f"# {day}, another conversation: {' '.join(title.split())[:TITLE_CHARS] or 'untitled'}"
+    )
+
+
+def render_turns(turns: Sequence[RecalledTurn]) -> str:
+    """Return turns as one text, with a heading wherever conversation or sitting changes."""
+    lines: list[str] = []
+    group: tuple[str, datetime] | None = None
+    for turn in turns:
+        current = ("" if turn.own else turn.conversation_id, turn.date)
+        if current != group:
+            group = current
+            lines.append(heading(turn.date, title=turn.title, own=turn.own))
+        lines.append(label(turn.turn_index) + turn.text)
+    return "\n".join(lines)
+
+
+def label(turn_index: int) -> str:
+    """Return the prefix by which a turn can be cited and opened."""
+    return f"[t{turn_index}] "
 
 
 class Candidate(msgspec.Struct, kw_only=True):

@@ -11,10 +11,9 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from ragforge_tui.memory.keyterms import weights
+from ragforge_tui.memory.keyterms import topics_of, weights
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.prose import compress, cut, prose, sentences
-from ragforge_tui.memory.statements import statements
+from ragforge_tui.memory.prose import answer_prose, compress, cut, sentences, user_prose
 from ragforge_tui.memory.summaries.draft import (
     FINDING_CHARS,
     MAX_FILES,
@@ -27,7 +26,6 @@ from ragforge_tui.memory.summaries.offline.actions import actions, calls_of, nar
 from ragforge_tui.memory.summaries.offline.informativeness import alike, decides, score
 from ragforge_tui.memory.summaries.offline.phrase_tables import phrases
 from ragforge_tui.memory.summaries.offline.phrases import Phrases
-from ragforge_tui.memory.topics import topics_of
 from ragforge_tui.models import EXTRACTIVE, Finding, Turn
 
 _MOST_SHOWN = 4
@@ -128,7 +126,7 @@ def _is_file(path: str) -> bool:
 def _messages(turn: Turn) -> list[tuple[bool, str]]:
     """Return the messages of a turn as prose: (whether by the user, text)."""
     return [
-        (True, prose(message.content)) if message.role == "user" else (False, statements(message.content))
+        (True, user_prose(message.content)) if message.role == "user" else (False, answer_prose(message.content))
         for message in turn.messages
         if message.role in ("user", "assistant") and message.content and message.state != "superseded"
     ]

@@ -11,15 +11,14 @@ import re
 from collections.abc import Sequence
 
 from ragforge_tui.graph.store.topic_links import ProposedTopic, topic_key
-from ragforge_tui.memory.keyterms import stem, weights, words
+from ragforge_tui.memory.keyterms import EXTRACTED_CONFIDENCE, stem, topics_of, weights, words
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.prose import compress, cut, opening, sentences
+from ragforge_tui.memory.prose import compress, cut, opening_sentence, sentences
 from ragforge_tui.memory.summaries.draft import MAX_FILES, MAX_FINDINGS, MAX_TOPICS, PART_CHARS, Draft, limited
 from ragforge_tui.memory.summaries.offline.extract import ended, extract
 from ragforge_tui.memory.summaries.offline.informativeness import alike, decides, score
 from ragforge_tui.memory.summaries.offline.phrase_tables import phrases
 from ragforge_tui.memory.summaries.offline.phrases import Phrases
-from ragforge_tui.memory.topics import EXTRACTED_CONFIDENCE, topics_of
 from ragforge_tui.models import EXTRACTIVE, Finding, Summary, Turn
 
 _STRETCHES = 4
@@ -201,7 +200,7 @@ def _about(drafts: Sequence[Draft], goal: str, wording: Phrases) -> str:
     if not names:
         return compress(drafts[0].conversation_summary, _SENTENCE_CHARS)
     listed = f"{', '.join(names[:-1])} {wording.conjunction} {names[-1]}" if len(names) > 1 else names[0]
-    first = compress(opening(goal), _SENTENCE_CHARS - len(listed) - 20)
+    first = compress(opening_sentence(goal), _SENTENCE_CHARS - len(listed) - 20)
     if not first:
         return wording.about.format(listed)
     return ended(wording.about.format(listed).rstrip(".") + wording.began.format(wording.quote.format(first)))

@@ -11,8 +11,8 @@ from ragforge_tui.errors import GraphUnavailableError
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others, TurnElsewhere
 from ragforge_tui.graph.store.word_samples import Span, spread
-from ragforge_tui.memory.recall import rarity
-from ragforge_tui.memory.recall.rarity import Rarity
+from ragforge_tui.memory.recall import query
+from ragforge_tui.memory.recall.query import WordFrequencies
 from tests.support.recalling import TALK, ready, recall_of, talked
 from tests.support.records import conversation, one_turn
 
@@ -22,13 +22,13 @@ HARBOURS = [(f"What of ship {n}?", "It lies in the harbour.") for n in range(60)
 @pytest.fixture
 def small_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits a test's graph can exceed."""
-    monkeypatch.setattr(rarity, "FEWEST_TURNS", 30)
-    monkeypatch.setattr(rarity, "PLACES", 40)
-    monkeypatch.setattr(rarity, "SAMPLE", 20)
+    monkeypatch.setattr(query, "FEWEST_TURNS", 30)
+    monkeypatch.setattr(query, "PLACES", 40)
+    monkeypatch.setattr(query, "SAMPLE", 20)
 
 
-async def learnt(store: Store) -> Rarity:
-    known = Rarity()
+async def learnt(store: Store) -> WordFrequencies:
+    known = WordFrequencies()
     await known.learn(store)
     return known
 
@@ -122,10 +122,10 @@ async def test_private_and_deleted_conversations_teach_nothing(store: Store) -> 
 
 
 async def test_a_graph_that_cannot_say_costs_nothing_but_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def away(_: Rarity, __: Store) -> None:
+    async def away(_: WordFrequencies, __: Store) -> None:
         raise GraphUnavailableError("The graph is away.")
 
-    monkeypatch.setattr(Rarity, "learn", away)
+    monkeypatch.setattr(WordFrequencies, "learn", away)
     c = await talked(store, TALK)
     recall = recall_of(store, c)
     await ready(recall)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink
-from ragforge_tui.memory.summaries.answer import UnusableAnswerError, extract_object, read_answer
-from ragforge_tui.memory.summaries.draft import Draft
+from ragforge_tui.memory.summaries.draft import Draft, UnusableAnswerError, extract_object, read_answer
 from ragforge_tui.models import Finding
 from tests.support.summaries import answer
 
