@@ -26,7 +26,7 @@ from ragforge_tui.memory.summaries.offline.actions import actions, calls_of, nar
 from ragforge_tui.memory.summaries.offline.informativeness import alike, decides, score
 from ragforge_tui.memory.summaries.offline.phrase_tables import phrases
 from ragforge_tui.memory.summaries.offline.phrases import Phrases
-from ragforge_tui.models import EXTRACTIVE, Finding, Turn
+from ragforge_tui.shared.records import EXTRACTIVE, Finding, Turn
 
 _MOST_SHOWN = 4
 _EXCHANGE_CHARS = 150

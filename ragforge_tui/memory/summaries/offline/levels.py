@@ -19,7 +19,7 @@ from ragforge_tui.memory.summaries.offline.extract import ended, extract
 from ragforge_tui.memory.summaries.offline.informativeness import alike, decides, score
 from ragforge_tui.memory.summaries.offline.phrase_tables import phrases
 from ragforge_tui.memory.summaries.offline.phrases import Phrases
-from ragforge_tui.models import EXTRACTIVE, Finding, Summary, Turn
+from ragforge_tui.shared.records import EXTRACTIVE, Finding, Summary, Turn
 
 _STRETCHES = 4
 _SENTENCE_CHARS = 160
