@@ -19,7 +19,7 @@ from ragforge_tui.errors import RagforgeError
 from ragforge_tui.protocol import FindText
 from ragforge_tui.text import plain_text
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.transcript.widget.finder import Spot
+from ragforge_tui.tui.transcript.widget.cursor import Spot
 
 PAUSE_SECONDS = 0.15
 """A search starts after this pause in typing."""
