@@ -16,9 +16,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.persona_records import PersonaBrief, PersonaDraft
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.personas.persona_preview import HangingText, changes, preview, signature
 from ragforge_tui.tui.style.palette import COLOR_NAMES, persona_color
 
