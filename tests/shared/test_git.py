@@ -225,7 +225,7 @@ def test_the_name_comes_from_the_users_own_settings_alone(
 def test_git_is_called_in_one_place() -> None:
     package = Path(ragforge_tui.__file__).parent
     callers = [path.relative_to(package) for path in package.rglob("*.py") if _runs_git(path.read_text())]
-    assert callers == [Path("git.py")]
+    assert callers == [Path("shared/git.py")]
 
 
 def _runs_git(source: str) -> bool:

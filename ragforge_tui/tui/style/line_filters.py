@@ -45,3 +45,46 @@ class AgreedWidths(LineFilter):
 def _harmless(segment: Segment) -> bool:
     text = segment.text
     return segment.control is not None or (text.isascii() and text.isprintable())
+
+
+PLAIN = "-plain"
+"""The app's CSS class in the plain mode."""
+UPDATE_SECONDS = 0.7
+"""Minimum seconds between updates of streaming text."""
+
+_SIGNS = str.maketrans(
+    {
+        **dict.fromkeys("●◐○▎▌▐█✶⎇", " "),
+        **dict.fromkeys("│┃║╎┆", "|"),
+        **dict.fromkeys("─━═╌┄▔▁", "-"),
+        **dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼", "+"),
+        "▸": ">",
+        "▾": ">",
+        "▶": ">",
+        "▼": ">",
+        "✓": "v",
+        "✗": "x",
+        "⊘": "/",
+        "■": "#",
+        "☐": "o",
+        "☑": "x",
+        "⇄": "=",
+        "↻": "@",
+        "↪": ">",
+        "⋮": ":",
+        "⟨": "<",
+        "⟩": ">",
+    }
+)
+
+
+class PlainSigns(LineFilter):
+    """Replaces decoration by characters that every reader knows; each keeps its one cell."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [
+            segment
+            if segment.text.isascii()
+            else Segment(segment.text.translate(_SIGNS), segment.style, segment.control)
+            for segment in segments
+        ]
