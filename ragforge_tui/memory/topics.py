@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink, topic_key
+from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.keyterms import key_terms, stem
 
 EXTRACTED_CONFIDENCE = 0.5

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink, topic_key
+from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.summaries.sentences import cut
 from ragforge_tui.shared.records import Finding
 
