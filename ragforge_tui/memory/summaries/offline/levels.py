@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from ragforge_tui.graph.store.topic_links import ProposedTopic, topic_key
+from ragforge_tui.graph.store.topics import ProposedTopic, topic_key
 from ragforge_tui.memory.keyterms import EXTRACTED_CONFIDENCE, stem, topics_of, weights, words
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import compress, cut, opening_sentence, sentences
