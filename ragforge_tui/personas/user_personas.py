@@ -13,9 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
 from ragforge_tui.personas.display_text import clean_name
 from ragforge_tui.personas.library import SUFFIX, Persona, PersonaLibrary, key_of, persona_of, usable
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.text_encoding import UTF8, Encoding, encoding_of
 
 DELETED = "deleted"

@@ -15,7 +15,7 @@ from ragforge_tui.memory.summaries.draft import Draft
 from ragforge_tui.memory.summaries.offline.extract import extract
 from ragforge_tui.memory.summaries.offline.levels import extract_conversation, extract_over
 from ragforge_tui.memory.summaries.offline.phrases import phrases
-from ragforge_tui.models import FileAccess, Finding, Summary, ToolResult, Turn, now
+from ragforge_tui.shared.records import FileAccess, Finding, Summary, ToolResult, Turn, now
 from tests.support.records import call_of, message
 from tests.support.turns import turn_of
 

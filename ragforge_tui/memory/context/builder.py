@@ -18,7 +18,6 @@ from typing import Literal
 
 import msgspec
 
-from ragforge_tui.config import MemorySettings
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
 from ragforge_tui.memory.context.history_window import REPRESENTED_TOKENS, Limits, Past, PastTurns, tokens_of
 from ragforge_tui.memory.context.sections import (
@@ -40,7 +39,8 @@ from ragforge_tui.memory.context.sections import (
 from ragforge_tui.memory.context.truncation import tokens_in
 from ragforge_tui.memory.history import ChatMessage, without_graph
 from ragforge_tui.memory.recall import Recall, Recalled
-from ragforge_tui.models import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now
+from ragforge_tui.settings.schema import MemorySettings
+from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now
 
 ANSWER_TOKENS = 4_096
 """Reserved in the model's window for its answer; a quarter of the window if that is less."""

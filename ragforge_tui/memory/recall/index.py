@@ -22,7 +22,7 @@ from ragforge_tui.memory.language import date_words, language_of
 from ragforge_tui.memory.recall import scoring, terms
 from ragforge_tui.memory.recall.keys import summary_key
 from ragforge_tui.memory.recall.scoring import WEIGHTS, Floats, View
-from ragforge_tui.models import EXTRACTIVE, Summary
+from ragforge_tui.shared.records import EXTRACTIVE, Summary
 
 SITTING_GAP_SECONDS = 3_600
 """Silence after which the next turn starts another sitting."""

@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 import msgspec
 import numpy as np
 
-from ragforge_tui.config import RecallSettings
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others, SummaryElsewhere, TurnElsewhere
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall import scoring, terms
 from ragforge_tui.memory.recall.packing import Candidate, RecalledSummary
 from ragforge_tui.memory.recall.query import Question, Vector
+from ragforge_tui.settings.schema import RecallSettings
 
 Ranges = Mapping[str, Sequence[tuple[int, int]]]
 

@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 
 from ragforge_tui.llm.tokens import count_tokens
-from ragforge_tui.models import Summary
+from ragforge_tui.shared.records import Summary
 
 CUT_MARK = " […] "
 """Marks text left out of a turn; the stored context finds the pieces again by it."""

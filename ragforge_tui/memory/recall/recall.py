@@ -11,8 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
-from ragforge_tui.config import MemorySettings
-from ragforge_tui.errors import GraphError, NotFoundError, RagforgeError
 from ragforge_tui.graph import Store
 from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.memory.language import language_of
@@ -31,7 +29,9 @@ from ragforge_tui.memory.recall.other_conversations import (
 from ragforge_tui.memory.recall.packing import Candidate, Recalled, RecalledSummary, RecalledTurn, pack, within
 from ragforge_tui.memory.recall.query import Question, Vector, WordFrequencies, context_of
 from ragforge_tui.memory.recall.terms import content_words, share
-from ragforge_tui.models import SimilarConversation, Summary, Turn
+from ragforge_tui.settings.schema import MemorySettings
+from ragforge_tui.shared.errors import GraphError, NotFoundError, RagforgeError
+from ragforge_tui.shared.records import SimilarConversation, Summary, Turn
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from ragforge_tui.memory.summaries.draft import (
 from ragforge_tui.memory.summaries.offline.actions import actions, calls_of, narrative
 from ragforge_tui.memory.summaries.offline.informativeness import QUESTION_MARKS, Statement, decides, distinct, score
 from ragforge_tui.memory.summaries.offline.phrases import Phrases, phrases
-from ragforge_tui.models import EXTRACTIVE, Finding, Turn
+from ragforge_tui.shared.records import EXTRACTIVE, Finding, Turn
 
 _MOST_SHOWN = 4
 _EXCHANGE_CHARS = 150

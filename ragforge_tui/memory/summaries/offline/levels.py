@@ -20,7 +20,7 @@ from ragforge_tui.memory.summaries.draft import MAX_FILES, MAX_TOPICS, PART_CHAR
 from ragforge_tui.memory.summaries.offline.extract import ended, extract
 from ragforge_tui.memory.summaries.offline.informativeness import Statement, decides, distinct, score
 from ragforge_tui.memory.summaries.offline.phrases import Phrases, phrases
-from ragforge_tui.models import EXTRACTIVE, Finding, Summary, Turn
+from ragforge_tui.shared.records import EXTRACTIVE, Finding, Summary, Turn
 
 _STRETCHES = 4
 _SENTENCE_CHARS = 160
