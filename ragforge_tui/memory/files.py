@@ -16,8 +16,8 @@ from ragforge_tui.errors import ToolError
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.models import AccessedFile, Turn
 from ragforge_tui.text import plain_text
-from ragforge_tui.tools.gitignore import Patterns
-from ragforge_tui.tools.ignore import IgnoreRules
+from ragforge_tui.tools.search.gitignore import Patterns
+from ragforge_tui.tools.search.ignore import IgnoreRules
 from ragforge_tui.tools.workspace import Workspace
 from ragforge_tui.touched import Group, joined, most_telling, touched_by
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ragforge_tui.errors import ToolError
 from ragforge_tui.text import storable
-from ragforge_tui.tools.textfile import visible
+from ragforge_tui.tools.files.textfile import visible
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Largest file that the tools read into memory or store an earlier copy of."""

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from textual.app import App, SuspendNotSupported
 
+from ragforge_tui.encoding import as_meant
 from ragforge_tui.errors import RagforgeError
-from ragforge_tui.text_encoding import as_meant
 
 FALLBACKS = ("nano", "vim", "vi")
 

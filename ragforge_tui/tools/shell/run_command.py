@@ -19,8 +19,8 @@ from ragforge_tui.errors import ToolError
 from ragforge_tui.models import STOPPED
 from ragforge_tui.text import plain_text, storable
 from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
-from ragforge_tui.tools.process import Commands
-from ragforge_tui.tools.textfile import visible
+from ragforge_tui.tools.files.textfile import visible
+from ragforge_tui.tools.shell.process import Commands
 from ragforge_tui.tools.workspace import Workspace
 
 _log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from itertools import takewhile
 
-from ragforge_tui.tools.textfile import visible
+from ragforge_tui.tools.files.textfile import visible
 
 _CONTEXT = 3
 _MAX_COMPARED = 20_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.text_encoding import as_meant, encoding_of
+from ragforge_tui.encoding import as_meant, encoding_of
 
 TEXT = "<x>é ∆ ⛧\u200d🜂\r\n</x>"
 
