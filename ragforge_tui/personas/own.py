@@ -57,7 +57,7 @@ class OwnPersonas:
             RagforgeError: The name is taken or invalid, or the text is unusable.
         """
         encoding = self._encoding(instead_of) if instead_of else UTF8
-        return self._write(encoding.encode(text), name, self._of_name(instead_of))
+        return self._write(encoding.encode_detectable(text), name, self._of_name(instead_of))
 
     def add(self, path: Path, *, replace: bool = False) -> Persona:
         """Copy a file into the folder, byte for byte.

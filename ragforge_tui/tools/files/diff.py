@@ -6,16 +6,18 @@ and end of both sides are stripped first, which for an edit leaves almost nothin
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Sequence
+from difflib import SequenceMatcher
 from itertools import takewhile
+from typing import Literal
 
-from ragforge_tui.tools.files.textfile import visible
+from ragforge_tui.text import visible
 
 _CONTEXT = 3
 _MAX_COMPARED = 20_000
 """Most lines of both sides together that are compared; a larger changed middle is shown as replaced entirely."""
 
-Opcode = tuple[str, int, int, int, int]
+Opcode = tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int]
 
 
 def unified_diff(before: str | None, after: str, path: str) -> str:
@@ -28,7 +30,7 @@ def unified_diff(before: str | None, after: str, path: str) -> str:
         return ""
     old, new = _lines(before or ""), _lines(after)
     head = ["--- /dev/null" if before is None else f"--- a/{path}", f"+++ b/{path}"]
-    body = [line for group in _groups(_opcodes(old, new)) for line in _hunk(group, old, new)]
+    body = [line for group in _Trimmed(old, new).get_grouped_opcodes(_CONTEXT) for line in _hunk(group, old, new)]
     return "\n".join([*head, *body]) + "\n"
 
 
@@ -38,6 +40,27 @@ def counts(diff: str) -> tuple[int, int]:
     return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
 
 
+class _Trimmed(SequenceMatcher[str]):
+    """Matcher that compares only the lines between the common start and the common end of both sides."""
+
+    def __init__(self, old: list[str], new: list[str]) -> None:
+        shortest = min(len(old), len(new))
+        self._start = sum(1 for _ in takewhile(lambda i: old[i] == new[i], range(shortest)))
+        end = sum(1 for _ in takewhile(lambda i: old[-1 - i] == new[-1 - i], range(shortest - self._start)))
+        self._ends = len(old) - end, len(new) - end
+        self._sizes = len(old), len(new)
+        super().__init__(None, old[self._start : self._ends[0]], new[self._start : self._ends[1]], autojunk=False)
+
+    def get_opcodes(self) -> list[Opcode]:
+        start, (old_end, new_end), (old_size, new_size) = self._start, self._ends, self._sizes
+        middle: list[Opcode] = [("replace", 0, old_end - start, 0, new_end - start)]
+        if old_end + new_end - 2 * start <= _MAX_COMPARED:
+            middle = super().get_opcodes()
+        shifted: list[Opcode] = [(tag, i + start, j + start, k + start, m + start) for tag, i, j, k, m in middle]
+        whole: list[Opcode] = [("equal", 0, start, 0, start), *shifted, ("equal", old_end, old_size, new_end, new_size)]
+        return [code for code in whole if code[1] < code[2] or code[3] < code[4]]
+
+
 def _lines(text: str) -> list[str]:
     """Split into lines with their ends; str.splitlines would also split at form feeds and Unicode separators."""
     lines = [line + "\n" for line in text.split("\n")]
@@ -45,50 +68,14 @@ def _lines(text: str) -> list[str]:
     return [*lines, last] if last else lines
 
 
-def _opcodes(old: list[str], new: list[str]) -> list[Opcode]:
-    shortest = min(len(old), len(new))
-    start = sum(1 for _ in takewhile(lambda i: old[i] == new[i], range(shortest)))
-    end = sum(1 for _ in takewhile(lambda i: old[-1 - i] == new[-1 - i], range(shortest - start)))
-    old_middle, new_middle = old[start : len(old) - end], new[start : len(new) - end]
-    if len(old_middle) + len(new_middle) > _MAX_COMPARED:
-        middle: list[Opcode] = [("replace", 0, len(old_middle), 0, len(new_middle))]
-    else:
-        middle = list(difflib.SequenceMatcher(None, old_middle, new_middle, autojunk=False).get_opcodes())
-    shifted = [(tag, i + start, j + start, k + start, m + start) for tag, i, j, k, m in middle]
-    around: list[Opcode] = [("equal", 0, start, 0, start), *shifted]
-    around.append(("equal", len(old) - end, len(old), len(new) - end, len(new)))
-    return [code for code in around if code[1] < code[2] or code[3] < code[4]]
-
-
-def _groups(codes: list[Opcode]) -> list[list[Opcode]]:
-    """Group changes with their context lines, and merge adjacent ones."""
-    groups: list[list[Opcode]] = [[]]
-    for index, (tag, i, j, k, m) in enumerate(codes):
-        if tag != "equal":
-            groups[-1].append((tag, i, j, k, m))
-            continue
-        first, last = index == 0, index == len(codes) - 1
-        if first:
-            groups[-1].append((tag, max(i, j - _CONTEXT), j, max(k, m - _CONTEXT), m))
-        elif last or j - i > 2 * _CONTEXT:
-            groups[-1].append((tag, i, min(j, i + _CONTEXT), k, min(m, k + _CONTEXT)))
-            if not last:
-                groups.append([(tag, max(i, j - _CONTEXT), j, max(k, m - _CONTEXT), m)])
-        else:
-            groups[-1].append((tag, i, j, k, m))
-    return groups
-
-
-def _hunk(group: list[Opcode], old: list[str], new: list[str]) -> list[str]:
-    old_range = _range(group[0][1], group[-1][2])
-    new_range = _range(group[0][3], group[-1][4])
-    lines = [f"@@ -{old_range} +{new_range} @@"]
+def _hunk(group: Sequence[tuple[str, int, int, int, int]], old: list[str], new: list[str]) -> list[str]:
+    lines = [f"@@ -{_range(group[0][1], group[-1][2])} +{_range(group[0][3], group[-1][4])} @@"]
     for tag, i, j, k, m in group:
         if tag == "equal":
             lines += [entry for line in old[i:j] for entry in _entry(" ", line)]
-            continue
-        lines += [entry for line in old[i:j] for entry in _entry("-", line)]
-        lines += [entry for line in new[k:m] for entry in _entry("+", line)]
+        else:
+            lines += [entry for line in old[i:j] for entry in _entry("-", line)]
+            lines += [entry for line in new[k:m] for entry in _entry("+", line)]
     return lines
 
 

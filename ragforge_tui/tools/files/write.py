@@ -16,14 +16,15 @@ import msgspec
 from msgspec import Meta
 
 from ragforge_tui.config import ToolSettings
+from ragforge_tui.encoding import UTF8, decode, line_end_of, lines_of, with_line_ends
 from ragforge_tui.errors import ToolError
 from ragforge_tui.left_out import marks_in
 from ragforge_tui.models import FileAccess
 from ragforge_tui.redaction import MASK, adds_mask
+from ragforge_tui.text import visible
 from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.files.diff import counts, unified_diff
 from ragforge_tui.tools.files.replacement import replace_once
-from ragforge_tui.tools.files.textfile import UTF8, decode, line_end_of, lines_of, visible, with_line_ends
 from ragforge_tui.tools.undo import UndoStore, digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
 

@@ -24,8 +24,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from ragforge_tui.text import visible
 from ragforge_tui.tools.base import Plan, ToolArguments, ToolOutcome
-from ragforge_tui.tools.files.textfile import visible
 from ragforge_tui.tools.search.ignore import WALK_SECONDS, IgnoreRules
 from ragforge_tui.tools.search.listing import FolderTool, accesses, glob_matcher, shown
 from ragforge_tui.tools.workspace import Place, is_secret

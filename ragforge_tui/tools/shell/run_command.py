@@ -17,9 +17,8 @@ from msgspec import Meta
 from ragforge_tui.config import ToolSettings
 from ragforge_tui.errors import ToolError
 from ragforge_tui.models import STOPPED
-from ragforge_tui.text import plain_text, storable
+from ragforge_tui.text import plain_text, storable, visible
 from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
-from ragforge_tui.tools.files.textfile import visible
 from ragforge_tui.tools.shell.process import Commands
 from ragforge_tui.tools.workspace import Workspace
 
