@@ -13,7 +13,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ragforge_tui.config import (
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.export.markdown import head_text, memory_text
+from ragforge_tui.graph import stop_server
+from ragforge_tui.settings.schema import (
     AgentSettings,
     Loaded,
     MemorySettings,
@@ -23,9 +26,6 @@ from ragforge_tui.config import (
     SummarizationSettings,
     UserSettings,
 )
-from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.export.markdown import head_text, memory_text
-from ragforge_tui.graph import stop_server
 
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("ragforge_tui", "personas", "tests", "README.md", "pyproject.toml", "Makefile")

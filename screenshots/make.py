@@ -22,11 +22,11 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from ragforge_tui import __version__
-from ragforge_tui.config import Loaded
-from ragforge_tui.config_files import load
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.graph import stop_server
-from ragforge_tui.protocol import Engine
+from ragforge_tui.settings.load import load
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.app import ChatApp, ChatOptions
 from ragforge_tui.tui.style.theme import DARK, LIGHT
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from ragforge_tui.config import Loaded, Paths
 from ragforge_tui.conversation import memory
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.embedded.attach import ServerHold
+from ragforge_tui.settings.schema import Loaded, Paths
 from tests.support.agents import loaded_for, settings_for
 from tests.support.neo4j_server import Neo4jMissingError, Neo4jServer
 from tests.support.openai_server import OpenAIServer

@@ -17,10 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragforge_tui import models
 from ragforge_tui.conversation.background_work import BackgroundWork
-from ragforge_tui.errors import GraphError, RagforgeError
-from ragforge_tui.events import ConversationChanged, Event, Notice, SummaryCreated
 from ragforge_tui.memory.context import (
     BuiltContext,
     ContextBuilder,
@@ -32,7 +29,10 @@ from ragforge_tui.memory.files import RecentFiles
 from ragforge_tui.memory.recall import Recall, Recalled
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.titles import make_title
-from ragforge_tui.models import Message, Summary, Turn
+from ragforge_tui.shared import records
+from ragforge_tui.shared.errors import GraphError, RagforgeError
+from ragforge_tui.shared.events import ConversationChanged, Event, Notice, SummaryCreated
+from ragforge_tui.shared.records import Message, Summary, Turn
 
 if TYPE_CHECKING:
     from ragforge_tui.conversation.agent import ConversationAgent
@@ -63,7 +63,7 @@ class ConversationMemory:
         turns: Its newest turns, as read when it was opened.
     """
 
-    def __init__(self, agent: ConversationAgent, record: models.Conversation, turns: list[Turn]) -> None:
+    def __init__(self, agent: ConversationAgent, record: records.Conversation, turns: list[Turn]) -> None:
         self._agent = agent
         self._record = record
         self._settings = agent.settings.agent.memory

@@ -12,9 +12,9 @@ import time
 from collections.abc import Iterable, Iterator
 from email.utils import parsedate_to_datetime
 
-from ragforge_tui.errors import ModelError
-from ragforge_tui.redaction import mask_secrets
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.sanitize import plain_text
 
 _NETWORK_MODULES = ("httpx", "httpcore", "aiohttp", "h11", "socket", "ssl")
 _NETWORK_NAMES = {"APIConnectionError"}

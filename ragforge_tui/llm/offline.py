@@ -18,7 +18,7 @@ from ragforge_tui.llm.offline_answers import Done, Evidence, answer
 from ragforge_tui.llm.offline_intents import Intent, key_terms, understand
 from ragforge_tui.llm.offline_plan import Wish, next_calls
 from ragforge_tui.llm.parts import Finished, ModelPart, TextPart, ToolRequest
-from ragforge_tui.models import Usage
+from ragforge_tui.shared.records import Usage
 
 _MOST_ROUNDS = 4
 _PIECE = re.compile(r"\s*\S+\s*")

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.errors import ToolError
 from ragforge_tui.llm import count_tokens
-from ragforge_tui.models import AccessedFile, Turn
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.records import AccessedFile, Turn
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.touched_files import Group, joined, most_telling, touched_by
 from ragforge_tui.tools.search.gitignore import Patterns
 from ragforge_tui.tools.search.ignore import IgnoreRules
 from ragforge_tui.tools.workspace import Workspace
-from ragforge_tui.touched import Group, joined, most_telling, touched_by
 
 MOST_FILES = 100
 MENTION = "mention"

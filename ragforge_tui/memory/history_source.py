@@ -14,12 +14,12 @@ from itertools import chain, zip_longest
 
 import msgspec
 
-from ragforge_tui.config import RecallSettings
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.turn_view import turn_view
-from ragforge_tui.models import Conversation, SearchHit
-from ragforge_tui.text import plain_text
+from ragforge_tui.settings.schema import RecallSettings
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import Conversation, SearchHit
+from ragforge_tui.shared.sanitize import plain_text
 
 SHORT_ID = 8
 NAMED_TOPICS = 15

@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 import re
 
-from ragforge_tui.errors import ModelError
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.summaries.answer import clean_text
 from ragforge_tui.memory.summaries.prompt import LANGUAGE_NAMES
 from ragforge_tui.memory.summaries.sentences import code_lines, cut, plain, prose, sentences
-from ragforge_tui.models import Turn
-from ragforge_tui.text import cut_middle
+from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.records import Turn
+from ragforge_tui.shared.truncation import cut_middle
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragforge_tui.export import main_argument, result_text
-from ragforge_tui.models import Conversation, Message, ToolCall, Turn, call_end
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.records import Conversation, Message, ToolCall, Turn, call_end
+from ragforge_tui.shared.sanitize import plain_text
 
 
 def turn_view(conversation: Conversation, turn: Turn) -> str:

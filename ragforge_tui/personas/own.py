@@ -13,10 +13,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from ragforge_tui.encoding import UTF8, Encoding, encoding_of
-from ragforge_tui.errors import NotFoundError, RagforgeError
 from ragforge_tui.personas.library import SUFFIX, Persona, PersonaLibrary, key_of, persona_of, usable
 from ragforge_tui.personas.signs import clean_name
+from ragforge_tui.shared.encoding import UTF8, Encoding, encoding_of
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 
 DELETED = "deleted"
 _MAX_FILE_NAME_BYTES = 200

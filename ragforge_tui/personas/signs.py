@@ -10,7 +10,7 @@ import html
 import re
 import unicodedata
 
-from ragforge_tui.text import plain_text, storable
+from ragforge_tui.shared.sanitize import plain_text, storable
 
 NAME_CHARS = 60
 _JOINER = "\u200d"

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from ragforge_tui.encoding import decode
-from ragforge_tui.errors import ToolError
-from ragforge_tui.models import FileAccess
+from ragforge_tui.shared.encoding import decode
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.tools.base import Access, Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.changes import RESTORE, Restore
 from ragforge_tui.tools.files.diff import unified_diff

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink
 from ragforge_tui.memory.summaries.answer import UnusableAnswerError, extract_object, read_answer
 from ragforge_tui.memory.summaries.draft import Draft
-from ragforge_tui.models import Finding
+from ragforge_tui.shared.records import Finding
 from tests.support.summaries import answer
 
 GOOD = {"conversation_summary": "x", "key_findings": [{"text": "f", "turns": [1]}], "topics": ["a", "b"]}

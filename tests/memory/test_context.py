@@ -12,7 +12,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragforge_tui.config import MemorySettings, RecallSettings, RecentSettings
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.context import (
     PERSONA_PART,
@@ -27,7 +26,8 @@ from ragforge_tui.memory.context.cuts import GAP, cut_to, locate, take
 from ragforge_tui.memory.context.forms import SHORT, WHOLE, render_turn, short_results, trimmed
 from ragforge_tui.memory.context.past import tokens_of
 from ragforge_tui.memory.recall import Recalled, RecalledTurn, render_turns
-from ragforge_tui.models import Message, Summary, ToolCall, ToolResult, Turn
+from ragforge_tui.settings.schema import MemorySettings, RecallSettings, RecentSettings
+from ragforge_tui.shared.records import Message, Summary, ToolCall, ToolResult, Turn
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 WORDS = "the parser keeps a cursor and gives it back; größer, naïve, 漢字, emoji 🙂‍↔️, עברית"

@@ -17,7 +17,7 @@ from ragforge_tui.memory.summaries.phrase_tables import PHRASES
 from ragforge_tui.memory.summaries.sentences import compress, cut, plain, sentences
 from ragforge_tui.memory.summaries.statements import statements
 from ragforge_tui.memory.topics import same_forms
-from ragforge_tui.models import FileAccess, Finding, Summary, ToolResult, Turn, now
+from ragforge_tui.shared.records import FileAccess, Finding, Summary, ToolResult, Turn, now
 from tests.support.records import call_of, message
 from tests.support.turns import turn_of
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.files import MOST_FILES, RecentFiles, mentions
-from ragforge_tui.models import AccessedFile, FileAccess, FileAccessKind, Message, ToolCall, Turn
+from ragforge_tui.shared.records import AccessedFile, FileAccess, FileAccessKind, Message, ToolCall, Turn
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TOOLS = {"read": "read_file", "write": "edit_file", "search": "grep_files", "list": "list_directory"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ragforge_tui.config import RecallSettings
-from ragforge_tui.errors import GraphUnavailableError, NotFoundError, ToolError
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.memory.history_source import HistorySource, speaking
 from ragforge_tui.memory.turn_view import turn_view
-from ragforge_tui.models import Conversation
+from ragforge_tui.settings.schema import RecallSettings
+from ragforge_tui.shared.errors import GraphUnavailableError, NotFoundError, ToolError
+from ragforge_tui.shared.records import Conversation
 from ragforge_tui.tools import Tool, ToolOutcome
 from ragforge_tui.tools.arguments import parse
 from ragforge_tui.tools.memory import PAGE_CHARS, MemorySource, memory_tools

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
 from ragforge_tui.personas import PersonaLibrary
 from ragforge_tui.personas.own import OwnPersonas, file_name
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.models import Conversation, ConversationPeek, SearchHit
+from ragforge_tui.shared.records import Conversation, ConversationPeek, SearchHit
 from ragforge_tui.tui.sessions.search_hits import HIT_LINES, hit_lines, parse_query, snippet, with_topic
 from ragforge_tui.tui.sessions.session_filters import filter_bar, key_bar
 from ragforge_tui.tui.sessions.session_list_model import RowStyle, SessionFilter, SessionList

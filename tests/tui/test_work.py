@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ragforge_tui.events import TurnCompleted
-from ragforge_tui.protocol import FileDiff, RunShell, SendMessage, UndoPlan, UndoTurn
+from ragforge_tui.shared.events import TurnCompleted
+from ragforge_tui.shared.wire import FileDiff, RunShell, SendMessage, UndoPlan, UndoTurn
 from ragforge_tui.tui.dialogs.diff_screen import DiffLines, DiffScreen
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ragforge_tui.config import MemorySettings
+from ragforge_tui.settings.schema import MemorySettings
 
 CHARS_PER_TOKEN = 4
 ANSWER_TOKENS = 4_096

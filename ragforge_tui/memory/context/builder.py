@@ -15,7 +15,6 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from ragforge_tui.config import MemorySettings
 from ragforge_tui.memory.context.block import (
     PAST_SECTION,
     TITLES,
@@ -39,7 +38,8 @@ from ragforge_tui.memory.context.sections import (
 )
 from ragforge_tui.memory.history import ChatMessage, without_graph
 from ragforge_tui.memory.recall import Recalled
-from ragforge_tui.models import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now
+from ragforge_tui.settings.schema import MemorySettings
+from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now
 
 REPRESENTED_TURNS = 2
 """Newest turns that are always sent, whatever the strategy."""

@@ -13,10 +13,9 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.left_out import cut_lines
 from ragforge_tui.memory.history import ChatMessage, result_text, turn_messages
-from ragforge_tui.models import Message, ToolCall, ToolResult, Turn
-from ragforge_tui.text import cut_middle
+from ragforge_tui.shared.records import Message, ToolCall, ToolResult, Turn
+from ragforge_tui.shared.truncation import cut_lines, cut_middle
 
 WHOLE = "whole"
 SHORT = "short"

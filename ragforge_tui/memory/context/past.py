@@ -26,7 +26,7 @@ from ragforge_tui.memory.context.forms import (
     trimmed,
 )
 from ragforge_tui.memory.history import ChatMessage
-from ragforge_tui.models import Turn
+from ragforge_tui.shared.records import Turn
 
 MESSAGE_TOKENS = 4
 """Tokens of a message in addition to its text: role and separators, as OpenAI counts them."""

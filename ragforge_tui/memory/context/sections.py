@@ -12,8 +12,8 @@ from ragforge_tui.memory.context.block import TITLES
 from ragforge_tui.memory.context.cuts import cut_to, left_out, locate, tokens_in
 from ragforge_tui.memory.recall import Recalled, RecalledSummary, RecalledTurn
 from ragforge_tui.memory.recall.pack import CUT_MARK
-from ragforge_tui.models import ContextItem, ContextItemKind, ContextSection, Message, Summary
-from ragforge_tui.text import cut_middle
+from ragforge_tui.shared.records import ContextItem, ContextItemKind, ContextSection, Message, Summary
+from ragforge_tui.shared.truncation import cut_middle
 
 KEPT = "kept"
 """Form of an item whose text cannot be rebuilt from its source and is stored."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.context.block import CLOSING, EARLIER_CLOSING, PAST_SECTION, request_parts
 from ragforge_tui.memory.context.builder import BuiltContext, digest_of
@@ -20,7 +19,8 @@ from ragforge_tui.memory.context.sections import KEPT, item_label, summary_text
 from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.memory.recall import turn_text
 from ragforge_tui.memory.recall.pack import CUT_MARK
-from ragforge_tui.models import ContextItem, ContextRecord, Summary, Turn
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import ContextItem, ContextRecord, Summary, Turn
 
 LOOKED_UP = ("system", "instructions", "persona", "message", "goal", "query", "summary", "turn")
 """Kinds of items whose texts the graph holds already."""

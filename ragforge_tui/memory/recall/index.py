@@ -23,7 +23,7 @@ from ragforge_tui.memory.recall.keys import summary_key
 from ragforge_tui.memory.recall.postings import Postings
 from ragforge_tui.memory.recall.scoring import WEIGHTS, Floats, View
 from ragforge_tui.memory.recall.vectors import TurnVectors
-from ragforge_tui.models import EXTRACTIVE, Summary
+from ragforge_tui.shared.records import EXTRACTIVE, Summary
 
 SITTING_GAP_SECONDS = 3_600
 """Silence after which the next turn starts another sitting."""

@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ragforge_tui.errors import ModelError
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.recall import KeyRow, RecallRow
 from ragforge_tui.graph.store.vectors import Unembedded
 from ragforge_tui.llm.embeddings import Embedder, Vectors
 from ragforge_tui.memory.recall.index import ConversationIndex
 from ragforge_tui.memory.recall.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, sitting_text
-from ragforge_tui.models import Turn
-from ragforge_tui.text import cut_middle
+from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.records import Turn
+from ragforge_tui.shared.truncation import cut_middle
 
 log = logging.getLogger(__name__)
 

@@ -14,13 +14,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from ragforge_tui.config import RecallSettings
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others, SummaryElsewhere, TurnElsewhere
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall import scoring, terms
 from ragforge_tui.memory.recall.pack import Candidate
 from ragforge_tui.memory.recall.results import RecalledSummary
+from ragforge_tui.settings.schema import RecallSettings
 
 Vector = npt.NDArray[np.float32]
 Ranges = Mapping[str, Sequence[tuple[int, int]]]

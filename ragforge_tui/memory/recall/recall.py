@@ -11,8 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
-from ragforge_tui.config import MemorySettings
-from ragforge_tui.errors import GraphError, ModelError, NotFoundError, RagforgeError
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.vectors import KINDS, Unembedded
 from ragforge_tui.llm.embeddings import Embedder
@@ -36,7 +34,9 @@ from ragforge_tui.memory.recall.questions import context_of
 from ragforge_tui.memory.recall.rarity import Rarity
 from ragforge_tui.memory.recall.results import Recalled, RecalledSummary, RecalledTurn
 from ragforge_tui.memory.recall.terms import share, telling_words
-from ragforge_tui.models import SimilarConversation, Summary, Turn
+from ragforge_tui.settings.schema import MemorySettings
+from ragforge_tui.shared.errors import GraphError, ModelError, NotFoundError, RagforgeError
+from ragforge_tui.shared.records import SimilarConversation, Summary, Turn
 
 log = logging.getLogger(__name__)
 

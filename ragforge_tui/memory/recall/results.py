@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from ragforge_tui.models import Summary
+from ragforge_tui.shared.records import Summary
 
 TITLE_CHARS = 60
 

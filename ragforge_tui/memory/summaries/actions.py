@@ -16,7 +16,7 @@ from ragforge_tui.export import main_argument
 from ragforge_tui.memory.history import result_text
 from ragforge_tui.memory.summaries.phrases import Phrases
 from ragforge_tui.memory.summaries.sentences import ELLIPSIS, cut, first_sentence
-from ragforge_tui.models import ToolCall, Turn
+from ragforge_tui.shared.records import ToolCall, Turn
 
 _NUMBERED = re.compile(r"^\s*(\d+)\t", re.M)
 _HIT = re.compile(r"^([^\n:]+):(\d+):", re.M)

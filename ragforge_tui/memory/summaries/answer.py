@@ -17,9 +17,9 @@ import msgspec
 from ragforge_tui.graph.store.summary_tree import finding_from
 from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.summaries.draft import Draft, limited
-from ragforge_tui.models import Finding
-from ragforge_tui.redaction import mask_secrets
-from ragforge_tui.text import plain_text, storable
+from ragforge_tui.shared.records import Finding
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.sanitize import plain_text, storable
 
 MAX_ANSWER_CHARS = 2_000_000
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")

@@ -9,7 +9,7 @@ import msgspec
 
 from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.summaries.sentences import cut
-from ragforge_tui.models import Finding
+from ragforge_tui.shared.records import Finding
 
 PART_CHARS = 500
 FINDING_CHARS = 300

@@ -28,7 +28,7 @@ from ragforge_tui.memory.summaries.sentences import compress, cut, prose, senten
 from ragforge_tui.memory.summaries.statements import statements
 from ragforge_tui.memory.summaries.telling import alike, decides, score
 from ragforge_tui.memory.topics import topics_of
-from ragforge_tui.models import EXTRACTIVE, Finding, Turn
+from ragforge_tui.shared.records import EXTRACTIVE, Finding, Turn
 
 _MOST_SHOWN = 4
 _EXCHANGE_CHARS = 150

@@ -20,7 +20,7 @@ from ragforge_tui.memory.summaries.phrases import Phrases
 from ragforge_tui.memory.summaries.sentences import compress, cut, opening, sentences
 from ragforge_tui.memory.summaries.telling import alike, decides, score
 from ragforge_tui.memory.topics import EXTRACTED_CONFIDENCE, topics_of
-from ragforge_tui.models import EXTRACTIVE, Finding, Summary, Turn
+from ragforge_tui.shared.records import EXTRACTIVE, Finding, Summary, Turn
 
 _STRETCHES = 4
 _SENTENCE_CHARS = 160

@@ -12,8 +12,9 @@ from typing import Any
 
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.history import result_text
-from ragforge_tui.models import Message, Summary, ToolCall, Turn
-from ragforge_tui.text import cut_middle, fenced
+from ragforge_tui.shared.records import Message, Summary, ToolCall, Turn
+from ragforge_tui.shared.sanitize import fenced
+from ragforge_tui.shared.truncation import cut_middle
 
 ChatMessages = list[dict[str, Any]]
 

@@ -20,16 +20,6 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from ragforge_tui.config import SummarizationSettings
-from ragforge_tui.errors import GraphError, ModelError
-from ragforge_tui.events import (
-    ConversationChanged,
-    Event,
-    SummaryCreated,
-    SummaryFailed,
-    SummaryStarted,
-    TopicsChanged,
-)
 from ragforge_tui.graph.repositories import Store
 from ragforge_tui.graph.store.summary_tree import TurnSize, chosen_end, frontier_marked, summary_uuid, text_size
 from ragforge_tui.graph.store.topic_links import topic_key
@@ -44,8 +34,18 @@ from ragforge_tui.memory.summaries.joining import extract_conversation, extract_
 from ragforge_tui.memory.summaries.plan import Due, Pending, due_again, frontier, next_due, next_provisional, pending
 from ragforge_tui.memory.summaries.sentences import cut
 from ragforge_tui.memory.topics import same_forms
-from ragforge_tui.models import EXTRACTIVE, Summary, Turn, now
-from ragforge_tui.text import storable
+from ragforge_tui.settings.schema import SummarizationSettings
+from ragforge_tui.shared.errors import GraphError, ModelError
+from ragforge_tui.shared.events import (
+    ConversationChanged,
+    Event,
+    SummaryCreated,
+    SummaryFailed,
+    SummaryStarted,
+    TopicsChanged,
+)
+from ragforge_tui.shared.records import EXTRACTIVE, Summary, Turn, now
+from ragforge_tui.shared.sanitize import storable
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Literal
 
-from ragforge_tui.text import visible
+from ragforge_tui.shared.sanitize import visible
 
 _CONTEXT = 3
 _MAX_COMPARED = 20_000

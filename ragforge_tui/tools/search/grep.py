@@ -24,7 +24,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from ragforge_tui.text import visible
+from ragforge_tui.shared.sanitize import visible
 from ragforge_tui.tools.base import Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.search.ignore import WALK_SECONDS, IgnoreRules
 from ragforge_tui.tools.search.listing import FolderTool, accesses, glob_matcher, shown

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.tui.commands.open_url import open_address, opener
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.transcript.render.links import Link, file_path, web_address

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from ragforge_tui.events import Event, ToolCallFinished, ToolCallStarted
-from ragforge_tui.models import ToolCall
+from ragforge_tui.shared.events import Event, ToolCallFinished, ToolCallStarted
+from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.tui.dialogs.detail import Section, call_sections, call_title
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, NoteBlock, UserBlock

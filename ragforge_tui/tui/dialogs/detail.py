@@ -15,8 +15,8 @@ from typing import Literal
 
 import msgspec
 
-from ragforge_tui.models import ToolCall, call_end
-from ragforge_tui.text import plain_value
+from ragforge_tui.shared.records import ToolCall, call_end
+from ragforge_tui.shared.sanitize import plain_value
 from ragforge_tui.tui.transcript.render.tool_text import CallState, decoded, duration_text, failure_of, state_of
 
 Look = Literal["prose", "code", "diff", "error"]

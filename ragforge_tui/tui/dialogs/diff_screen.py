@@ -19,9 +19,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Static
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.protocol import FileDiff
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.wire import FileDiff
 from ragforge_tui.tui.drawing.code import diff_counts, diff_run
 from ragforge_tui.tui.style.palette import Palette, palette_of
 from ragforge_tui.tui.workers import start_worker

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from textual.app import App, SuspendNotSupported
 
-from ragforge_tui.encoding import decode_saved
-from ragforge_tui.errors import RagforgeError
+from ragforge_tui.shared.encoding import decode_saved
+from ragforge_tui.shared.errors import RagforgeError
 
 FALLBACKS = ("nano", "vim", "vi")
 

@@ -19,9 +19,9 @@ from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Static
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import Event
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import Event
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section, is_numbered
 from ragforge_tui.tui.drawing.code import highlight
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, wrap

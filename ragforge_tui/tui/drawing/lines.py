@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.wrapping import Span, fold_spans, wrap_spans
 
 Run = tuple[str, Style]

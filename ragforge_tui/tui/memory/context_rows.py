@@ -9,8 +9,8 @@ import msgspec
 from rich.cells import cell_len
 
 from ragforge_tui.export.context import item_kind, item_turns
-from ragforge_tui.models import ContextItem, ContextRecord, ContextSection
-from ragforge_tui.requests.tree import SentRequest
+from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
+from ragforge_tui.shared.requests.tree import SentRequest
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
 from ragforge_tui.tui.memory.tree_list import TreeList
 from ragforge_tui.tui.style.palette import Palette

@@ -15,11 +15,11 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ragforge_tui.errors import RagforgeError
 from ragforge_tui.export.context import context_text, item_headline
-from ragforge_tui.models import ContextItem
-from ragforge_tui.requests.tree import SentRequest
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.records import ContextItem
+from ragforge_tui.shared.requests.tree import SentRequest
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.memory.context_rows import ContextRows, headline, lines_of, source_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragforge_tui.models import Summary, Topic
-from ragforge_tui.requests.tree import TopicPlace
+from ragforge_tui.shared.records import Summary, Topic
+from ragforge_tui.shared.requests.tree import TopicPlace
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.memory.memory_tree import range_text
 from ragforge_tui.tui.memory.topic_list import topic_text

@@ -15,12 +15,12 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import Event, TopicsChanged
-from ragforge_tui.models import Topic
-from ragforge_tui.protocol import FetchTopicPlaces, ListTopics, MergeTopics, R, Request, UnmergeTopic
-from ragforge_tui.requests.tree import TopicPlace
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import Event, TopicsChanged
+from ragforge_tui.shared.records import Topic
+from ragforge_tui.shared.requests.tree import TopicPlace
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.wire import FetchTopicPlaces, ListTopics, MergeTopics, R, Request, UnmergeTopic
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.memory.memory_detail import topic_sections
 from ragforge_tui.tui.memory.topic_list import TopicList

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from textual.content import Content
 
-from ragforge_tui.persona_records import PersonaInfo, PersonaRemark
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.persona_records import PersonaInfo, PersonaRemark
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.hanging_indent import Hung, indented
 from ragforge_tui.tui.style.persona_colors import ink
 

@@ -16,8 +16,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.persona_records import PersonaDraft
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.persona_records import PersonaDraft
 from ragforge_tui.tui.drawing.hanging_indent import HangingText
 from ragforge_tui.tui.personas.persona_preview import changes, preview, signature
 

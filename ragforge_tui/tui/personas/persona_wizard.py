@@ -15,8 +15,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ragforge_tui.persona_records import PersonaBrief
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.persona_records import PersonaBrief
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.style.persona_colors import NAMES, ink
 
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from textual.widgets import TextArea
 
-from ragforge_tui.errors import RagforgeError
+from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.command_registry import Registry, key_name
 from ragforge_tui.tui.prompt.completion import CompletionTarget, Suggestion, command_suggestion, completion_target

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol, get_args
 
-from ragforge_tui.events import ApprovalDecision, ApprovalRequested, CostLimitReached, TrustRequested
-from ragforge_tui.protocol import AnswerApproval, AnswerTrust, Request
+from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, CostLimitReached, TrustRequested
+from ragforge_tui.shared.wire import AnswerApproval, AnswerTrust, Request
 from ragforge_tui.tui.questions.question_panel import Question, approval_question, cost_question, trust_question
 from ragforge_tui.tui.session.engine_session import EngineSession
 from ragforge_tui.tui.terminal import Attention

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Literal, Protocol, runtime_checkable
 
-from ragforge_tui.events import Event, TurnEvent
-from ragforge_tui.models import Turn
-from ragforge_tui.protocol import ConversationView
+from ragforge_tui.shared.events import Event, TurnEvent
+from ragforge_tui.shared.records import Turn
+from ragforge_tui.shared.wire import ConversationView
 
 Level = Literal["info", "warning", "error"]
 

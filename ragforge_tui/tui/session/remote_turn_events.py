@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     MessageFinished,
     MessageStarted,
     ReasoningDelta,
@@ -18,7 +18,7 @@ from ragforge_tui.events import (
     TurnCompleted,
     TurnEvent,
 )
-from ragforge_tui.models import Message, ToolCall, Turn
+from ragforge_tui.shared.records import Message, ToolCall, Turn
 
 
 def events_between(conversation_id: str, before: Turn, after: Turn) -> Iterator[TurnEvent]:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from ragforge_tui.events import Event, TurnElsewhere, TurnEvent, TurnStarted
-from ragforge_tui.models import Turn
+from ragforge_tui.shared.events import Event, TurnElsewhere, TurnEvent, TurnStarted
+from ragforge_tui.shared.records import Turn
 from ragforge_tui.tui.session.listener import SessionListener
 from ragforge_tui.tui.session.remote_turn_events import ending, events_between
 from ragforge_tui.tui.session.state import ChatState

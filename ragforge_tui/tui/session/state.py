@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     ConversationChanged,
     Event,
     GraphChanged,
@@ -26,9 +26,9 @@ from ragforge_tui.events import (
     ToolCallStarted,
     TurnReset,
 )
-from ragforge_tui.models import Conversation, Message, Usage
-from ragforge_tui.protocol import Mode
-from ragforge_tui.requests.tree import MemoryDue
+from ragforge_tui.shared.records import Conversation, Message, Usage
+from ragforge_tui.shared.requests.tree import MemoryDue
+from ragforge_tui.shared.wire import Mode
 
 Activity = Literal["idle", "thinking", "answering", "running", "waiting"]
 Connection = Literal["starting", "up", "lost", "closing"]

@@ -13,8 +13,8 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.models import Conversation, ConversationPeek
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.records import Conversation, ConversationPeek
 from ragforge_tui.tui.sessions.session_list_model import SessionList
 from ragforge_tui.tui.sessions.session_preview import preview
 from ragforge_tui.tui.sessions.session_service import SessionService

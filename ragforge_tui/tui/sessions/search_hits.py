@@ -13,8 +13,8 @@ import msgspec
 from rich.cells import cell_len
 from textual.content import Content
 
-from ragforge_tui.models import SearchHit
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.records import SearchHit
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.sessions.session_rows import short_time
 
 Scope = Literal["folder", "all", "conversation"]

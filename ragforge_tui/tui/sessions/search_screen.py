@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from ragforge_tui.models import SearchHit
+from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.tui.sessions.search_hits import (
     HIT_LINES,
     SCOPE_NAMES,

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from textual.content import Content
 from textual.style import Style
 
-from ragforge_tui.models import Conversation
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.sessions.session_list_model import STATUSES, SessionFilter
 
 FILTERS: tuple[tuple[str, str], ...] = (

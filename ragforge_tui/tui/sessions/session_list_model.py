@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from ragforge_tui.models import Conversation
+from ragforge_tui.shared.records import Conversation
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.sessions.session_rows import date_group, session_row, session_title
 from ragforge_tui.tui.widgets.choice_list import Choice

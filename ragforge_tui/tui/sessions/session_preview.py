@@ -10,8 +10,9 @@ from datetime import datetime
 
 from textual.content import Content
 
-from ragforge_tui.models import Conversation, ConversationPeek
-from ragforge_tui.text import cut_middle, plain_text
+from ragforge_tui.shared.records import Conversation, ConversationPeek
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tui.sessions.session_rows import DEFAULT_GLYPH, session_title, short_time
 
 _MOST_CHARS = 4_000

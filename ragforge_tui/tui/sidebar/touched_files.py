@@ -10,9 +10,9 @@ from collections.abc import Iterable
 import msgspec
 from rich.cells import cell_len, set_cell_size
 
-from ragforge_tui.models import AccessedFile, ToolCall
-from ragforge_tui.requests.work import FileDiff
-from ragforge_tui.touched import Group, group_of, joined, most_telling
+from ragforge_tui.shared.records import AccessedFile, ToolCall
+from ragforge_tui.shared.requests.work import FileDiff
+from ragforge_tui.shared.touched_files import Group, group_of, joined, most_telling
 
 HEADINGS: dict[Group, str] = {"modified": "Modified", "read": "Read", "found": "Found in searches"}
 MOST_FILES = 100

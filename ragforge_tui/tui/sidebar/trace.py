@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     ApprovalRequested,
     ApprovalResolved,
     Event,
@@ -24,8 +24,8 @@ from ragforge_tui.events import (
     TurnFailed,
     TurnStarted,
 )
-from ragforge_tui.models import ToolCall
-from ragforge_tui.requests.calls import CallEntry
+from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.requests.calls import CallEntry
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.transcript.render.tool_text import CallState, arguments_of, failure_of, state_of
 

@@ -14,11 +14,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import Event
-from ragforge_tui.models import ToolCall
-from ragforge_tui.requests.calls import FetchCall, ListCalls
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import Event
+from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.requests.calls import FetchCall, ListCalls
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.block_screen import block_of_call, call_screen
 from ragforge_tui.tui.drawing.lines import Run, clip
 from ragforge_tui.tui.host import Host

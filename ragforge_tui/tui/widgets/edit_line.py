@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Input, Static
 
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.sanitize import plain_text
 
 Apply = Callable[[str], Coroutine[Any, Any, None]]
 """Applies the edited line."""

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.errors import GraphUnavailableError
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others, TurnElsewhere
 from ragforge_tui.graph.store.word_samples import Span, spread
 from ragforge_tui.memory.recall import rarity
 from ragforge_tui.memory.recall.rarity import Rarity
+from ragforge_tui.shared.errors import GraphUnavailableError
 from tests.support.recalling import TALK, ready, recall_of, talked
 from tests.support.records import conversation, one_turn
 

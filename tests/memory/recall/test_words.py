@@ -13,7 +13,7 @@ from ragforge_tui.memory.language import DAYS, MONTHS, STEMMERS, STOP_WORDS, dat
 from ragforge_tui.memory.recall import lex_key, scoring, terms, turn_text
 from ragforge_tui.memory.recall.keys import MAX_TEXT_CHARS, MAX_WORD_CHARS, RESULT_EDGE_CHARS, keys_of
 from ragforge_tui.memory.recall.questions import context_of, said_in
-from ragforge_tui.models import FileAccess, ToolResult, Turn
+from ragforge_tui.shared.records import FileAccess, ToolResult, Turn
 from tests.support.records import call_of, message
 
 NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     MessageFinished,
     MessageStarted,
     ModelRetry,
@@ -20,7 +20,7 @@ from ragforge_tui.events import (
     TurnCompleted,
     TurnEvent,
 )
-from ragforge_tui.models import Turn
+from ragforge_tui.shared.records import Turn
 from ragforge_tui.tui.transcript.model.blocks import Block, Level, NoteBlock
 from ragforge_tui.tui.transcript.model.gaps import ROOM, GapBlock
 from ragforge_tui.tui.transcript.model.speakers import mark_switch, speaker, speaker_before

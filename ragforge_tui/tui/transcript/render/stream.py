@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 
-from ragforge_tui.text import plain_length
+from ragforge_tui.shared.sanitize import plain_length
 from ragforge_tui.tui.drawing.lines import BLANK, Line
 from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.transcript.render.markdown import render_unit
