@@ -1,4 +1,4 @@
-"""A screen for a long text: the result of a tool, a file. Fast for any length.
+"""A screen for a long text, such as a whole block of the chat, a tool call, or a file. Fast for any length.
 
 The text is cut into pieces of some lines; only those in view are highlighted and drawn. Text that is not very long is
 highlighted as a whole in a thread before it is shown.
@@ -20,13 +20,17 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.events import Event
+from ragforge_tui.shared.events import Event, ToolCallFinished, ToolCallStarted
+from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui.dialogs.detail import Section, is_numbered
+from ragforge_tui.tui.dialogs.detail import Section, call_sections, call_title, is_numbered
 from ragforge_tui.tui.drawing.code import highlight
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, wrap
+from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.model.blocks import Block
+from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, NoteBlock, UserBlock
+from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
+from ragforge_tui.tui.transcript.render.tool_text import CallState
 from ragforge_tui.tui.transcript.widget.block_view import BlockView
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.workers import start_worker
@@ -316,3 +320,81 @@ def _prepared(sections: Sequence[Section], palette: Palette) -> list[Block]:
     for whole in {id(b.whole): b.whole for b in blocks if isinstance(b, PieceBlock) and b.whole is not None}.values():
         whole.lines(palette)
     return blocks
+
+
+def call_screen(
+    host: Host,
+    call_id: str,
+    name: str,
+    turn: int,
+    *,
+    fetch: Callable[[], Awaitable[ToolCall]],
+    state: Callable[[], CallState],
+) -> DetailScreen:
+    """Return a screen for a call, updated while it runs.
+
+    Args:
+        fetch: Returns the call with its result, if the chat does not show it.
+        state: Returns the state of the call while it has no result.
+    """
+
+    def title_of(call: ToolCall) -> str:
+        return call_title(call, turn, state(), host.now())
+
+    async def load() -> tuple[str, list[Section]]:
+        block = _block_of_call(host, call_id)
+        call = block.call if block is not None else await fetch()
+        return title_of(call), call_sections(call)
+
+    def concerns(event: Event) -> bool:
+        return isinstance(event, ToolCallStarted | ToolCallFinished) and event.call.uuid == call_id
+
+    def title_now() -> str:
+        block = _block_of_call(host, call_id)
+        return title_of(block.call) if block is not None and block.call.result is None else ""
+
+    return DetailScreen(
+        f"{name} · turn {turn}",
+        load,
+        actions={"g": ("turn", "go to its turn")},
+        concerns=concerns,
+        title_now=title_now,
+    )
+
+
+def _block_of_call(host: Host, call_id: str) -> ToolBlock | None:
+    """Return the block of a call in the chat, if there is one."""
+    blocks = reversed(host.transcript.document.blocks)
+    return next((block for block in blocks if isinstance(block, ToolBlock) and block.call.uuid == call_id), None)
+
+
+def block_screen(host: Host, block: Block) -> DetailScreen:
+    """Return a screen for a block of the chat."""
+    if isinstance(block, ToolBlock):
+        call = block.call
+
+        async def fetch() -> ToolCall:
+            return call
+
+        def state() -> CallState:
+            # If its turn was rendered again meanwhile, the new block has the current state.
+            return (_block_of_call(host, call.uuid) or block).state
+
+        return call_screen(host, call.uuid, call.tool_name, block.turn_index, fetch=fetch, state=state)
+    match block:
+        case UserBlock():
+            name = block.name
+        case HeadBlock():
+            name = "Reasoning"
+        case NoteBlock():
+            name = "Notice"
+        case _:
+            name = "Answer"
+    title = f"{name} · turn {block.turn_index}" if block.turn_index else name
+
+    async def load() -> tuple[str, list[Section]]:
+        return title, [
+            Section(title=f"{len(block.source):,} characters".replace(",", " "), text=block.source, look="prose")
+        ]
+
+    return DetailScreen(title, load, actions={})

@@ -22,8 +22,7 @@ from ragforge_tui.shared.requests.tree import TopicPlace
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import FetchSummary, FetchTopicPlaces, FetchTree, FetchTurnLines
 from ragforge_tui.tui.dialogs.detail import Section
-from ragforge_tui.tui.drawing.lines import clip, one_line
-from ragforge_tui.tui.drawing.wrapping import wrap_spans
+from ragforge_tui.tui.drawing.lines import clip, one_line, wrap_spans
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.memory.memory_detail import cited_turns, summary_sections, summary_title, topic_sections
 from ragforge_tui.tui.memory.memory_tree import ABOUT, ABOUT_LINES, SummaryTree, TreeLine, due_text, turn_of

@@ -19,8 +19,7 @@ from textual.widgets import Input, Static
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.persona_records import PersonaInfo, PersonaList, PersonaView
 from ragforge_tui.tui import fuzzy
-from ragforge_tui.tui.drawing.hanging_indent import HangingText, Hung
-from ragforge_tui.tui.personas.persona_preview import ORIGINS, faults, plain_line, preview, signature
+from ragforge_tui.tui.personas.persona_preview import ORIGINS, HangingText, Hung, faults, plain_line, preview, signature
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from ragforge_tui.tui.widgets.list_screen import ListScreen
 

@@ -27,7 +27,7 @@ from ragforge_tui.tui.sessions.search_hits import (
     parse_query,
     with_topic,
 )
-from ragforge_tui.tui.sessions.session_filters import clickable
+from ragforge_tui.tui.sessions.session_list_model import clickable
 from ragforge_tui.tui.sessions.session_service import MOST_HITS, SessionService
 from ragforge_tui.tui.widgets.choice_list import Choice
 from ragforge_tui.tui.widgets.list_screen import ListScreen

@@ -17,8 +17,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from ragforge_tui.tui.drawing.lines import Run, line_of, one_line
-from ragforge_tui.tui.drawing.wrapping import wrap_spans
+from ragforge_tui.tui.drawing.lines import Run, line_of, one_line, wrap_spans
 from ragforge_tui.tui.style.palette import Palette, palette_of
 
 L = TypeVar("L")

@@ -21,8 +21,7 @@ from ragforge_tui.tui.drawing.lines import Line
 from ragforge_tui.tui.style.palette import Palette, palette_of
 from ragforge_tui.tui.transcript.model.blocks import Block
 from ragforge_tui.tui.transcript.model.document import DisplayOptions, Document
-from ragforge_tui.tui.transcript.widget.copying import text_between
-from ragforge_tui.tui.transcript.widget.viewport import Frame, Row, Viewport
+from ragforge_tui.tui.transcript.widget.viewport import Frame, Row, Viewport, text_between
 
 if TYPE_CHECKING:
     from textual._animator import EasingFunction
