@@ -21,13 +21,13 @@ from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tools.arguments import parse, schema_of
 from ragforge_tui.tools.base import Access, ApprovalNeed, Plan, Tool, ToolOutcome, failed
-from ragforge_tui.tools.files import CreateFile, EditFile, FileContext, ReadFile, WriteFile
-from ragforge_tui.tools.grep import GrepFiles
-from ragforge_tui.tools.listing import GlobFiles, ListDirectory, SearchFiles
+from ragforge_tui.tools.files.write import CreateFile, EditFile, FileContext, ReadFile, WriteFile
 from ragforge_tui.tools.planning import planning_tools
-from ragforge_tui.tools.process import Commands, end_leftovers
 from ragforge_tui.tools.restoring import KeptFiles, RestoreFiles
-from ragforge_tui.tools.shell import RunCommand
+from ragforge_tui.tools.search.grep import GrepFiles
+from ragforge_tui.tools.search.listing import GlobFiles, ListDirectory, SearchFiles
+from ragforge_tui.tools.shell.process import Commands, end_leftovers
+from ragforge_tui.tools.shell.run_command import RunCommand
 from ragforge_tui.tools.undo import UndoStore
 from ragforge_tui.tools.workspace import Workspace
 

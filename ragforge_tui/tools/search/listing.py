@@ -15,12 +15,11 @@ from msgspec import Meta
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import FileAccess
-from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.shared.sanitize import storable, visible
 from ragforge_tui.tools.base import Access, Plan, ToolArguments, ToolOutcome
-from ragforge_tui.tools.gitignore import LONGEST_PATH, Patterns
-from ragforge_tui.tools.ignore import WALK_SECONDS, Entry, IgnoreRules
-from ragforge_tui.tools.matching import best_matches
-from ragforge_tui.tools.textfile import visible
+from ragforge_tui.tools.search.gitignore import LONGEST_PATH, Patterns
+from ragforge_tui.tools.search.ignore import WALK_SECONDS, Entry, IgnoreRules
+from ragforge_tui.tools.search.matching import best_matches
 from ragforge_tui.tools.workspace import Place, Workspace
 
 _MOST_LISTED = 1_000

@@ -24,10 +24,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from ragforge_tui.shared.sanitize import visible
 from ragforge_tui.tools.base import Plan, ToolArguments, ToolOutcome
-from ragforge_tui.tools.ignore import WALK_SECONDS, IgnoreRules
-from ragforge_tui.tools.listing import FolderTool, accesses, glob_matcher, shown
-from ragforge_tui.tools.textfile import visible
+from ragforge_tui.tools.search.ignore import WALK_SECONDS, IgnoreRules
+from ragforge_tui.tools.search.listing import FolderTool, accesses, glob_matcher, shown
 from ragforge_tui.tools.workspace import Place, is_secret
 
 MAX_SEARCHED_BYTES = 20 * 1024 * 1024
@@ -211,8 +211,9 @@ class _Search:
             walked = itertools.takewhile(lambda _: not self._stopped, self._rules.walk(query.start))
             paths = [entry.path for entry in walked if entry.is_regular]
         paths = [path for path in paths if path.isprintable() and self._is_included(path)]
-        package = str(Path(__file__).resolve().parents[2])
-        code = f"import sys; sys.path.insert(0, {package!r}); from ragforge_tui.tools.grep_worker import main; main()"
+        package = str(Path(__file__).resolve().parents[3])
+        worker = "from ragforge_tui.tools.search.grep_worker import main; main()"
+        code = f"import sys; sys.path.insert(0, {package!r}); {worker}"
         work: dict[str, Any] = {
             "root": query.root,
             "paths": paths,

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ragforge_tui.shared import git
-from ragforge_tui.tools.ignore import IgnoreRules
-from ragforge_tui.tools.path_index import PathIndex
+from ragforge_tui.tools.search.ignore import IgnoreRules
+from ragforge_tui.tools.search.path_index import PathIndex
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ragforge_tui.tools.gitignore import Patterns
+from ragforge_tui.tools.search.gitignore import Patterns
 
 WALK_SECONDS = 60.0
 """Longest walk in seconds. Matching is linear, but a hostile ignore file can contain thousands of slow patterns."""

@@ -17,10 +17,9 @@ from msgspec import Meta
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import STOPPED
-from ragforge_tui.shared.sanitize import plain_text, storable
+from ragforge_tui.shared.sanitize import plain_text, storable, visible
 from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
-from ragforge_tui.tools.process import Commands
-from ragforge_tui.tools.textfile import visible
+from ragforge_tui.tools.shell.process import Commands
 from ragforge_tui.tools.workspace import Workspace
 
 _log = logging.getLogger(__name__)

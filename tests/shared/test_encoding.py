@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.text_encoding import as_meant, encoding_of
+from ragforge_tui.shared.encoding import decode_saved, encoding_of
 
 TEXT = "<x>é ∆ ⛧\u200d🜂\r\n</x>"
 
@@ -13,17 +13,17 @@ TEXT = "<x>é ∆ ⛧\u200d🜂\r\n</x>"
 def test_there_and_back(codec: str) -> None:
     raw = TEXT.encode(codec)
     encoding = encoding_of(raw)
-    assert encoding.decode(raw) == as_meant(raw) == TEXT
-    assert encoding.encode(TEXT) == raw
+    assert encoding.decode(raw) == decode_saved(raw) == TEXT
+    assert encoding.encode_detectable(TEXT) == encoding.encode(TEXT) == raw
 
 
 def test_what_is_not_utf_8_is_read_as_latin_1_byte_by_byte() -> None:
-    assert as_meant("é à".encode("latin-1")) == "é à"
-    assert as_meant("é ∆".encode() + b"\xe9") == "é ∆é"
-    assert as_meant(b"") == ""
+    assert decode_saved("é à".encode("latin-1")) == "é à"
+    assert decode_saved("é ∆".encode() + b"\xe9") == "é ∆é"
+    assert decode_saved(b"") == ""
 
 
 def test_a_text_that_no_longer_tells_its_encoding_is_written_so_that_it_can_be_read() -> None:
     encoding = encoding_of(TEXT.encode("utf-16-le"))
-    raw = encoding.encode("é without a tag")
+    raw = encoding.encode_detectable("é without a tag")
     assert encoding_of(raw).decode(raw) == "é without a tag"

@@ -15,7 +15,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from ragforge_tui.tools.textfile import decode, lines_of
+from ragforge_tui.shared.encoding import decode, lines_of
 
 
 def main() -> None:

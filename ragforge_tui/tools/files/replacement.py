@@ -5,8 +5,8 @@ Used by `files.py`. A pure function, so that every mistake of a model can be tes
 
 from __future__ import annotations
 
+from ragforge_tui.shared.encoding import line_end_of, with_line_ends
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools.textfile import line_end_of, with_line_ends
 
 
 def replace_once(text: str, old: str, new: str, path: str) -> str:

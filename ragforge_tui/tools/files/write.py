@@ -16,14 +16,15 @@ import msgspec
 from msgspec import Meta
 
 from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.encoding import UTF8, decode, line_end_of, lines_of, with_line_ends
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.shared.redaction import MASK, adds_mask
+from ragforge_tui.shared.sanitize import visible
 from ragforge_tui.shared.truncation import marks_in
 from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
-from ragforge_tui.tools.diff import counts, unified_diff
-from ragforge_tui.tools.replacement import replace_once
-from ragforge_tui.tools.textfile import UTF8, decode, line_end_of, lines_of, visible, with_line_ends
+from ragforge_tui.tools.files.diff import counts, unified_diff
+from ragforge_tui.tools.files.replacement import replace_once
 from ragforge_tui.tools.undo import UndoStore, digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
 
