@@ -26,7 +26,9 @@ import numpy.typing as npt
 import psutil
 
 from benchmarks import synthetic
-from ragforge_tui.config import (
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.graph import Store, stop_server
+from ragforge_tui.settings.schema import (
     AgentSettings,
     EmbeddingSettings,
     GraphSettings,
@@ -37,8 +39,6 @@ from ragforge_tui.config import (
     Settings,
     SummarizationSettings,
 )
-from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.graph import Store, stop_server
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

@@ -19,8 +19,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from ragforge_tui import models
-from ragforge_tui.config import LIVE_MODEL_SETTINGS, Loaded
 from ragforge_tui.conversation.allowing import AllowedCommands
 from ragforge_tui.conversation.approvals import Approvals
 from ragforge_tui.conversation.budget import SessionBudget
@@ -32,8 +30,15 @@ from ragforge_tui.conversation.personas import Personas
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.shared_memory import SharedMemory, settle
 from ragforge_tui.conversation.trust import Trust
-from ragforge_tui.errors import GraphError, NotFoundError, RagforgeError
-from ragforge_tui.events import (
+from ragforge_tui.graph import Journal, Store
+from ragforge_tui.llm import ChatModel
+from ragforge_tui.memory.export_writer import ExportWriter
+from ragforge_tui.memory.persistence import differences
+from ragforge_tui.personas import Persona, PersonaLibrary, user_name
+from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, Loaded
+from ragforge_tui.shared import records
+from ragforge_tui.shared.errors import GraphError, NotFoundError, RagforgeError
+from ragforge_tui.shared.events import (
     Event,
     GraphChanged,
     MessageFinished,
@@ -42,12 +47,7 @@ from ragforge_tui.events import (
     ToolCallFinished,
     TurnStarted,
 )
-from ragforge_tui.graph import Journal, Store
-from ragforge_tui.llm import ChatModel
-from ragforge_tui.memory.export_writer import ExportWriter
-from ragforge_tui.memory.persistence import differences
-from ragforge_tui.models import ConversationFilter, now
-from ragforge_tui.personas import Persona, PersonaLibrary, user_name
+from ragforge_tui.shared.records import ConversationFilter, now
 from ragforge_tui.tools import Toolbox
 
 log = logging.getLogger(__name__)
@@ -255,7 +255,7 @@ class ConversationAgent:
             NotFoundError: The persona does not exist.
         """
         chosen = self.personas.find(persona)
-        record = models.Conversation(
+        record = records.Conversation(
             uuid=str(uuid.uuid4()),
             title=title,
             tags=tags or [],
@@ -320,7 +320,7 @@ class ConversationAgent:
         here = self._open.get(parent.uuid)
         if here is not None and here.active_turn is not None and turn_index >= here.active_turn:
             raise RagforgeError(f"Turn {turn_index} is still being answered.", todo="Stop it, or wait until it ends.")
-        record = models.Conversation(
+        record = records.Conversation(
             uuid=str(uuid.uuid4()),
             title=parent.title,
             tags=list(parent.tags),
@@ -343,11 +343,11 @@ class ConversationAgent:
         """Return the conversation if this process has it open."""
         return self._open.get(conversation_id)
 
-    async def list_conversations(self, filter: ConversationFilter | None = None) -> list[models.Conversation]:
+    async def list_conversations(self, filter: ConversationFilter | None = None) -> list[records.Conversation]:
         """Return stored conversations, newest first."""
         return await (await self.store()).conversations.matching(filter or ConversationFilter())
 
-    async def archive_conversation(self, ref: str, *, archived: bool = True) -> models.Conversation:
+    async def archive_conversation(self, ref: str, *, archived: bool = True) -> records.Conversation:
         """Archive a conversation, or make it active again."""
         return await self._set_status(ref, "archived" if archived else "active", None)
 
@@ -366,7 +366,7 @@ class ConversationAgent:
         else:
             await store.conversations.update(record.uuid, status="deleted", deleted_at=now())
 
-    async def restore_conversation(self, conversation_id: str) -> models.Conversation:
+    async def restore_conversation(self, conversation_id: str) -> records.Conversation:
         """Restore a deleted conversation by its id or a unique prefix."""
         store = await self.store()
         deleted = await store.conversations.matching(ConversationFilter(status="deleted", limit=10_000))
@@ -375,12 +375,12 @@ class ConversationAgent:
             raise NotFoundError(f"No single deleted conversation has an id that starts with {conversation_id!r}.")
         return self._as_stored(await store.conversations.update(matches[0].uuid, status="active", deleted_at=None))
 
-    async def _set_status(self, ref: str, status: models.ConversationStatus, deleted_at: None) -> models.Conversation:
+    async def _set_status(self, ref: str, status: records.ConversationStatus, deleted_at: None) -> records.Conversation:
         store = await self.store()
         record = await store.conversations.resolve(ref)
         return self._as_stored(await store.conversations.update(record.uuid, status=status, deleted_at=deleted_at))
 
-    def _as_stored(self, changed: models.Conversation) -> models.Conversation:
+    def _as_stored(self, changed: records.Conversation) -> records.Conversation:
         if changed.uuid in self._open:
             # Changed in place: the conversation's memory shares this record.
             here = self._open[changed.uuid].record

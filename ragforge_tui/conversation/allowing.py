@@ -1,6 +1,6 @@
 """Commands that the user allows permanently, held in memory and written to the user's settings file.
 
-Used by the approvals. A project's file can never add to them: `config_files` rejects the key there.
+Used by the approvals. A project's file can never add to them: `settings/load` rejects the key there.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
-from ragforge_tui.errors import ConfigError
-from ragforge_tui.events import Notice
+from ragforge_tui.shared.errors import ConfigError
+from ragforge_tui.shared.events import Notice
 from ragforge_tui.tools.allowed import offer, problem_of
 
 KEY = "tools.allow_commands"
@@ -51,8 +51,8 @@ class AllowedCommands:
 
 
 def _save(file: Path, pattern: str) -> None:
-    from ragforge_tui.config_edit import set_value
-    from ragforge_tui.config_yaml import parse_yaml
+    from ragforge_tui.settings.edit import set_value
+    from ragforge_tui.settings.parse import parse_yaml
 
     try:
         values = parse_yaml(file, file.read_text(encoding="utf-8"))

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import TurnCompleted, TurnEnd, TurnFailed
-from ragforge_tui.models import ToolCall, Turn, Usage
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import TurnCompleted, TurnEnd, TurnFailed
+from ragforge_tui.shared.records import ToolCall, Turn, Usage
 
 
 class Answer(msgspec.Struct, kw_only=True, frozen=True):

@@ -7,9 +7,9 @@ import uuid
 from collections.abc import Callable
 
 from ragforge_tui.conversation.allowing import AllowedCommands
-from ragforge_tui.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
-from ragforge_tui.models import ToolCall
-from ragforge_tui.requests.work import Mode
+from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
+from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.tools import ApprovalNeed, ApprovalPolicy
 from ragforge_tui.tools.approval import ApprovalMode, Verdict
 

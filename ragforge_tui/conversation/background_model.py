@@ -13,11 +13,11 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ragforge_tui.errors import ModelError
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.llm.base import Messages
 from ragforge_tui.llm.parts import ModelPart
-from ragforge_tui.models import Usage
+from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.records import Usage
 
 REQUEST_SECONDS = 120.0
 """Deadline of one request of background work."""

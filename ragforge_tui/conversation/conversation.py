@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragforge_tui import models
 from ragforge_tui.conversation.answer import Answer, answer_of
 from ragforge_tui.conversation.memory import ConversationMemory
 from ragforge_tui.conversation.own_turns import Doing, QueuedTurn
@@ -23,8 +22,12 @@ from ragforge_tui.conversation.turn import Stopped, error_info, placeholder_repl
 from ragforge_tui.conversation.turn_maker import TurnMaker
 from ragforge_tui.conversation.turn_window import PAGE_TURNS, TurnWindow
 from ragforge_tui.conversation.undoing import ChangedFiles
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import (
+from ragforge_tui.graph import writer_id
+from ragforge_tui.memory.context import BuiltContext
+from ragforge_tui.memory.history_source import called_from
+from ragforge_tui.shared import records
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import (
     ConversationChanged,
     Event,
     MessageQueued,
@@ -35,13 +38,10 @@ from ragforge_tui.events import (
     TurnFailed,
     TurnStarted,
 )
-from ragforge_tui.graph import writer_id
-from ragforge_tui.memory.context import BuiltContext
-from ragforge_tui.memory.history_source import speaking
-from ragforge_tui.models import Message, MessageState, ToolCall, Turn, now
-from ragforge_tui.redaction import mask_secrets
-from ragforge_tui.requests.work import FileDiff, Mode, UndoPlan
-from ragforge_tui.text import storable
+from ragforge_tui.shared.records import Message, MessageState, ToolCall, Turn, now
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.requests.work import FileDiff, Mode, UndoPlan
+from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
     from ragforge_tui.conversation.agent import ConversationAgent
@@ -57,7 +57,7 @@ TITLE_CHARS = 60
 class Conversation:
     """A conversation that accepts messages. `ConversationAgent` creates it."""
 
-    def __init__(self, agent: ConversationAgent, record: models.Conversation, turns: list[Turn]) -> None:
+    def __init__(self, agent: ConversationAgent, record: records.Conversation, turns: list[Turn]) -> None:
         self.record = record
         self._mode: Mode = "ask"
         self._agent = agent
@@ -346,7 +346,7 @@ class Conversation:
 
     def _run(self, turn: Turn, doing: Doing | None = None) -> None:
         self._active = turn
-        with speaking(self.record.uuid, turn.turn_index):
+        with called_from(self.record.uuid, turn.turn_index):
             self._task = asyncio.create_task(self._run_turn(turn, doing), name=f"turn {turn.turn_index}")
 
     async def _run_turn(self, turn: Turn, doing: Doing | None) -> None:

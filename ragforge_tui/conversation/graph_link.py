@@ -10,10 +10,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from ragforge_tui.config import Loaded
-from ragforge_tui.errors import ErrorInfo, GraphError, GraphUnavailableError
-from ragforge_tui.events import Event, GraphChanged, GraphPhase
 from ragforge_tui.graph import Graph, Store, resolve_target
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import ErrorInfo, GraphError, GraphUnavailableError
+from ragforge_tui.shared.events import Event, GraphChanged, GraphPhase
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.config import ModelSettings
-from ragforge_tui.errors import ErrorInfo, RagforgeError
-from ragforge_tui.events import Event, ModelChanged
 from ragforge_tui.llm import ChatModel, ModelChoice, choose_model, list_models, make_model, preload
+from ragforge_tui.settings.schema import ModelSettings
+from ragforge_tui.shared.errors import ErrorInfo, RagforgeError
+from ragforge_tui.shared.events import Event, ModelChanged
 
 log = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from ragforge_tui.conversation.approvals import Approvals
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.tool_runner import ToolRunner
 from ragforge_tui.conversation.turn import STOP_POLL_SECONDS, Stopped, error_info, until_stopped
-from ragforge_tui.events import Event, MessageFinished, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import ToolRequest
-from ragforge_tui.models import Message, Turn, now
+from ragforge_tui.shared.events import Event, MessageFinished, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
+from ragforge_tui.shared.records import Message, Turn, now
 from ragforge_tui.tools import Access, PreparedCall, Toolbox
 
 

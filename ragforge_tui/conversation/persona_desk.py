@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.persona_records import PersonaBrief, PersonaDraft, PersonaInfo
 from ragforge_tui.personas import key_of, persona_of
 from ragforge_tui.personas.drafts import improved, improvement_request, template
-from ragforge_tui.personas.own import OwnPersonas, file_name
+from ragforge_tui.personas.user_personas import OwnPersonas, file_name
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft, PersonaInfo
 
 if TYPE_CHECKING:
     from ragforge_tui.conversation.agent import ConversationAgent

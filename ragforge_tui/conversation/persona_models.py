@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ragforge_tui.conversation.model_link import ModelLink
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import Event, Notice
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.personas import Persona
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import Event, Notice
 
 
 class PersonaModels:

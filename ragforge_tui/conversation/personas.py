@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 
 from ragforge_tui.conversation.workspace_instructions import TrustBook, WorkspaceInstructions
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import Event, Notice, TrustRequested
-from ragforge_tui.persona_records import PersonaInfo, PersonaList, PersonaOrigin, PersonaRemark, PersonaView
 from ragforge_tui.personas import Persona, PersonaLibrary, usable
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import Event, Notice, TrustRequested
+from ragforge_tui.shared.persona_records import PersonaInfo, PersonaList, PersonaOrigin, PersonaRemark, PersonaView
 from ragforge_tui.tools.narrowed import READING
 
 log = logging.getLogger(__name__)

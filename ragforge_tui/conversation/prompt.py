@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ragforge_tui.memory.context import PERSONA_PART, SystemPart
 from ragforge_tui.personas import Persona
-from ragforge_tui.redaction import mask_secrets
-from ragforge_tui.text import fenced
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.sanitize import fenced
 
 _INSTRUCTIONS = """\
 You are the agent of a terminal chat and help a user with the files of one folder, the workspace.

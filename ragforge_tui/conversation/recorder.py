@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from ragforge_tui.conversation.graph_link import GraphLink
-from ragforge_tui.errors import GraphError, NotFoundError
 from ragforge_tui.graph import UNKNOWN, Journal, Store
 from ragforge_tui.memory.context import StoredContext
-from ragforge_tui.models import Conversation, Message, ToolCall
+from ragforge_tui.shared.errors import GraphError, NotFoundError
+from ragforge_tui.shared.records import Conversation, Message, ToolCall
 
 log = logging.getLogger(__name__)
 

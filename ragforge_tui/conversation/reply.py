@@ -17,8 +17,13 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.conversation.recorder import Recorder
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import (
+from ragforge_tui.graph import writer_id
+from ragforge_tui.llm import ChatModel, Finished, ModelPart, Progress, ReasoningPart, Retrying, TextPart, ToolRequest
+from ragforge_tui.memory.context import StoredContext
+from ragforge_tui.memory.history import ChatMessage
+from ragforge_tui.personas import Persona
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import (
     Event,
     MessageFinished,
     MessageStarted,
@@ -28,14 +33,9 @@ from ragforge_tui.events import (
     ReasoningDelta,
     TextDelta,
 )
-from ragforge_tui.graph import writer_id
-from ragforge_tui.llm import ChatModel, Finished, ModelPart, Progress, ReasoningPart, Retrying, TextPart, ToolRequest
-from ragforge_tui.memory.context import StoredContext
-from ragforge_tui.memory.history import ChatMessage
-from ragforge_tui.models import Message, MessageState, now
-from ragforge_tui.personas import Persona
-from ragforge_tui.redaction import mask_secrets
-from ragforge_tui.text import storable
+from ragforge_tui.shared.records import Message, MessageState, now
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.sanitize import storable
 
 CHECKPOINT_SECONDS = 0.8
 """Interval between checkpoints; together with the write it stays below the one second of text a crash may lose."""

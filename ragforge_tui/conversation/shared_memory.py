@@ -9,16 +9,15 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation.background_model import BackgroundModel, Patience, Quiet
 from ragforge_tui.conversation.memory import ConversationMemory
-from ragforge_tui.errors import ModelError, RagforgeError
 from ragforge_tui.graph import Store
 from ragforge_tui.llm import THIS_MACHINE, ChatModel, choose_model, make_model, preload
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder
 from ragforge_tui.memory.history_source import HistorySource
-from ragforge_tui.memory.recall import Recall
-from ragforge_tui.memory.recall.recall import catch_up
+from ragforge_tui.memory.recall import Recall, catch_up
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import ModelError, RagforgeError
 from ragforge_tui.tools.base import Tool
 from ragforge_tui.tools.memory import memory_tools
 

@@ -20,14 +20,14 @@ import msgspec
 from ragforge_tui.conversation.approvals import Approvals
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.reply import given_reason
-from ragforge_tui.errors import ToolError
-from ragforge_tui.events import Event, FilesAccessed, Notice, TodosUpdated, ToolCallFinished, ToolCallStarted
 from ragforge_tui.llm import ToolRequest
 from ragforge_tui.memory.history import ChatMessage, valid_arguments
-from ragforge_tui.models import REFUSED, REFUSED_BECAUSE, STOPPED, Message, Todo, ToolCall, ToolResult, now
-from ragforge_tui.redaction import mask_secrets
-from ragforge_tui.requests.work import Mode
-from ragforge_tui.text import storable, storable_value
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.events import Event, FilesAccessed, Notice, TodosUpdated, ToolCallFinished, ToolCallStarted
+from ragforge_tui.shared.records import REFUSED, REFUSED_BECAUSE, STOPPED, Message, Todo, ToolCall, ToolResult, now
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.requests.work import Mode
+from ragforge_tui.shared.sanitize import storable, storable_value
 from ragforge_tui.tools import Access, PreparedCall, ToolOutcome
 from ragforge_tui.tools.base import CallStopped
 from ragforge_tui.tools.modes import PLANNING

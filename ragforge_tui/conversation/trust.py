@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ragforge_tui.conversation.workspace_instructions import TrustBook, WorkspaceInstructions, find_instructions
-from ragforge_tui.events import Event, Notice, TrustRequested
+from ragforge_tui.shared.events import Event, Notice, TrustRequested
 
 
 class Trust:

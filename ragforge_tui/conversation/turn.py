@@ -17,14 +17,14 @@ from ragforge_tui.conversation.prompt import PLANNING
 from ragforge_tui.conversation.recorder import Recorder
 from ragforge_tui.conversation.reply import Reply
 from ragforge_tui.conversation.tool_runner import ToolRunner
-from ragforge_tui.errors import ErrorInfo, RagforgeError, storage_error
-from ragforge_tui.events import Event, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.context import BuiltContext, to_stored
-from ragforge_tui.models import Message, MessageState, Turn, Usage, now
 from ragforge_tui.personas import Persona
-from ragforge_tui.redaction import mask_secrets
-from ragforge_tui.requests.work import Mode
+from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
+from ragforge_tui.shared.events import Event, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
+from ragforge_tui.shared.records import Message, MessageState, Turn, Usage, now
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.requests.work import Mode
 
 log = logging.getLogger(__name__)
 

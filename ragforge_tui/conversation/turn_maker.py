@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragforge_tui import models
 from ragforge_tui.conversation.budget import TurnBudget
 from ragforge_tui.conversation.memory import ConversationMemory
 from ragforge_tui.conversation.own_turns import Doing, OwnTurn
@@ -21,9 +20,10 @@ from ragforge_tui.conversation.turn import TurnRunner
 from ragforge_tui.conversation.turn_window import TurnWindow
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.context import BuiltContext
-from ragforge_tui.models import Turn
 from ragforge_tui.personas import Persona
-from ragforge_tui.requests.work import Mode
+from ragforge_tui.shared import records
+from ragforge_tui.shared.records import Turn
+from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.tools.modes import ModeTools
 from ragforge_tui.tools.narrowed import NarrowedTools
 
@@ -44,7 +44,7 @@ class TurnMaker:
     def __init__(
         self,
         agent: ConversationAgent,
-        record: models.Conversation,
+        record: records.Conversation,
         window: TurnWindow,
         memory: ConversationMemory,
         mode: Callable[[], Mode],

@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from ragforge_tui.errors import GraphError
 from ragforge_tui.graph import Store
-from ragforge_tui.models import Conversation, Message, Turn
+from ragforge_tui.shared.errors import GraphError
+from ragforge_tui.shared.records import Conversation, Message, Turn
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ import asyncio
 import msgspec
 
 from ragforge_tui.conversation.own_turns import Doing
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Store
-from ragforge_tui.requests.work import FileDiff, UndoPlan
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.requests.work import FileDiff, UndoPlan
 from ragforge_tui.tools import Toolbox
 from ragforge_tui.tools.changes import (
     RESTORE,

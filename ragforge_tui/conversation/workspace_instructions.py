@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.redaction import mask_secrets
-from ragforge_tui.text import storable
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.sanitize import storable
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 """In each folder the first existing one is used."""

@@ -13,13 +13,13 @@ from typing import Literal
 
 import msgspec
 
-from ragforge_tui import models
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.turn_state import answered_elsewhere, interrupted_turn
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import ConversationChanged, Notice, SummaryCreated, TopicsChanged, TurnElsewhere
 from ragforge_tui.graph import Store
-from ragforge_tui.models import Turn
+from ragforge_tui.shared import records
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import ConversationChanged, Notice, SummaryCreated, TopicsChanged, TurnElsewhere
+from ragforge_tui.shared.records import Turn
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ class _Watch:
         self._answers = {index: answer for index, answer in self._answers.items() if index >= self._last - 1}
         self._answers[turn.turn_index] = _answer(turn)
 
-    def _record_changed(self, previous: models.Conversation, stored: models.Conversation) -> None:
+    def _record_changed(self, previous: records.Conversation, stored: records.Conversation) -> None:
         """Copy changed fields into the open record, in place, because the conversation's memory shares it.
 
         Unchanged fields are not copied: this process may have changed them and not stored them yet.

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragforge_tui import protocol
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine.tree_requests import sent
-from ragforge_tui.errors import NotFoundError
-from ragforge_tui.models import Conversation, SimilarConversation
-from ragforge_tui.protocol import MemoryView
+from ragforge_tui.shared import wire
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import Conversation, SimilarConversation
+from ragforge_tui.shared.wire import MemoryView
 
 
-async def answer(agent: ConversationAgent, request: protocol.MemoryRequest) -> Any:
+async def answer(agent: ConversationAgent, request: wire.MemoryRequest) -> Any:
     """Answer one request about the memory.
 
     Raises:
         RagforgeError: The request failed; the message is meant for the user.
     """
     match request:
-        case protocol.FetchContext(conversation_id=ref, turn_index=turn):
+        case wire.FetchContext(conversation_id=ref, turn_index=turn):
             return (await sent(await agent.store(), ref, turn)).record
-        case protocol.FetchMemory(conversation_id=conversation_id):
+        case wire.FetchMemory(conversation_id=conversation_id):
             return await _memory(agent, conversation_id)
-        case protocol.SummarizeConversation(conversation_id=conversation_id):
+        case wire.SummarizeConversation(conversation_id=conversation_id):
             return await _summarize(agent, conversation_id)
-        case protocol.ListTopics(query=query, limit=limit, workspace=workspace):
+        case wire.ListTopics(query=query, limit=limit, workspace=workspace):
             store = await agent.store()
             return await store.topics.search(query, limit=limit, workspace=workspace)
-        case protocol.MergeTopics(a=a, b=b):
+        case wire.MergeTopics(a=a, b=b):
             store = await agent.store()
             first, second = await store.topics.get(a), await store.topics.get(b)
             return await store.topics.merge(first.uuid, second.uuid)
-        case protocol.UnmergeTopic(ref=ref):
+        case wire.UnmergeTopic(ref=ref):
             return await (await agent.store()).topics.unmerge_named(ref)
-        case protocol.FindSimilar():
+        case wire.FindSimilar():
             return await _similar(agent, request)
 
 
@@ -62,7 +62,7 @@ async def _summarize(agent: ConversationAgent, conversation_id: str) -> Conversa
     return conversation.record
 
 
-async def _similar(agent: ConversationAgent, request: protocol.FindSimilar) -> list[SimilarConversation]:
+async def _similar(agent: ConversationAgent, request: wire.FindSimilar) -> list[SimilarConversation]:
     store = await agent.store()
     recall = agent.settings.agent.memory.recall
     conversation = await store.conversations.resolve(request.ref)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ragforge_tui import protocol
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.persona_desk import PersonaDesk
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.persona_records import PersonaInfo
-from ragforge_tui.protocol import Request
-from ragforge_tui.text import storable
+from ragforge_tui.shared import wire
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.persona_records import PersonaInfo
+from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.shared.wire import Request
 
 
 async def answer(agent: ConversationAgent, request: Request[Any]) -> Any:
@@ -22,28 +22,28 @@ async def answer(agent: ConversationAgent, request: Request[Any]) -> Any:
     """
     editor = PersonaDesk(agent)
     match request:
-        case protocol.ListPersonas():
+        case wire.ListPersonas():
             return await asyncio.to_thread(agent.personas.list)
-        case protocol.ShowPersona(name=name):
+        case wire.ShowPersona(name=name):
             return await asyncio.to_thread(agent.personas.view, name)
-        case protocol.SetPersona():
+        case wire.SetPersona():
             return await _set(agent, request)
-        case protocol.DraftPersona(brief=brief):
+        case wire.DraftPersona(brief=brief):
             return editor.draft(brief)
-        case protocol.ImprovePersona(text=text, name=name):
+        case wire.ImprovePersona(text=text, name=name):
             return await editor.improve(storable(text), name)
-        case protocol.CheckPersona(text=text, name=name):
+        case wire.CheckPersona(text=text, name=name):
             return editor.check(text, name)
-        case protocol.SavePersona(text=text, name=name, instead_of=instead_of):
+        case wire.SavePersona(text=text, name=name, instead_of=instead_of):
             return await editor.save(text, name, instead_of=instead_of)
-        case protocol.DeletePersona(name=name):
+        case wire.DeletePersona(name=name):
             return editor.delete(name)
-        case protocol.RestorePersona(name=name):
+        case wire.RestorePersona(name=name):
             return editor.restore(name)
     raise RagforgeError(f"The engine does not support the request {type(request).__name__}.", kind="protocol")
 
 
-async def _set(agent: ConversationAgent, request: protocol.SetPersona) -> PersonaInfo:
+async def _set(agent: ConversationAgent, request: wire.SetPersona) -> PersonaInfo:
     persona = agent.personas.pick(request.name)
     if request.conversation_id:
         conversation = agent.opened(request.conversation_id) or await agent.load_conversation(request.conversation_id)

@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine.logs import log_to_file
 from ragforge_tui.engine.outbox import Outbox
 from ragforge_tui.engine.service import EngineService, run_orphan
-from ragforge_tui.errors import ErrorInfo, RagforgeError, storage_error
-from ragforge_tui.protocol import MAX_LINE_BYTES, ReplyLine, Request, RequestLine, Shutdown
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
+from ragforge_tui.shared.wire import MAX_LINE_BYTES, ReplyLine, Request, RequestLine, Shutdown
 
 log = logging.getLogger(__name__)
 

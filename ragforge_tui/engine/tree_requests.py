@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragforge_tui import protocol
 from ragforge_tui.conversation import Conversation, ConversationAgent
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.context import look_up
-from ragforge_tui.models import Summary
-from ragforge_tui.requests.tree import MemoryDue, MemoryTree, SentRequest, TopicPlace
+from ragforge_tui.shared import wire
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import Summary
+from ragforge_tui.shared.requests.tree import MemoryDue, MemoryTree, SentRequest, TopicPlace
 
 
-async def answer(agent: ConversationAgent, request: protocol.TreeRequest) -> Any:
+async def answer(agent: ConversationAgent, request: wire.TreeRequest) -> Any:
     """Answer one request about a part of the memory.
 
     Raises:
         RagforgeError: The request failed; the message is meant for the user.
     """
     match request:
-        case protocol.FetchTree(conversation_id=conversation_id):
+        case wire.FetchTree(conversation_id=conversation_id):
             return await _tree(agent, _opened(agent, conversation_id))
-        case protocol.FetchDue(conversation_id=conversation_id):
+        case wire.FetchDue(conversation_id=conversation_id):
             return await _due(agent, _opened(agent, conversation_id))
-        case protocol.FetchSummary(uuid=uuid):
+        case wire.FetchSummary(uuid=uuid):
             return await _summary(await agent.store(), uuid)
-        case protocol.FetchTurnLines(conversation_id=uuid, first=first, last=last):
+        case wire.FetchTurnLines(conversation_id=uuid, first=first, last=last):
             return await (await agent.store()).outline.turns(uuid, first, last)
-        case protocol.FetchTopicPlaces():
+        case wire.FetchTopicPlaces():
             return await _places(await agent.store(), request)
-        case protocol.FetchSent():
+        case wire.FetchSent():
             return await sent(await agent.store(), request.conversation_id, request.turn_index, request.number)
 
 
@@ -66,7 +66,7 @@ async def _summary(store: Store, uuid: str) -> Summary:
     return found[0]
 
 
-async def _places(store: Store, request: protocol.FetchTopicPlaces) -> list[TopicPlace]:
+async def _places(store: Store, request: wire.FetchTopicPlaces) -> list[TopicPlace]:
     """Return a topic's turns in this conversation first, then those in others of the workspace."""
     own = request.conversation_id
     places: list[TopicPlace] = []

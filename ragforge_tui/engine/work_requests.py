@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragforge_tui import protocol
 from ragforge_tui.conversation import Conversation, ConversationAgent
-from ragforge_tui.errors import NotFoundError
+from ragforge_tui.shared import wire
+from ragforge_tui.shared.errors import NotFoundError
 
 
-async def answer(agent: ConversationAgent, request: protocol.WorkRequest) -> Any:
+async def answer(agent: ConversationAgent, request: wire.WorkRequest) -> Any:
     """Answer one request about the agent's work.
 
     Raises:
@@ -17,16 +17,16 @@ async def answer(agent: ConversationAgent, request: protocol.WorkRequest) -> Any
     """
     conversation = _opened(agent, request.conversation_id)
     match request:
-        case protocol.SetMode(mode=mode):
+        case wire.SetMode(mode=mode):
             conversation.mode = mode
             return mode
-        case protocol.SessionDiff():
+        case wire.SessionDiff():
             return await conversation.diff()
-        case protocol.PlanUndo(turn_index=turn, redo=redo):
+        case wire.PlanUndo(turn_index=turn, redo=redo):
             return await conversation.plan_undo(turn, redo=redo)
-        case protocol.UndoTurn(turn_index=turn, message_id=message_id):
+        case wire.UndoTurn(turn_index=turn, message_id=message_id):
             return await conversation.undo(turn, message_id)
-        case protocol.RunShell(command=command, message_id=message_id):
+        case wire.RunShell(command=command, message_id=message_id):
             return await conversation.run_command(command, message_id)
 
 

@@ -22,9 +22,6 @@ from neo4j import (
 )
 from neo4j.exceptions import DriverError, Neo4jError
 
-from ragforge_tui.config import Paths
-from ragforge_tui.errors import ErrorInfo, GraphError, GraphUnavailableError
-from ragforge_tui.events import GraphPhase
 from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
 from ragforge_tui.graph.embedded import http
 from ragforge_tui.graph.embedded.attach import ServerHold
@@ -37,6 +34,9 @@ from ragforge_tui.graph.retries import Retries
 from ragforge_tui.graph.schema.migrate import migrate
 from ragforge_tui.graph.schema.version_node import ensure_identity, read_identity
 from ragforge_tui.graph.target import GraphTarget
+from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.errors import ErrorInfo, GraphError, GraphUnavailableError
+from ragforge_tui.shared.events import GraphPhase
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from neo4j.exceptions import (
     SessionExpired,
 )
 
-from ragforge_tui.errors import ErrorInfo, GraphError, GraphUnavailableError
+from ragforge_tui.shared.errors import ErrorInfo, GraphError, GraphUnavailableError
 
 MINIMUM = (5, 23)
 REFUSALS = frozenset({"graph_auth", "graph_version", "graph_database", "graph_tls", "graph_uri", "graph_foreign"})

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.errors import GraphError, GraphUnavailableError, NotFoundError, RagforgeError
 from ragforge_tui.graph.journal_folders import UNKNOWN, JournalFolders, JournalInfo, by_age
 from ragforge_tui.graph.journal_records import Line, apply_line, encode_line, is_about, named_in, whole_lines
+from ragforge_tui.shared.errors import GraphError, GraphUnavailableError, NotFoundError, RagforgeError
 
 if TYPE_CHECKING:
     from ragforge_tui.graph.repositories import Store

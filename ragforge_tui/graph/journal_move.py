@@ -10,7 +10,7 @@ import msgspec
 from ragforge_tui.graph.journal import drain_file, is_stored, lock
 from ragforge_tui.graph.journal_folders import JournalFolders
 from ragforge_tui.graph.journal_records import Named, named_in, whole_lines
-from ragforge_tui.models import Conversation, now
+from ragforge_tui.shared.records import Conversation, now
 
 if TYPE_CHECKING:
     from ragforge_tui.graph.repositories import Store

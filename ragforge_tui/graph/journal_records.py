@@ -12,8 +12,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.models import Conversation, Message, ToolCall, now
-from ragforge_tui.text import storable_value
+from ragforge_tui.shared.records import Conversation, Message, ToolCall, now
+from ragforge_tui.shared.sanitize import storable_value
 
 if TYPE_CHECKING:
     from ragforge_tui.graph.repositories import Store

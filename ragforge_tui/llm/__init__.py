@@ -7,7 +7,7 @@ separate because everything about providers (their names, errors, retries, price
 from ragforge_tui.llm.base import THIS_MACHINE, ChatModel, ModelChoice
 from ragforge_tui.llm.client import LiteLLMModel
 from ragforge_tui.llm.discover import choose_model, list_models, make_model
-from ragforge_tui.llm.library import preload
+from ragforge_tui.llm.litellm_loader import preload
 from ragforge_tui.llm.offline import OfflineAssistant
 from ragforge_tui.llm.parts import Finished, ModelPart, Progress, ReasoningPart, Retrying, TextPart, ToolRequest
 from ragforge_tui.llm.tokens import count_tokens

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ragforge_tui.llm.parts import ModelPart
-from ragforge_tui.models import Usage
+from ragforge_tui.shared.records import Usage
 
 Messages = list[dict[str, Any]]
 """Messages in OpenAI's chat format."""

@@ -17,16 +17,16 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ragforge_tui.config import LIVE_MODEL_SETTINGS, ModelSettings
-from ragforge_tui.errors import ModelError
 from ragforge_tui.llm.alternating import alternating
 from ragforge_tui.llm.assemble import Assembler
 from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, KEYLESS, THIS_MACHINE, Messages, ModelChoice
-from ragforge_tui.llm.failures import cut_off, never_began, stalled, to_model_error, unfinished
-from ragforge_tui.llm.library import load_litellm, loaded_litellm
+from ragforge_tui.llm.litellm_loader import load_litellm, loaded_litellm
 from ragforge_tui.llm.parts import Finished, ModelPart, Progress, Retrying, TextPart
-from ragforge_tui.models import Usage
-from ragforge_tui.redaction import mask_value
+from ragforge_tui.llm.provider_errors import cut_off, never_began, stalled, to_model_error, unfinished
+from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, ModelSettings
+from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.records import Usage
+from ragforge_tui.shared.redaction import mask_value
 
 logger = logging.getLogger(__name__)
 

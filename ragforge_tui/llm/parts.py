@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ragforge_tui.models import Usage
+from ragforge_tui.shared.records import Usage
 
 
 class TextPart(msgspec.Struct, frozen=True):

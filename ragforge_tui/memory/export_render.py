@@ -11,10 +11,10 @@ from typing import Protocol
 import msgspec
 
 from ragforge_tui.export import document, markdown
-from ragforge_tui.export_records import MemoryExport, Spoken, StoredContext
 from ragforge_tui.memory.export_files import Region
-from ragforge_tui.models import AccessedFile, Conversation, Turn
-from ragforge_tui.touched import joined, touched_by
+from ragforge_tui.shared.export_records import MemoryExport, Spoken, StoredContext
+from ragforge_tui.shared.records import AccessedFile, Conversation, Turn
+from ragforge_tui.shared.touched_files import joined, touched_by
 
 OPEN_TURNS = 2
 """Newest turns, written again each time: they may be retried, or still be running."""

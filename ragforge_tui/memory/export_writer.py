@@ -14,14 +14,14 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from ragforge_tui.config import ExportSettings, Paths
-from ragforge_tui.errors import GraphError, NotFoundError, storage_error
-from ragforge_tui.events import Event, Notice
 from ragforge_tui.export import ExportFormat, file_name, names_a_file
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.export_files import GrowingFile
 from ragforge_tui.memory.export_render import OPEN_TURNS, Fresh, JsonRenderer, MarkdownRenderer, Renderer, Tally
-from ragforge_tui.models import Conversation
+from ragforge_tui.settings.schema import ExportSettings, Paths
+from ragforge_tui.shared.errors import GraphError, NotFoundError, storage_error
+from ragforge_tui.shared.events import Event, Notice
+from ragforge_tui.shared.records import Conversation
 
 log = logging.getLogger(__name__)
 

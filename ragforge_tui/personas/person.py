@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 
-from ragforge_tui import git
+from ragforge_tui.shared import git
 
 
 def user_name(configured: str) -> str:

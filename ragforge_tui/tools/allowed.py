@@ -18,7 +18,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-from ragforge_tui.redaction import mask_secrets
+from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.tools.command_options import NOT_OFFERED, WRITING_OPTIONS
 from ragforge_tui.tools.workspace import is_secret
 

@@ -12,8 +12,8 @@ from typing import Any, get_args, get_origin
 import msgspec
 from msgspec import structs
 
-from ragforge_tui.errors import ToolError
-from ragforge_tui.text import storable
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.tools.base import ToolArguments
 
 _ALIASES = {

@@ -15,11 +15,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ragforge_tui.config import ToolSettings
-from ragforge_tui.errors import ToolError
-from ragforge_tui.left_out import marks_in
-from ragforge_tui.models import FileAccess
-from ragforge_tui.redaction import MASK, adds_mask
+from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.records import FileAccess
+from ragforge_tui.shared.redaction import MASK, adds_mask
+from ragforge_tui.shared.truncation import marks_in
 from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.diff import counts, unified_diff
 from ragforge_tui.tools.replacement import replace_once

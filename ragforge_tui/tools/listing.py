@@ -12,10 +12,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from ragforge_tui.config import ToolSettings
-from ragforge_tui.errors import ToolError
-from ragforge_tui.models import FileAccess
-from ragforge_tui.text import storable
+from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.records import FileAccess
+from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.tools.base import Access, Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.gitignore import LONGEST_PATH, Patterns
 from ragforge_tui.tools.ignore import WALK_SECONDS, Entry, IgnoreRules

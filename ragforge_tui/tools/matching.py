@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ragforge_tui import git
+from ragforge_tui.shared import git
 from ragforge_tui.tools.ignore import IgnoreRules
 from ragforge_tui.tools.path_index import PathIndex
 

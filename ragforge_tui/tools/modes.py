@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ragforge_tui.errors import ToolError
-from ragforge_tui.requests.work import Mode
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.tools.base import Access
 from ragforge_tui.tools.narrowed import NarrowedTools
 from ragforge_tui.tools.toolbox import PreparedCall

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import msgspec
 import psutil
 
-from ragforge_tui.redaction import mask_secrets
+from ragforge_tui.shared.redaction import mask_secrets
 
 _log = logging.getLogger(__name__)
 

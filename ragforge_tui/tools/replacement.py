@@ -5,7 +5,7 @@ Used by `files.py`. A pure function, so that every mistake of a model can be tes
 
 from __future__ import annotations
 
-from ragforge_tui.errors import ToolError
+from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools.textfile import line_end_of, with_line_ends
 
 

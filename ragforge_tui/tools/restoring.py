@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from ragforge_tui.errors import ToolError
-from ragforge_tui.models import FileAccess
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.tools.base import Access, Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.changes import RESTORE, Restore
 from ragforge_tui.tools.diff import unified_diff

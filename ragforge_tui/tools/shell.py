@@ -14,10 +14,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from ragforge_tui.config import ToolSettings
-from ragforge_tui.errors import ToolError
-from ragforge_tui.models import STOPPED
-from ragforge_tui.text import plain_text, storable
+from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.records import STOPPED
+from ragforge_tui.shared.sanitize import plain_text, storable
 from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.process import Commands
 from ragforge_tui.tools.textfile import visible

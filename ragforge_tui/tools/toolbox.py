@@ -14,10 +14,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ragforge_tui.config import ToolSettings
-from ragforge_tui.errors import ToolError
-from ragforge_tui.redaction import MASK
-from ragforge_tui.text import cut_middle, storable
+from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.redaction import MASK
+from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tools.arguments import parse, schema_of
 from ragforge_tui.tools.base import Access, ApprovalNeed, Plan, Tool, ToolOutcome, failed
 from ragforge_tui.tools.files import CreateFile, EditFile, FileContext, ReadFile, WriteFile

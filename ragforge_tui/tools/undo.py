@@ -19,8 +19,8 @@ import secrets
 import time
 from pathlib import Path
 
-from ragforge_tui.errors import ToolError
-from ragforge_tui.redaction import mask_secrets
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.tools.workspace import Workspace, read_bytes, remove_file, write_bytes
 
 log = logging.getLogger(__name__)

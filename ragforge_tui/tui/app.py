@@ -24,8 +24,8 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widgets import Static
 
-from ragforge_tui.protocol import Engine
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.chat_view import ChatView
 from ragforge_tui.tui.command_registry import effective_keys, key_name
 from ragforge_tui.tui.commands.catalog import COMMANDS

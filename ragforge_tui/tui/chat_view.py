@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from textual.screen import Screen
 from textual.timer import Timer
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
-from ragforge_tui.events import (
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.events import (
     ApprovalRequested,
     ApprovalResolved,
     CostLimitReached,
@@ -27,8 +27,8 @@ from ragforge_tui.events import (
     TurnEvent,
     TurnReset,
 )
-from ragforge_tui.models import Turn
-from ragforge_tui.protocol import ConversationView, Engine, FetchTurns
+from ragforge_tui.shared.records import Turn
+from ragforge_tui.shared.wire import ConversationView, Engine, FetchTurns
 from ragforge_tui.tui.command_registry import Command, Registry
 from ragforge_tui.tui.commands.catalog import COMMANDS
 from ragforge_tui.tui.commands.persona_commands import restore_persona

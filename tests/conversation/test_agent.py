@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent, reply
 from ragforge_tui.engine.turn_state import interrupted_turn
-from ragforge_tui.errors import NotFoundError, RagforgeError
-from ragforge_tui.events import (
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.events import (
     ApprovalRequested,
     MessageFinished,
     ModelWaiting,
@@ -24,7 +24,7 @@ from ragforge_tui.events import (
     TurnFailed,
     TurnStarted,
 )
-from ragforge_tui.models import ConversationFilter
+from ragforge_tui.shared.records import ConversationFilter
 from tests.support.agents import with_model
 from tests.support.openai_server import OpenAIServer
 

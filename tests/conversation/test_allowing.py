@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ragforge_tui.config import Paths
-from ragforge_tui.config_files import load
 from ragforge_tui.conversation.allowing import AllowedCommands
 from ragforge_tui.conversation.approvals import Approvals
-from ragforge_tui.errors import ConfigError
-from ragforge_tui.events import ApprovalDecision, ApprovalRequested, Event, Notice
 from ragforge_tui.graph import GraphTarget
-from ragforge_tui.models import ToolCall, now
+from ragforge_tui.settings.load import load
+from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.errors import ConfigError
+from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, Event, Notice
+from ragforge_tui.shared.records import ToolCall, now
 from ragforge_tui.tools import ApprovalNeed
 from tests.conftest import EMBEDDED
 

@@ -10,8 +10,8 @@ import pytest
 from ragforge_tui.conversation import background_model
 from ragforge_tui.conversation.background_model import BackgroundModel, Patience, Quiet
 from ragforge_tui.conversation.background_work import BackgroundWork
-from ragforge_tui.errors import ModelError
-from ragforge_tui.models import Usage
+from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.records import Usage
 from tests.support.summaries import WritingModel
 
 

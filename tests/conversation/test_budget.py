@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.approvals import Approvals
 from ragforge_tui.conversation.budget import CostDeclined, CostStopped, Limit, SessionBudget, TurnBudget
-from ragforge_tui.events import ApprovalDecision, CostLimitReached, Event, Notice, TurnCancelled, TurnFailed
-from ragforge_tui.models import Usage
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.events import ApprovalDecision, CostLimitReached, Event, Notice, TurnCancelled, TurnFailed
+from ragforge_tui.shared.records import Usage
 from tests.support.agents import with_model
 from tests.support.openai_server import OpenAIServer
 

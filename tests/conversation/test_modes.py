@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.config import Loaded, Paths
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.errors import ToolError
-from ragforge_tui.events import ApprovalRequested, ApprovalResolved, ToolCallFinished
 from ragforge_tui.graph import GraphTarget
-from ragforge_tui.models import call_end
-from ragforge_tui.requests.work import Mode
+from ragforge_tui.settings.schema import Loaded, Paths
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, ToolCallFinished
+from ragforge_tui.shared.records import call_end
+from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.tools import PreparedCall
 from ragforge_tui.tools.modes import ModeTools
 from ragforge_tui.tools.narrowed import NarrowedTools

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.own_turns import OwnTurn
 from ragforge_tui.engine.turn_state import foreign_active_turn, interrupted_turn
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import ApprovalRequested, Event, ToolCallStarted, TurnCancelled, TurnCompleted, TurnEnd
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import ApprovalRequested, Event, ToolCallStarted, TurnCancelled, TurnCompleted, TurnEnd
 from tests.support.openai_server import OpenAIServer
 
 KEY = "sk-" + "a1B2" * 8

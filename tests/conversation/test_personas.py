@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragforge_tui.config import Loaded, ModelSettings, Paths
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.persona_desk import PersonaDesk
-from ragforge_tui.errors import NotFoundError, RagforgeError
-from ragforge_tui.events import ConversationChanged, Event, MessageStarted, ModelChanged, Notice, TrustRequested
 from ragforge_tui.graph import GraphTarget
-from ragforge_tui.persona_records import PersonaBrief
+from ragforge_tui.settings.schema import Loaded, ModelSettings, Paths
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.events import ConversationChanged, Event, MessageStarted, ModelChanged, Notice, TrustRequested
+from ragforge_tui.shared.persona_records import PersonaBrief
 from tests.conftest import EMBEDDED
 from tests.support.away import Away
 from tests.support.openai_server import OpenAIServer

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.config import Paths
 from ragforge_tui.conversation.trust import Trust
 from ragforge_tui.conversation.workspace_instructions import TrustBook, find_instructions
-from ragforge_tui.events import Event, Notice, TrustRequested
 from ragforge_tui.graph import GraphTarget
+from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.events import Event, Notice, TrustRequested
 from tests.conftest import EMBEDDED
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from ragforge_tui.errors import GraphError, GraphUnavailableError
-from ragforge_tui.export_records import ConversationExport, StoredContext
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.models import Summary, ToolResult, Turn, now
+from ragforge_tui.shared.errors import GraphError, GraphUnavailableError
+from ragforge_tui.shared.export_records import ConversationExport, StoredContext
+from ragforge_tui.shared.records import Summary, ToolResult, Turn, now
 from tests.support.records import call_of, conversation, message, one_turn, rows_of
 from tests.support.remembered import remembered
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.outline import HEADLINE_CHARS
-from ragforge_tui.models import ContextRecord, now
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import ContextRecord, now
 from tests.support.records import conversation, message
 from tests.support.remembered import remembered, summary, talk
 

@@ -9,7 +9,7 @@ from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.schema.indexes import MESSAGE_TEXT
 from ragforge_tui.graph.store.search import BEST_OF_INDEX, MAX_TERMS, terms
 from ragforge_tui.graph.store.snippets import SNIPPET_CHARS, excerpt, matcher
-from ragforge_tui.models import now
+from ragforge_tui.shared.records import now
 from tests.support.records import conversation, message, one_turn
 
 

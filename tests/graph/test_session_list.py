@@ -7,9 +7,9 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.models import now
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import now
 from tests.support.records import conversation, message
 
 

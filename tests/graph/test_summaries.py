@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Graph, Store, writer_id
 from ragforge_tui.graph.schema.version_node import record_embedding
 from ragforge_tui.graph.store.summary_tree import finding_from, finding_text, summary_uuid
 from ragforge_tui.graph.store.topic_links import ProposedTopic
-from ragforge_tui.models import EXTRACTIVE, FileAccess, Finding, Summary, ToolResult, now
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import EXTRACTIVE, FileAccess, Finding, Summary, ToolResult, now
 from tests.support.records import call_of, conversation, message, one_turn, rows_of
 from tests.support.sizes import DIMENSION
 from tests.support.turns import exchanges, imported

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.config import ToolSettings
-from ragforge_tui.errors import ToolError
 from ragforge_tui.llm import Finished, OfflineAssistant, TextPart, ToolRequest
-from ragforge_tui.llm.offline_answers import Done, Evidence, answer
-from ragforge_tui.llm.offline_intents import key_terms, understand
+from ragforge_tui.llm.offline.answers import Done, Evidence, answer
+from ragforge_tui.llm.offline.intents import key_terms, understand
+from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools import Toolbox
 
 

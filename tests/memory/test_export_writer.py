@@ -11,15 +11,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragforge_tui.config import ExportSettings, Paths
-from ragforge_tui.errors import GraphUnavailableError, NotFoundError
-from ragforge_tui.events import Event, Notice
 from ragforge_tui.export import file_name, from_json, to_json, to_markdown
-from ragforge_tui.export_records import ConversationExport, MemoryExport, Spoken, StoredContext
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.memory import export_writer
 from ragforge_tui.memory.export_writer import ExportWriter
-from ragforge_tui.models import Conversation, Turn, now
+from ragforge_tui.settings.schema import ExportSettings, Paths
+from ragforge_tui.shared.errors import GraphUnavailableError, NotFoundError
+from ragforge_tui.shared.events import Event, Notice
+from ragforge_tui.shared.export_records import ConversationExport, MemoryExport, Spoken, StoredContext
+from ragforge_tui.shared.records import Conversation, Turn, now
 from tests.support.records import conversation, message
 from tests.support.remembered import remembered, summary, talk
 

@@ -8,16 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.memory.keyterms import key_terms
+from ragforge_tui.memory.keyterms import key_terms, same_forms
 from ragforge_tui.memory.language import STOP_WORDS, language_of
+from ragforge_tui.memory.prose import answer_prose, compress, cut, sentences, strip_markdown
 from ragforge_tui.memory.summaries.draft import Draft
-from ragforge_tui.memory.summaries.extractive import extract
-from ragforge_tui.memory.summaries.joining import extract_conversation, extract_over
-from ragforge_tui.memory.summaries.phrase_tables import PHRASES
-from ragforge_tui.memory.summaries.sentences import compress, cut, plain, sentences
-from ragforge_tui.memory.summaries.statements import statements
-from ragforge_tui.memory.topics import same_forms
-from ragforge_tui.models import FileAccess, Finding, Summary, ToolResult, Turn, now
+from ragforge_tui.memory.summaries.offline.extract import extract
+from ragforge_tui.memory.summaries.offline.levels import extract_conversation, extract_over
+from ragforge_tui.memory.summaries.offline.phrase_tables import PHRASES
+from ragforge_tui.shared.records import FileAccess, Finding, Summary, ToolResult, Turn, now
 from tests.support.records import call_of, message
 from tests.support.turns import turn_of
 
@@ -170,14 +168,14 @@ def test_code_says_of_itself_what_it_is() -> None:
         "I am the offline assistant, not a language model: I look.\n\n`src/text.py:7-9`\n\n"
         f"```\n{block}\n```\n\nAlso:\n- `x.py:3` import os\n- `y.py:4` import re"
     )
-    assert statements(text) == "`src/text.py:7-9` `mask`: Replace what looks like a key."
+    assert answer_prose(text) == "`src/text.py:7-9` `mask`: Replace what looks like a key."
     silent = "`a.py:1-1`\n\n```\n     1\tx = 1\n```\n\n" + f"`src/text.py:7-9`\n\n```\n{block}\n```"
-    assert statements(silent) == "`src/text.py:7-9` `mask`: Replace what looks like a key."
-    assert statements("```\na.py\nb.py\nc.py\nd.py\n```") == "a.py, b.py, c.py, …"
-    assert statements("`git log`\n\n```\nabc Fix\n[Exit status 0.]\n```") == "`git log`: abc Fix"
+    assert answer_prose(silent) == "`src/text.py:7-9` `mask`: Replace what looks like a key."
+    assert answer_prose("```\na.py\nb.py\nc.py\nd.py\n```") == "a.py, b.py, c.py, …"
+    assert answer_prose("`git log`\n\n```\nabc Fix\n[Exit status 0.]\n```") == "`git log`: abc Fix"
     said = "Here is how the new version of it looks now:\n```py\nx = 1\n```\nIt is **faster** by half."
-    assert statements(said).endswith("\nIt is faster by half.")
-    assert statements("- `x.py:3` import os") == "`x.py:3` import os"
+    assert answer_prose(said).endswith("\nIt is faster by half.")
+    assert answer_prose("- `x.py:3` import os") == "`x.py:3` import os"
 
 
 def test_markup_is_taken_off() -> None:
@@ -185,7 +183,7 @@ def test_markup_is_taken_off() -> None:
         "# Title\n\n* one **bold** [link](http://x)\n> said\n\n| a | b |\n|---|---|\n\n---\n"
         "~~~\ncode\n~~~\n1. `__init__.py` and **strong words**"
     )
-    assert plain(text) == "Title\none bold link\nsaid\n`__init__.py` and strong words"
+    assert strip_markdown(text) == "Title\none bold link\nsaid\n`__init__.py` and strong words"
 
 
 @pytest.mark.parametrize(

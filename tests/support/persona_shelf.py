@@ -9,14 +9,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.models import Conversation
-from ragforge_tui.persona_records import PersonaDraft, PersonaInfo, PersonaList, PersonaView
 from ragforge_tui.personas import PersonaLibrary, persona_of
 from ragforge_tui.personas.drafts import template
 from ragforge_tui.personas.library import PROJECT_FOLDER
-from ragforge_tui.personas.own import OwnPersonas
-from ragforge_tui.protocol import (
+from ragforge_tui.personas.user_personas import OwnPersonas
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.persona_records import PersonaDraft, PersonaInfo, PersonaList, PersonaView
+from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.wire import (
     CheckPersona,
     DeletePersona,
     DraftPersona,

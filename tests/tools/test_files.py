@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.config import ToolSettings
-from ragforge_tui.errors import ToolError
-from ragforge_tui.redaction import MASK, mask_secrets
+from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.redaction import MASK, mask_secrets
 from ragforge_tui.tools import Toolbox
 from ragforge_tui.tools.base import CallStopped
 from tests.support.shapes import GITHUB_KEY

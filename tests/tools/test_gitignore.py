@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragforge_tui.errors import ToolError
+from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools import ignore
 from ragforge_tui.tools.gitignore import Patterns
 from ragforge_tui.tools.ignore import IgnoreRules

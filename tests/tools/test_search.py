@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.config import ToolSettings
-from ragforge_tui.errors import ToolError
+from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools import Toolbox, match_files
 from ragforge_tui.tools.ignore import IgnoreRules
 from ragforge_tui.tools.listing import expand_braces

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ragforge_tui.config import ToolSettings
-from ragforge_tui.errors import ToolError
+from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools import Toolbox, ToolOutcome
 from ragforge_tui.tools import process as process_module
 from ragforge_tui.tools.process import MARK, end_leftovers, scrubbed_environment

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.config import ToolSettings
-from ragforge_tui.errors import ToolError
+from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools import ApprovalNeed, ApprovalPolicy, FunctionTool, ToolArguments, Toolbox, ToolOutcome
 from ragforge_tui.tools.approval import ApprovalMode, Verdict
 from tests.tools.conftest import Call

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.errors import GraphUnavailableError, ModelError
-from ragforge_tui.events import (
+from ragforge_tui.shared.errors import GraphUnavailableError, ModelError
+from ragforge_tui.shared.events import (
     Notice,
     ToolCallStarted,
     TurnCancelled,
     TurnCompleted,
     TurnStarted,
 )
-from ragforge_tui.models import ToolCall
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.wire import (
     CancelTurn,
     CreateConversation,
     RetryTurn,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragforge_tui.export.markdown import _call
-from ragforge_tui.models import ToolCall, ToolResult
+from ragforge_tui.shared.records import ToolCall, ToolResult
 from ragforge_tui.tui.dialogs.detail import (
     MAX_FILE_BYTES,
     Section,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from ragforge_tui.persona_records import PersonaRemark
+from ragforge_tui.shared.persona_records import PersonaRemark
 from ragforge_tui.tui.personas.persona_preview import Hung, hang, indented, source_lines
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     MessageFinished,
     MessageStarted,
     TextDelta,
@@ -18,7 +18,7 @@ from ragforge_tui.events import (
     TurnCancelled,
     TurnCompleted,
 )
-from ragforge_tui.models import ToolCall, ToolResult, Turn, Usage
+from ragforge_tui.shared.records import ToolCall, ToolResult, Turn, Usage
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.command_registry import Registry, key_name
 from ragforge_tui.tui.commands.catalog import COMMANDS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.events import SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
-from ragforge_tui.models import RelatedTopic, Topic
-from ragforge_tui.requests.tree import MemoryDue, MemoryTree, TopicPlace, TreeNode, TurnLine
+from ragforge_tui.shared.events import SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
+from ragforge_tui.shared.records import RelatedTopic, Topic
+from ragforge_tui.shared.requests.tree import MemoryDue, MemoryTree, TopicPlace, TreeNode, TurnLine
 from ragforge_tui.tui.memory.memory_tree import RAW, SummaryTree, chars_text, due_text, turn_key, turn_of
 from ragforge_tui.tui.memory.topic_list import TopicList, topic_sections
 from tests.support.fake_engine import CLOCK, conversation, message

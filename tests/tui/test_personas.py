@@ -10,8 +10,15 @@ from typing import Any
 import pytest
 from textual.screen import Screen
 
-from ragforge_tui.events import TrustRequested, TurnCompleted
-from ragforge_tui.protocol import AnswerTrust, CreateConversation, DraftPersona, ImprovePersona, SavePersona, SetPersona
+from ragforge_tui.shared.events import TrustRequested, TurnCompleted
+from ragforge_tui.shared.wire import (
+    AnswerTrust,
+    CreateConversation,
+    DraftPersona,
+    ImprovePersona,
+    SavePersona,
+    SetPersona,
+)
 from ragforge_tui.tui.personas.persona_editor import STEPS, PersonaReview, PersonaWizard
 from ragforge_tui.tui.personas.persona_picker import PersonaPicker
 from ragforge_tui.tui.transcript.model.blocks import HeadBlock

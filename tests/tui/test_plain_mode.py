@@ -9,7 +9,7 @@ from rich.segment import Segment
 from textual.color import Color
 
 from ragforge_tui.cli.start import Shared, chat_flags, load_settings
-from ragforge_tui.config import TuiSettings
+from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.tui.dialogs.help_screen import HelpScreen
 from ragforge_tui.tui.memory.memory_tree import TreeLine
 from ragforge_tui.tui.memory.tree_list import TreeRows

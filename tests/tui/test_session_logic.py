@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.models import Conversation, ConversationPeek, SearchHit
+from ragforge_tui.shared.records import Conversation, ConversationPeek, SearchHit
 from ragforge_tui.tui.sessions.preview_pane import preview
 from ragforge_tui.tui.sessions.search_screen import HIT_LINES, hit_lines, snippet
 from ragforge_tui.tui.sessions.session_list_model import RowStyle, SessionFilter, SessionList, filter_bar, key_bar

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.wire import (
     ArchiveConversation,
     DeleteConversation,
     ExportConversation,

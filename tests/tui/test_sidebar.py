@@ -11,12 +11,12 @@ import msgspec
 import pytest
 from textual.widgets import Input
 
-from ragforge_tui.config import TuiSettings
-from ragforge_tui.errors import GraphUnavailableError
-from ragforge_tui.events import ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
-from ragforge_tui.models import AccessedFile
-from ragforge_tui.protocol import FetchMemory
-from ragforge_tui.requests.calls import FetchCall, ListCalls
+from ragforge_tui.settings.schema import TuiSettings
+from ragforge_tui.shared.errors import GraphUnavailableError
+from ragforge_tui.shared.events import ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
+from ragforge_tui.shared.records import AccessedFile
+from ragforge_tui.shared.requests.calls import FetchCall, ListCalls
+from ragforge_tui.shared.wire import FetchMemory
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.sidebar.files_pane import FilesPane
 from ragforge_tui.tui.sidebar.pane import PaneTitle

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ragforge_tui.config import TuiSettings
-from ragforge_tui.events import GraphChanged, ModelChanged
-from ragforge_tui.models import Message, Usage
+from ragforge_tui.settings.schema import TuiSettings
+from ragforge_tui.shared.events import GraphChanged, ModelChanged
+from ragforge_tui.shared.records import Message, Usage
 from ragforge_tui.tui.command_registry import Registry, effective_keys, keymap_problems
 from ragforge_tui.tui.commands.catalog import COMMANDS
 from ragforge_tui.tui.dialogs.help_screen import help_text

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from textual.color import Color
 
-from ragforge_tui.config import TuiSettings
+from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.tui.settings.settings_screen import ThemePicker
 from ragforge_tui.tui.style import theme
 from ragforge_tui.tui.style.palette import COLOR_NAMES, contrast, palette_of, persona_color

@@ -9,10 +9,10 @@ import pytest
 from textual import events
 from textual._xterm_parser import XTermParser
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     TurnCompleted,
 )
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.wire import (
     SendMessage,
 )
 from ragforge_tui.tui.dialogs.help_screen import HelpScreen

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ragforge_tui.events import TurnCompleted
-from ragforge_tui.protocol import FileDiff, RunShell, SendMessage, UndoPlan, UndoTurn
+from ragforge_tui.shared.events import TurnCompleted
+from ragforge_tui.shared.requests.work import FileDiff, RunShell, UndoPlan, UndoTurn
+from ragforge_tui.shared.wire import SendMessage
 from ragforge_tui.tui.dialogs.text_viewer import DiffScreen, Viewer
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.errors import ForeignGraphError, GraphError
 from ragforge_tui.graph.schema import m001_initial, m002_system_texts, m003_summary_sequence
+from ragforge_tui.shared.errors import ForeignGraphError, GraphError
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph.store.orphans import remove_orphans
 from ragforge_tui.graph.store.records import (
     CONVERSATION_FIELDS,
@@ -17,8 +16,9 @@ from ragforge_tui.graph.store.records import (
     graph_value,
     projection,
 )
-from ragforge_tui.models import Conversation, ConversationFilter, now
-from ragforge_tui.text import storable
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import Conversation, ConversationFilter, now
+from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph.store.records import native
 from ragforge_tui.graph.store.segments import Segment, segments_of
 from ragforge_tui.graph.store.summaries import headlines_of
-from ragforge_tui.models import Summary
-from ragforge_tui.requests.tree import TreeNode, TurnLine
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import Summary
+from ragforge_tui.shared.requests.tree import TreeNode, TurnLine
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

@@ -17,7 +17,7 @@ from ragforge_tui.graph.store.messages import INDEXED_CHARS
 from ragforge_tui.graph.store.parts import batches, row_size
 from ragforge_tui.graph.store.records import derived, native
 from ragforge_tui.graph.store.segments import segments_of
-from ragforge_tui.text import storable
+from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

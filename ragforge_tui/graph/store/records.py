@@ -1,4 +1,4 @@
-"""Conversion between the records of `models.py` and the flat properties of nodes.
+"""Conversion between the records of `shared/records.py` and the flat properties of nodes.
 
 Text is made storable here, so that nothing reaches the driver that it refuses (lone surrogates, NUL). Times come back
 with a time zone whatever the backend returns.
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ragforge_tui.models import Conversation, FileAccess, Message, ToolCall, ToolResult, Usage
-from ragforge_tui.text import storable, storable_value
+from ragforge_tui.shared.records import Conversation, FileAccess, Message, ToolCall, ToolResult, Usage
+from ragforge_tui.shared.sanitize import storable, storable_value
 
 NAMESPACE = uuid.UUID("5f0c2a5e-8a6d-5d0f-9b0e-2f6d1c7a4e31")
 """Of every derived id: what stands for the same thing gets the same uuid, so writing twice is writing once."""

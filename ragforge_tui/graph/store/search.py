@@ -24,8 +24,8 @@ from ragforge_tui.graph.store.messages import INDEXED_CHARS
 from ragforge_tui.graph.store.records import native
 from ragforge_tui.graph.store.segments import Segment, segments_of
 from ragforge_tui.graph.store.snippets import excerpt, matcher
-from ragforge_tui.models import SearchHit
-from ragforge_tui.text import storable
+from ragforge_tui.shared.records import SearchHit
+from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph.store.conversations import find_conversation
-from ragforge_tui.models import Conversation
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import Conversation
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

@@ -8,11 +8,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph.store.conversations import find_conversation
 from ragforge_tui.graph.store.records import CONVERSATION_FIELDS, conversation_from, graph_value, projection
 from ragforge_tui.graph.store.segments import Segment, segments_of
-from ragforge_tui.models import ConversationChanges, ConversationPeek, ConversationPulse
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import ConversationChanges, ConversationPeek, ConversationPulse
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

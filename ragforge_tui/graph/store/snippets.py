@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.sanitize import plain_text
 
 SNIPPET_CHARS = 300
 _ENDINGS = ("ings", "ing", "ers", "ed", "er", "es", "ly", "s", "e")

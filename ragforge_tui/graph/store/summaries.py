@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph.store.conversations import find_conversation
 from ragforge_tui.graph.store.records import (
     CONVERSATION_FIELDS,
@@ -39,8 +38,9 @@ from ragforge_tui.graph.store.summary_tree import (
 )
 from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink, attach_topics, link_topics
 from ragforge_tui.graph.writer import writer_alive
-from ragforge_tui.models import EXTRACTIVE, Conversation, Summary, now
-from ragforge_tui.text import storable
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import EXTRACTIVE, Conversation, Summary, now
+from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

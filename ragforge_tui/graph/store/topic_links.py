@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ragforge_tui.graph.store.records import derived, native
-from ragforge_tui.models import now
-from ragforge_tui.text import storable
+from ragforge_tui.shared.records import now
+from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

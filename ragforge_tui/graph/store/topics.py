@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph.store.records import native
 from ragforge_tui.graph.store.topic_links import merge_in, relate_in, roots_in, topic_key, unmerge_in
-from ragforge_tui.models import RelatedTopic, Topic
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import RelatedTopic, Topic
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

@@ -21,7 +21,7 @@ from ragforge_tui.graph.store.records import (
 from ragforge_tui.graph.store.segments import Segment, existing_conversation, segments_of
 from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE
 from ragforge_tui.graph.writer import writer_alive
-from ragforge_tui.models import FileAccess, Message, ToolCall, Turn, now
+from ragforge_tui.shared.records import FileAccess, Message, ToolCall, Turn, now
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

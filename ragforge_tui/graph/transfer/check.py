@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ragforge_tui.errors import GraphError
-from ragforge_tui.export_records import ConversationExport
-from ragforge_tui.models import Message, Summary, ToolCall
+from ragforge_tui.shared.errors import GraphError
+from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.records import Message, Summary, ToolCall
 
 _UUID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MAX_LEVEL = 64

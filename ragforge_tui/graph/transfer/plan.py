@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragforge_tui.errors import GraphError
-from ragforge_tui.export_records import ConversationExport, ImportAdds
 from ragforge_tui.graph.transfer.memory_in import fitting_summaries, in_order
-from ragforge_tui.models import Message
+from ragforge_tui.shared.errors import GraphError
+from ragforge_tui.shared.export_records import ConversationExport, ImportAdds
+from ragforge_tui.shared.records import Message
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.export_records import ConversationExport, Imported
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX
 from ragforge_tui.graph.store.conversations import Conversations
 from ragforge_tui.graph.store.locks import hold
@@ -32,8 +31,9 @@ from ragforge_tui.graph.transfer.check import check_export
 from ragforge_tui.graph.transfer.memory_in import import_memory
 from ragforge_tui.graph.transfer.memory_out import MemoryExporter
 from ragforge_tui.graph.transfer.plan import plan_import
-from ragforge_tui.models import Conversation, Message, Turn
-from ragforge_tui.text import storable
+from ragforge_tui.shared.export_records import ConversationExport, Imported
+from ragforge_tui.shared.records import Conversation, Message, Turn
+from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

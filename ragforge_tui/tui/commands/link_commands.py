@@ -14,7 +14,7 @@ from shutil import which
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.transcript.render.links import Link, file_path, web_address
 from ragforge_tui.tui.widgets.choice_list import Choice

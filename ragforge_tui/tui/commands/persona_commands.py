@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
-from ragforge_tui.persona_records import PersonaBrief, PersonaDraft, PersonaInfo, PersonaView
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft, PersonaInfo, PersonaView
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.wire import (
     CheckPersona,
     DeletePersona,
     DraftPersona,
@@ -19,7 +20,6 @@ from ragforge_tui.protocol import (
     SetPersona,
     ShowPersona,
 )
-from ragforge_tui.text import plain_text
 from ragforge_tui.tui.host import Host
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from uuid import uuid4
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
-from ragforge_tui.protocol import MODES, FileDiff, PlanUndo, SessionDiff, UndoPlan, UndoTurn
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.wire import MODES, FileDiff, PlanUndo, SessionDiff, UndoPlan, UndoTurn
 from ragforge_tui.tui.host import Host
 
 STAY_SECONDS = 0.8

@@ -15,9 +15,9 @@ from typing import Literal
 
 import msgspec
 
-from ragforge_tui.models import ToolCall, call_end
-from ragforge_tui.protocol import FileDiff
-from ragforge_tui.text import plain_text, plain_value
+from ragforge_tui.shared.records import ToolCall, call_end
+from ragforge_tui.shared.requests.work import FileDiff
+from ragforge_tui.shared.sanitize import plain_text, plain_value
 from ragforge_tui.tui.drawing.code import diff_counts
 from ragforge_tui.tui.transcript.render.tool_text import CallState, decoded, duration_text, failure_of, state_of
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from textual.app import App, SuspendNotSupported
 
-from ragforge_tui.errors import RagforgeError
+from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.text_encoding import as_meant
 
 FALLBACKS = ("nano", "vim", "vi")

@@ -18,10 +18,10 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
-from ragforge_tui.events import Event, ToolCallFinished, ToolCallStarted
-from ragforge_tui.models import ToolCall
-from ragforge_tui.protocol import FileDiff
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.events import Event, ToolCallFinished, ToolCallStarted
+from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.requests.work import FileDiff
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section, call_sections, call_title, diff_section, is_numbered
 from ragforge_tui.tui.drawing.code import diff_counts, highlight
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, wrap

@@ -17,9 +17,10 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ragforge_tui.export.context import context_text, item_headline, item_kind, item_turns
-from ragforge_tui.models import ContextItem, ContextRecord, ContextSection
-from ragforge_tui.requests.tree import SentRequest
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
+from ragforge_tui.shared.requests.tree import SentRequest
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line

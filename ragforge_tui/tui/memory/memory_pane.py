@@ -15,12 +15,12 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import ConversationChanged, Event, TopicsChanged
-from ragforge_tui.models import Topic
-from ragforge_tui.protocol import FetchSummary, FetchTopicPlaces, FetchTree, FetchTurnLines
-from ragforge_tui.requests.tree import TopicPlace
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import ConversationChanged, Event, TopicsChanged
+from ragforge_tui.shared.records import Topic
+from ragforge_tui.shared.requests.tree import TopicPlace
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.wire import FetchSummary, FetchTopicPlaces, FetchTree, FetchTurnLines
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.drawing.lines import clip, one_line, wrap_spans
 from ragforge_tui.tui.host import Host

@@ -13,11 +13,13 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
-from ragforge_tui.events import Event, TopicsChanged
-from ragforge_tui.models import Topic
-from ragforge_tui.protocol import FetchTopicPlaces, ListTopics, MergeTopics, R, Request, UnmergeTopic
-from ragforge_tui.requests.tree import TopicPlace
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.events import Event, TopicsChanged
+from ragforge_tui.shared.records import Topic
+from ragforge_tui.shared.requests.tree import FetchTopicPlaces
+from ragforge_tui.shared.requests.memory import ListTopics, MergeTopics, UnmergeTopic
+from ragforge_tui.shared.requests.base import R, Request
+from ragforge_tui.shared.requests.tree import TopicPlace
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.memory.topic_list import TopicList, topic_sections
 from ragforge_tui.tui.memory.tree_list import TopicRows, TreeList

@@ -15,8 +15,8 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from ragforge_tui.persona_records import PersonaBrief, PersonaDraft
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.personas.persona_preview import HangingText, changes, preview, signature
 from ragforge_tui.tui.style.palette import COLOR_NAMES, palette_for, persona_color
 from ragforge_tui.tui.widgets.list_screen import Dialog

@@ -16,8 +16,8 @@ from textual.containers import Container, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.persona_records import PersonaInfo, PersonaList, PersonaView
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.persona_records import PersonaInfo, PersonaList, PersonaView
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.personas.persona_preview import ORIGINS, HangingText, Hung, faults, plain_line, preview, signature
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList

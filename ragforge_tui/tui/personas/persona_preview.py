@@ -14,8 +14,8 @@ from textual import events
 from textual.content import Content
 from textual.widgets import Static
 
-from ragforge_tui.persona_records import PersonaInfo, PersonaRemark
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.persona_records import PersonaInfo, PersonaRemark
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.code import diff_content
 from ragforge_tui.tui.style.palette import Palette, persona_color
 

@@ -15,7 +15,7 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.widgets import TextArea
 
-from ragforge_tui.errors import RagforgeError
+from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.command_registry import Registry, key_name
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList

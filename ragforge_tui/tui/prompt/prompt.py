@@ -14,7 +14,7 @@ from textual.keys import Keys
 from textual.message import Message
 from textual.widgets import TextArea
 
-from ragforge_tui.text import plain_text, storable
+from ragforge_tui.shared.sanitize import plain_text, storable
 from ragforge_tui.tui.command_registry import Registry
 from ragforge_tui.tui.prompt.completion import Completing, SlashMenu
 from ragforge_tui.tui.prompt.history import Entry, History

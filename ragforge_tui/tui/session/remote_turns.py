@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     Event,
     MessageFinished,
     MessageStarted,
@@ -20,7 +20,7 @@ from ragforge_tui.events import (
     TurnEvent,
     TurnStarted,
 )
-from ragforge_tui.models import Message, ToolCall, Turn
+from ragforge_tui.shared.records import Message, ToolCall, Turn
 from ragforge_tui.tui.session.state import ChatState, SessionListener
 
 

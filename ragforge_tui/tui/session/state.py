@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import msgspec
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     ConversationChanged,
     Event,
     GraphChanged,
@@ -28,9 +28,9 @@ from ragforge_tui.events import (
     TurnEvent,
     TurnReset,
 )
-from ragforge_tui.models import Conversation, Message, Turn, Usage
-from ragforge_tui.protocol import ConversationView, Mode
-from ragforge_tui.requests.tree import MemoryDue
+from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
+from ragforge_tui.shared.requests.tree import MemoryDue
+from ragforge_tui.shared.wire import ConversationView, Mode
 
 Place = Literal["waiting", "sending", "queued"]
 

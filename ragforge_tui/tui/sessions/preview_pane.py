@@ -15,9 +15,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.models import Conversation, ConversationPeek
-from ragforge_tui.text import cut_middle, plain_text
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.records import Conversation, ConversationPeek
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tui.sessions.session_list_model import SessionList
 from ragforge_tui.tui.sessions.session_rows import DEFAULT_GLYPH, session_title, short_time
 from ragforge_tui.tui.sessions.session_service import SessionService

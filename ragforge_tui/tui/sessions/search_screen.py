@@ -20,8 +20,8 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from ragforge_tui.models import SearchHit
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.records import SearchHit
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.sessions.session_list_model import clickable
 from ragforge_tui.tui.sessions.session_rows import short_time
 from ragforge_tui.tui.sessions.session_service import (

@@ -15,8 +15,8 @@ import msgspec
 from textual.content import Content
 from textual.style import Style
 
-from ragforge_tui.models import Conversation
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.sessions.session_rows import date_group, session_row, session_title
 from ragforge_tui.tui.widgets.choice_list import Choice

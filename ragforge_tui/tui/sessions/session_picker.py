@@ -17,9 +17,9 @@ from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.models import Conversation
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.sessions.preview_pane import SessionPane
 from ragforge_tui.tui.sessions.session_list_model import (
     ACTIONS,

@@ -14,9 +14,9 @@ from typing import Literal, get_args
 
 import msgspec
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
-from ragforge_tui.export_records import ConversationExport
-from ragforge_tui.models import (
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.records import (
     Conversation,
     ConversationChanges,
     ConversationFilter,
@@ -24,7 +24,7 @@ from ragforge_tui.models import (
     SearchHit,
     Topic,
 )
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.wire import (
     ArchiveConversation,
     DeleteConversation,
     ExportConversation,

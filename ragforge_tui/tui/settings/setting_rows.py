@@ -15,11 +15,11 @@ import msgspec
 import yaml
 from msgspec import inspect
 
-from ragforge_tui.config import LIVE_MODEL_SETTINGS, Settings
-from ragforge_tui.config_check import checked
-from ragforge_tui.config_keys import SECRET_KEYS, Key, expected, flow_yaml, keys, sections
-from ragforge_tui.config_yaml import parse_yaml
-from ragforge_tui.errors import ConfigError, RagforgeError
+from ragforge_tui.settings.check import checked
+from ragforge_tui.settings.keys import SECRET_KEYS, Key, expected, flow_yaml, keys, sections
+from ragforge_tui.settings.parse import parse_yaml
+from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, Settings
+from ragforge_tui.shared.errors import ConfigError, RagforgeError
 from ragforge_tui.tui import fuzzy
 
 AT_ONCE = frozenset(

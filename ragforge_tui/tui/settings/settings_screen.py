@@ -17,9 +17,9 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from ragforge_tui.config_edit import remove_value, set_value
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.text import plain_text
+from ragforge_tui.settings.edit import remove_value, set_value
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, section_title, shown

@@ -9,8 +9,8 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ragforge_tui.events import Event
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.events import Event
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.host import Host
 
 

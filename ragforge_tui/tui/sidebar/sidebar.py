@@ -25,7 +25,7 @@ from textual.css.query import NoMatches
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ragforge_tui.events import Event, ReasoningDelta, TextDelta
+from ragforge_tui.shared.events import Event, ReasoningDelta, TextDelta
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sidebar.pane import Pane, PaneTitle
 from ragforge_tui.tui.transcript import Transcript

@@ -17,8 +17,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import (
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import (
     ApprovalRequested,
     ApprovalResolved,
     Event,
@@ -30,9 +30,9 @@ from ragforge_tui.events import (
     TurnFailed,
     TurnStarted,
 )
-from ragforge_tui.models import ToolCall
-from ragforge_tui.requests.calls import CallEntry, FetchCall, ListCalls
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.requests.calls import CallEntry, FetchCall, ListCalls
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sidebar.files_pane import short_path

@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.session.state import ChatState, Outgoing
 from ragforge_tui.tui.style.palette import persona_color
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from ragforge_tui.errors import RagforgeError
+from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.tui.workers import start_worker
 
 T = TypeVar("T")

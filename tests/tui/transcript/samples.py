@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.theme import BUILTIN_THEMES
 
-from ragforge_tui.models import Message, MessageState, ToolCall, ToolResult, Turn
+from ragforge_tui.shared.records import Message, MessageState, ToolCall, ToolResult, Turn
 from ragforge_tui.tui.drawing import lines
 from ragforge_tui.tui.drawing.lines import Line, line_of
 from ragforge_tui.tui.style.palette import palette_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.style import Style
 
-from ragforge_tui.text import cut_middle
+from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tui.drawing.lines import (
     BLANK,
     LONG,

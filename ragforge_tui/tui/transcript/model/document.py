@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     MessageFinished,
     MessageStarted,
     ModelRetry,
@@ -21,7 +21,7 @@ from ragforge_tui.events import (
     TurnCompleted,
     TurnEvent,
 )
-from ragforge_tui.models import Turn
+from ragforge_tui.shared.records import Turn
 from ragforge_tui.tui.drawing.lines import Line, line_of
 from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, Level, NoteBlock

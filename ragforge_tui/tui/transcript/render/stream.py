@@ -10,7 +10,7 @@ import re
 import threading
 from typing import Protocol
 
-from ragforge_tui.text import plain_length
+from ragforge_tui.shared.sanitize import plain_length
 from ragforge_tui.tui.drawing.code import GrowingCode, run_lines
 from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, wrap
 from ragforge_tui.tui.style.palette import Palette

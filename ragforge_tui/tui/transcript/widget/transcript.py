@@ -10,8 +10,8 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from ragforge_tui.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
-from ragforge_tui.models import Turn
+from ragforge_tui.shared.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
+from ragforge_tui.shared.records import Turn
 from ragforge_tui.tui.transcript.model.blocks import Block, Level
 from ragforge_tui.tui.transcript.model.document import DisplayOptions, GapBlock
 from ragforge_tui.tui.transcript.render.links import META, Link
