@@ -30,7 +30,7 @@ from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server
 from ragforge_tui.llm import ChatModel, choose_model, make_model
 from ragforge_tui.llm.embeddings import Embedder, make_embedder
 from ragforge_tui.memory.recall import ConversationIndex, Recall, RecalledTurn
-from ragforge_tui.memory.recall.pack import Candidate, pack
+from ragforge_tui.memory.recall.packing import Candidate, pack
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.settings.load import load
 from ragforge_tui.settings.schema import EmbeddingSettings, MemorySettings, Paths, SummarizationSettings

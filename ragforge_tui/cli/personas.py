@@ -12,7 +12,7 @@ from ragforge_tui.cli.common import JsonFlag, complain, not_empty, settings
 from ragforge_tui.cli.output import print_json, print_text, table
 from ragforge_tui.personas import Persona, PersonaLibrary, user_name
 from ragforge_tui.personas.drafts import brief_of, template
-from ragforge_tui.personas.own import OwnPersonas
+from ragforge_tui.personas.user_personas import OwnPersonas
 from ragforge_tui.shared.persona_records import PersonaInfo
 
 personas_app = typer.Typer(help="The personas of the agent.", no_args_is_help=True)

@@ -22,7 +22,7 @@ from ragforge_tui.conversation.turn.user_turn import QueuedTurn, UserCall, UserT
 from ragforge_tui.conversation.turn.window import PAGE_TURNS, TurnWindow
 from ragforge_tui.graph import writer_id
 from ragforge_tui.memory.context import BuiltContext
-from ragforge_tui.memory.history_source import speaking
+from ragforge_tui.memory.history_source import called_from
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import (
@@ -359,7 +359,7 @@ class Conversation:
 
     def _run(self, turn: Turn, call: UserCall | None = None) -> None:
         self._active = turn
-        with speaking(self.record.uuid, turn.turn_index):
+        with called_from(self.record.uuid, turn.turn_index):
             self._task = asyncio.create_task(self._run_turn(turn, call), name=f"turn {turn.turn_index}")
 
     async def _run_turn(self, turn: Turn, call: UserCall | None) -> None:

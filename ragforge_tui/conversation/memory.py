@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
@@ -26,11 +26,11 @@ from ragforge_tui.memory.context import (
     SystemPart,
     without_memory,
 )
-from ragforge_tui.memory.files import RecentFiles
-from ragforge_tui.memory.recall import Recall, Recalled
+from ragforge_tui.memory.recall import Recall
+from ragforge_tui.memory.recent_files import RecentFiles
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.titles import make_title
-from ragforge_tui.shared.errors import GraphError, RagforgeError
+from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ConversationChanged, Event, Notice, SummaryCreated
 from ragforge_tui.shared.records import Conversation, Message, Summary, Turn
 
@@ -42,8 +42,6 @@ subject of a summary scored 0.31 to 0.64, others at most 0.21."""
 TITLE_CHARS = 60
 LOAD_SECONDS = 0.1
 """Longest wait of a request for the conversation's memory to load; it then uses the part loaded so far."""
-RECALL_SECONDS = 0.2
-"""Longest wait of a request for its vector and for other conversations. Both waits together go unnoticed."""
 UPGRADES = 3
 """Extracted summaries that a model rewrites between two turns: enough to catch up, too few to be noticed."""
 MANY_VECTORS = 200
@@ -138,28 +136,7 @@ class ConversationMemory:
         )
         if self._services.recorder.journaling:
             return without_memory(inputs)
-        recall = self._recalled if self._settings.enabled else None
-        return await self._builder.build(inputs, recall)
-
-    async def _recalled(
-        self, query: str, *, exclude: Collection[int], max_tokens: int, own: bool, summaries: Collection[str]
-    ) -> Recalled:
-        """Return what recall finds in time; a failure is logged and recalls nothing."""
-        try:
-            return await self.recall.recall(
-                query,
-                exclude=exclude,
-                max_tokens=max_tokens,
-                own=own,
-                exclude_summaries=summaries,
-                seconds=RECALL_SECONDS,
-            )
-        except GraphError as error:
-            log.warning("recall skipped: %s", error)
-        except Exception:
-            # A turn without recalled passages is better than a failed turn.
-            log.exception("recall failed")
-        return Recalled()
+        return await self._builder.build(inputs, self.recall if self._settings.enabled else None)
 
     # --- after a turn ------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import asyncio
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.personas import key_of, persona_of
 from ragforge_tui.personas.drafts import improved, improvement_request, template
-from ragforge_tui.personas.own import OwnPersonas, file_name
+from ragforge_tui.personas.user_personas import OwnPersonas, file_name
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft, PersonaInfo
 

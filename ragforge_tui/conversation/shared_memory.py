@@ -14,8 +14,7 @@ from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.llm import THIS_MACHINE, ChatModel, choose_model, make_model, preload
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder
 from ragforge_tui.memory.history_source import HistorySource
-from ragforge_tui.memory.recall import Recall
-from ragforge_tui.memory.recall.recall import catch_up
+from ragforge_tui.memory.recall import Recall, catch_up
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ModelError, RagforgeError
 from ragforge_tui.tools.base import Tool

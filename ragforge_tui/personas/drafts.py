@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from ragforge_tui.personas.display_text import clean_name, color_of, first_sign
 from ragforge_tui.personas.library import key_of
 from ragforge_tui.personas.reader import read
-from ragforge_tui.personas.signs import clean_name, color_of, first_sign
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.persona_records import PersonaBrief
 

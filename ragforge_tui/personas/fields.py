@@ -13,8 +13,8 @@ from itertools import islice
 
 import msgspec
 
+from ragforge_tui.personas.display_text import clean_name, color_of, first_sign, one_line, symbol_in
 from ragforge_tui.personas.luciform import Diagnostic, Luciform, Node, bare
-from ragforge_tui.personas.signs import clean_name, color_of, first_sign, one_line, symbol_in
 
 DESCRIPTION_CHARS = 200
 GREETING_CHARS = 400

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import msgspec
 
+from ragforge_tui.personas.display_text import clean_name, one_line
 from ragforge_tui.personas.fields import Fields, fields_of
 from ragforge_tui.personas.luciform import Diagnostic
 from ragforge_tui.personas.reader import read
-from ragforge_tui.personas.signs import clean_name, one_line
+from ragforge_tui.shared.encoding import encoding_of
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.persona_records import PersonaInfo, PersonaOrigin, PersonaRemark
-from ragforge_tui.text_encoding import encoding_of
 
 SUFFIX = ".luciform"
 PLACEHOLDER = "{USER_NAME}"

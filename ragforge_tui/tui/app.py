@@ -27,12 +27,11 @@ from textual.widgets import Static
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.chat_view import ChatView
-from ragforge_tui.tui.command_registry import key_name
+from ragforge_tui.tui.command_registry import effective_keys, key_name
 from ragforge_tui.tui.commands.catalog import COMMANDS
 from ragforge_tui.tui.commands.link_commands import choose_link, open_link
 from ragforge_tui.tui.commands.session_commands import pick_session
 from ragforge_tui.tui.commands.turn_commands import cancel_edit, close_find, find_step, resend, view_block
-from ragforge_tui.tui.keymap import effective_keys
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.prompt.prompt import Prompt, teach_alt_enter
 from ragforge_tui.tui.questions.question_panel import QuestionPanel

@@ -34,16 +34,15 @@ from ragforge_tui.tui.commands.catalog import COMMANDS
 from ragforge_tui.tui.commands.persona_commands import restore_persona
 from ragforge_tui.tui.commands.suggestions import suggest, warm_up_files
 from ragforge_tui.tui.options import ChatOptions
+from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, History
 from ragforge_tui.tui.prompt.prompt import Prompt
-from ragforge_tui.tui.prompt.slash_menu import SlashMenu
-from ragforge_tui.tui.questions.engine_questions import ask_approval, ask_cost, ask_trust
-from ragforge_tui.tui.questions.question_panel import Question, QuestionPanel
+from ragforge_tui.tui.questions.question_panel import Question, QuestionPanel, ask_approval, ask_cost, ask_trust
 from ragforge_tui.tui.session.engine_session import EngineSession
-from ragforge_tui.tui.session.listener import EventScreen, Level
+from ragforge_tui.tui.session.state import EventScreen, Level
 from ragforge_tui.tui.settings.live_settings import LiveSettings
 from ragforge_tui.tui.sidebar.sidebar import Sidebar
-from ragforge_tui.tui.style.plain_mode import PLAIN
+from ragforge_tui.tui.style.line_filters import PLAIN
 from ragforge_tui.tui.terminal import Attention
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.model.document import DisplayOptions

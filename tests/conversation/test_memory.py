@@ -8,12 +8,13 @@ import json
 import msgspec
 import pytest
 
-from ragforge_tui.conversation import Conversation, ConversationAgent, memory
+from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.in_process import InProcessEngine
-from ragforge_tui.graph.schema.version_node import record_embedding
+from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.memory.context import look_up, to_stored
-from ragforge_tui.memory.context.block import CLOSING, EARLIER_CLOSING, OPENING, block_text, request_parts
 from ragforge_tui.memory.context.builder import digest_of
+from ragforge_tui.memory.context.sections import CLOSING, EARLIER_CLOSING, OPENING, block_text, request_parts
+from ragforge_tui.memory.recall import recall
 from ragforge_tui.settings.schema import Loaded, PersistenceSettings, RecallSettings, SummarizationSettings
 from ragforge_tui.shared.events import Notice, SummaryCreated, SummaryStarted
 from ragforge_tui.shared.records import EXTRACTIVE, ContextRecord, Message
@@ -184,7 +185,7 @@ async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, stuck_after: int
 ) -> None:
     """Bounded by construction: the model of vectors never answers again, not for the question either."""
-    monkeypatch.setattr(memory, "RECALL_SECONDS", 0.1)
+    monkeypatch.setattr(recall, "CONTEXT_SECONDS", 0.1)
     small = with_memory(loaded, max_context_chars=SMALL, summarization=SummarizationSettings(enabled=False))
     embedder = FakeEmbedder()
     embedder.stuck_after = stuck_after

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.personas import PersonaLibrary, persona_of
+from ragforge_tui.personas.display_text import clean_name, color_of, first_sign, symbol_in
 from ragforge_tui.personas.fields import Fields
-from ragforge_tui.personas.signs import clean_name, color_of, first_sign, symbol_in
 
 FILES = Path(__file__).parent / "files"
 

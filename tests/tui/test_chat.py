@@ -23,7 +23,7 @@ from ragforge_tui.shared.wire import (
     Unqueue,
 )
 from ragforge_tui.tui.dialogs.picker import Picker
-from ragforge_tui.tui.prompt.slash_menu import SlashMenu
+from ragforge_tui.tui.prompt.completion import SlashMenu
 from tests.support.fake_engine import CLOCK, FakeEngine, endless
 from tests.tui.conftest import ChatRunner
 

@@ -23,10 +23,9 @@ from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.command_registry import Registry, key_name
 from ragforge_tui.tui.commands.catalog import COMMANDS
 from ragforge_tui.tui.prompt.history import MAX_ENTRIES, Draft, Entry, History
-from ragforge_tui.tui.prompt.paste import Pastes, is_large
-from ragforge_tui.tui.session.outbox import Outbox
-from ragforge_tui.tui.session.remote_turn_events import ending, events_between
-from ragforge_tui.tui.session.state import ChatState
+from ragforge_tui.tui.prompt.prompt import Pastes, is_large
+from ragforge_tui.tui.session.remote_turns import ending, events_between
+from ragforge_tui.tui.session.state import ChatState, Outbox
 from ragforge_tui.tui.sessions.session_rows import date_group, model_rows
 from ragforge_tui.tui.style.theme import choose
 from ragforge_tui.tui.terminal import copy_sequence

@@ -19,9 +19,8 @@ from ragforge_tui.shared.wire import (
     SavePersona,
     SetPersona,
 )
+from ragforge_tui.tui.personas.persona_editor import STEPS, PersonaReview, PersonaWizard
 from ragforge_tui.tui.personas.persona_picker import PersonaPicker
-from ragforge_tui.tui.personas.persona_review import PersonaReview
-from ragforge_tui.tui.personas.persona_wizard import STEPS, PersonaWizard
 from ragforge_tui.tui.transcript.model.blocks import HeadBlock
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner

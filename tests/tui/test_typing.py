@@ -16,8 +16,8 @@ from ragforge_tui.shared.wire import (
     SendMessage,
 )
 from ragforge_tui.tui.dialogs.help_screen import HelpScreen
+from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, Entry
-from ragforge_tui.tui.prompt.slash_menu import SlashMenu
 from tests.tui.conftest import ChatRunner
 
 

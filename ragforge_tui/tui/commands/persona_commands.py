@@ -23,8 +23,8 @@ from ragforge_tui.shared.wire import (
 from ragforge_tui.tui.host import Host
 
 if TYPE_CHECKING:
+    from ragforge_tui.tui.personas.persona_editor import Reviewed
     from ragforge_tui.tui.personas.persona_picker import Picked
-    from ragforge_tui.tui.personas.persona_review import Reviewed
 
 ONE_LINE = ("name", "color", "language", "purpose")
 """The order of `Name | colour | language | description`."""
@@ -93,7 +93,7 @@ async def create_persona(host: Host, line: str) -> None:
 
 
 def _ask_brief(host: Host, previous: PersonaBrief | None) -> None:
-    from ragforge_tui.tui.personas.persona_wizard import PersonaWizard
+    from ragforge_tui.tui.personas.persona_editor import PersonaWizard
 
     def finished(brief: PersonaBrief | None) -> None:
         if brief is not None:
@@ -113,7 +113,7 @@ async def _draft(host: Host, brief: PersonaBrief) -> None:
 
 
 def _review(host: Host, draft: PersonaDraft, *, instead_of: str, note: str = "") -> None:
-    from ragforge_tui.tui.personas.persona_review import PersonaReview
+    from ragforge_tui.tui.personas.persona_editor import PersonaReview
 
     name = draft.info.name
 

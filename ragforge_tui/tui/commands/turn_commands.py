@@ -61,7 +61,7 @@ def close_find(host: Host) -> bool:
 
 def view_block(host: Host, block: Block) -> None:
     """Show a whole block of the chat in a screen of its own."""
-    from ragforge_tui.tui.dialogs.block_screen import block_screen
+    from ragforge_tui.tui.dialogs.text_viewer import block_screen
 
     def closed(action: str | None) -> None:
         if action == "turn":

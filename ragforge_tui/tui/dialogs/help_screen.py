@@ -12,9 +12,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ragforge_tui.tui.command_registry import Registry, key_name
-from ragforge_tui.tui.drawing.wrapping import wrap_spans
-from ragforge_tui.tui.keymap import effective_keys
+from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name
+from ragforge_tui.tui.drawing.lines import wrap_spans
 
 NARROW = 76
 WIDEST = 90

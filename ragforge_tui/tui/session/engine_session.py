@@ -52,10 +52,8 @@ from ragforge_tui.shared.wire import (
     Unqueue,
 )
 from ragforge_tui.tui.options import ChatOptions
-from ragforge_tui.tui.session.listener import Level, SessionListener
-from ragforge_tui.tui.session.outbox import Outbox, Outgoing
 from ragforge_tui.tui.session.remote_turns import RemoteTurns
-from ragforge_tui.tui.session.state import ChatState, sent_tokens
+from ragforge_tui.tui.session.state import ChatState, Level, Outbox, Outgoing, SessionListener, sent_tokens
 from ragforge_tui.tui.workers import start_worker
 
 log = logging.getLogger(__name__)

@@ -11,13 +11,11 @@ from textual.app import App
 from textual.filter import LineFilter, NoColor
 from textual.widget import Widget
 
-from ragforge_tui.tui.command_registry import Registry
-from ragforge_tui.tui.keymap import bind_keys, keymap_problems
+from ragforge_tui.tui.command_registry import Registry, bind_keys, keymap_problems
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.sidebar.sidebar import Sidebar
 from ragforge_tui.tui.style import theme
-from ragforge_tui.tui.style.cell_widths import AgreedWidths
-from ragforge_tui.tui.style.plain_mode import PLAIN, UPDATE_SECONDS, PlainSigns
+from ragforge_tui.tui.style.line_filters import PLAIN, UPDATE_SECONDS, AgreedWidths, PlainSigns
 from ragforge_tui.tui.terminal import Attention
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.widget.stream_painter import SHORTEST_PAUSE
