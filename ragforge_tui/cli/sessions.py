@@ -15,19 +15,18 @@ from ragforge_tui.export.context import context_text
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Conversation, ConversationFilter, SearchHit
-from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.memory import FetchContext, FindSimilar
+from ragforge_tui.shared.requests.sessions import (
     ArchiveConversation,
     DeleteConversation,
-    Engine,
     ExportConversation,
-    FetchContext,
-    FindSimilar,
     ListConversations,
-    OpenConversation,
     RestoreConversation,
     Search,
 )
+from ragforge_tui.shared.requests.turns import OpenConversation
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.wire import Engine
 
 SHORT_ID = 8
 KEPT_DAYS = 7

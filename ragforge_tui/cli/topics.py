@@ -10,7 +10,7 @@ import typer
 from ragforge_tui.cli.common import JsonFlag, with_memory
 from ragforge_tui.cli.output import print_json, print_text, shorten, table
 from ragforge_tui.shared.records import Topic
-from ragforge_tui.shared.wire import ListTopics, MergeTopics, UnmergeTopic
+from ragforge_tui.shared.requests.memory import ListTopics, MergeTopics, UnmergeTopic
 
 
 def topics(

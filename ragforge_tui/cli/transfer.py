@@ -13,7 +13,7 @@ from ragforge_tui.cli.common import ConversationArgument, JsonFlag, complain, wi
 from ragforge_tui.cli.output import print_json, print_text
 from ragforge_tui.export import ExportFormat, file_name, from_json, to_json, to_markdown
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.wire import ExportConversation, ImportConversation
+from ragforge_tui.shared.requests.sessions import ExportConversation, ImportConversation
 
 
 def export(

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft, PersonaInfo, PersonaView
-from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.personas import (
     CheckPersona,
     DeletePersona,
     DraftPersona,
@@ -20,6 +19,7 @@ from ragforge_tui.shared.wire import (
     SetPersona,
     ShowPersona,
 )
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.host import Host
 
 if TYPE_CHECKING:
