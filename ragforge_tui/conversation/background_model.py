@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ragforge_tui.llm import ChatModel
-from ragforge_tui.llm.base import Messages
-from ragforge_tui.llm.parts import ModelPart
+from ragforge_tui.llm.base import Messages, ModelPart
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.records import Usage
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.conversation.persona_desk import PersonaDesk
-from ragforge_tui.llm.alternating import NO_ANSWER
+from ragforge_tui.llm.client import NO_ANSWER
 from ragforge_tui.memory.context.sections import CLOSING
 from ragforge_tui.personas.drafts import template
 from ragforge_tui.settings.schema import Loaded, SummarizationSettings

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 from neo4j.graph import Node, Path, Relationship
 from neo4j.time import Date, DateTime, Duration, Time
 
-from ragforge_tui.graph.store.records import native
+
+def native(value: Any) -> Any:
+    """A value of the driver as Python's own: aware UTC datetimes, lists and maps walked."""
+    if hasattr(value, "to_native"):
+        value = value.to_native()
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    if isinstance(value, list):
+        return [native(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: native(item) for key, item in value.items()}
+    return value
 
 
 def plain(value: Any) -> Any:
