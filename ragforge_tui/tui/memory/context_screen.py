@@ -17,7 +17,6 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ragforge_tui.export.context import context_text, item_headline, item_kind, item_turns
-from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
 from ragforge_tui.shared.requests.tree import SentRequest
 from ragforge_tui.shared.sanitize import plain_text

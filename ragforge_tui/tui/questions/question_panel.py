@@ -20,11 +20,11 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, CostLimitReached, TrustRequested
-from ragforge_tui.shared.wire import AnswerApproval, AnswerTrust
-from ragforge_tui.shared.requests.base import Request
-from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.shared.formatting import dollars
+from ragforge_tui.shared.requests.base import Request
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.truncation import cut_middle
+from ragforge_tui.shared.wire import AnswerApproval, AnswerTrust
 from ragforge_tui.tui.drawing.code import diff_content
 from ragforge_tui.tui.questions.command_text import MIN_ROWS, CommandText, counted, drawn
 from ragforge_tui.tui.session.engine_session import EngineSession
