@@ -10,7 +10,6 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -27,7 +26,7 @@ from textual.widget import Widget
 
 from ragforge_tui.shared.events import Event, ReasoningDelta, TextDelta
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.sidebar.pane import Pane, PaneTitle
+from ragforge_tui.tui.sidebar.pane import PANES, Pane, PaneTitle
 from ragforge_tui.tui.transcript import Transcript
 
 log = logging.getLogger(__name__)
@@ -108,14 +107,6 @@ def save_layout(state_dir: Path, layout: Layout) -> None:
         fresh.replace(path)
     except OSError as error:
         log.warning("layout not saved: %s", error)
-
-
-PANES = {
-    "trace": "ragforge_tui.tui.sidebar.trace_pane:TracePane",
-    "memory": "ragforge_tui.tui.memory.memory_pane:MemoryPane",
-    "files": "ragforge_tui.tui.sidebar.files_pane:FilesPane",
-}
-"""The class of each pane by its name, in order."""
 
 
 class Divider(Widget):
@@ -416,10 +407,8 @@ class Body(Container):
 
 
 def _make_panes(host: Host) -> Iterator[Pane]:
-    """Create all panes."""
-    for place in PANES.values():
-        module, _, name = place.partition(":")
-        if find_spec(module) is not None:
-            made: Pane = getattr(import_module(module), name)(host)
-            made.id = f"pane-{made.name_}"
-            yield made
+    for entry in PANES:
+        module, _, name = entry.place.partition(":")
+        made: Pane = getattr(import_module(module), name)(host)
+        made.id = f"pane-{made.name_}"
+        yield made
