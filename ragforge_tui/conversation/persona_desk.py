@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ragforge_tui.personas import key_of, persona_of
 from ragforge_tui.personas.drafts import improved, improvement_request, template
-from ragforge_tui.personas.user_personas import OwnPersonas, file_name
+from ragforge_tui.personas.user_personas import UserPersonas, file_name
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft, PersonaInfo
 
@@ -27,7 +27,7 @@ class PersonaDesk:
     def __init__(self, agent: ConversationAgent) -> None:
         self._agent = agent
         self._personas = agent.personas
-        self._own = OwnPersonas(agent.personas.library)
+        self._own = UserPersonas(agent.personas.library)
 
     def draft(self, brief: PersonaBrief) -> PersonaDraft:
         """Return a complete persona from the user's answers, without a model.
@@ -68,7 +68,7 @@ class PersonaDesk:
         return PersonaDraft(text=text, info=self._personas.info(persona))
 
     async def save(self, text: str, name: str, *, instead_of: str = "") -> PersonaInfo:
-        """Save a text as a persona of the user; see `OwnPersonas.save`.
+        """Save a text as a persona of the user; see `UserPersonas.save`.
 
         Raises:
             RagforgeError: The name is taken or invalid, or the text is unusable.
