@@ -31,7 +31,7 @@ from ragforge_tui.shared.sanitize import storable, storable_value
 from ragforge_tui.tools import Access, PreparedCall, ToolOutcome
 from ragforge_tui.tools.base import CallStopped
 from ragforge_tui.tools.modes import PLANNING
-from ragforge_tui.tools.shell import STOPPED_TEXT
+from ragforge_tui.tools.shell.run_command import STOPPED_TEXT
 
 log = logging.getLogger(__name__)
 

@@ -98,7 +98,7 @@ class _Watch:
         return self._agent.opened(self._conversation.record.uuid) is self._conversation
 
     async def _poll(self, store: Store) -> None:
-        pulse = await store.sessions.pulse(self._conversation.record.uuid)
+        pulse = await store.conversations.pulse(self._conversation.record.uuid)
         if self._conversation.busy or not self._open_here():
             return  # The result is outdated, or the change was made here.
         if pulse is None:

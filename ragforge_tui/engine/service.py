@@ -125,12 +125,12 @@ class EngineService:
             case wire.Search():
                 return await _search(await agent.store(), request)
             case wire.PeekConversation(conversation_id=conversation_id, chars=chars):
-                return await (await agent.store()).sessions.peek(conversation_id, chars=chars)
+                return await (await agent.store()).conversations.peek(conversation_id, chars=chars)
             case wire.LeaveConversation():
                 self.close()
                 return Empty()
             case wire.FollowConversations(since=since, workspace=workspace):
-                return await (await agent.store()).sessions.changed(since, workspace=workspace)
+                return await (await agent.store()).conversations.changed(since, workspace=workspace)
             case wire.ExportConversation(ref=ref):
                 store = await agent.store()
                 return await store.transfer.export((await store.conversations.resolve(ref)).uuid)

@@ -27,7 +27,7 @@ async def answer(agent: ConversationAgent, request: wire.TreeRequest) -> Any:
         case wire.FetchSummary(uuid=uuid):
             return await _summary(await agent.store(), uuid)
         case wire.FetchTurnLines(conversation_id=uuid, first=first, last=last):
-            return await (await agent.store()).outline.turns(uuid, first, last)
+            return await (await agent.store()).turns.lines(uuid, first, last)
         case wire.FetchTopicPlaces():
             return await _places(await agent.store(), request)
         case wire.FetchSent():
@@ -46,7 +46,7 @@ async def _tree(agent: ConversationAgent, conversation: Conversation) -> MemoryT
     record = conversation.record
     return MemoryTree(
         summary=record.summary,
-        nodes=await store.outline.summaries(record.uuid),
+        nodes=await store.summaries.outline(record.uuid),
         topics=await store.topics.search(conversation_id=record.uuid),
         last_turn=(await store.turns.range(record.uuid))[1],
         due=await _due(agent, conversation),

@@ -20,9 +20,9 @@ from ragforge_tui.personas.fields import clean_name, fields_of, one_line
 from ragforge_tui.personas.luciform import Diagnostic
 from ragforge_tui.personas.reader import read
 from ragforge_tui.shared import git
+from ragforge_tui.shared.encoding import encoding_of
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.persona_records import PersonaFields, PersonaInfo, PersonaOrigin, PersonaRemark
-from ragforge_tui.text_encoding import encoding_of
 
 SUFFIX = ".luciform"
 PLACEHOLDER = "{USER_NAME}"

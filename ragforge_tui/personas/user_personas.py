@@ -15,8 +15,8 @@ from pathlib import Path
 
 from ragforge_tui.personas.fields import clean_name
 from ragforge_tui.personas.library import SUFFIX, Persona, PersonaLibrary, key_of, persona_of, usable
+from ragforge_tui.shared.encoding import UTF8, Encoding, encoding_of
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.text_encoding import UTF8, Encoding, encoding_of
 
 DELETED = "deleted"
 _MAX_FILE_NAME_BYTES = 200
@@ -57,7 +57,7 @@ class UserPersonas:
             RagforgeError: The name is taken or invalid, or the text is unusable.
         """
         encoding = self._encoding(instead_of) if instead_of else UTF8
-        return self._write(encoding.encode(text), name, self._of_name(instead_of))
+        return self._write(encoding.encode_detectable(text), name, self._of_name(instead_of))
 
     def add(self, path: Path, *, replace: bool = False) -> Persona:
         """Copy a file into the folder, byte for byte.

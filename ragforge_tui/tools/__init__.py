@@ -15,8 +15,8 @@ from ragforge_tui.tools.base import (
     ToolOutcome,
     failed,
 )
-from ragforge_tui.tools.matching import match_files
-from ragforge_tui.tools.toolbox import PreparedCall, Toolbox
+from ragforge_tui.tools.registry import PreparedCall, Toolbox
+from ragforge_tui.tools.search.matching import match_files
 from ragforge_tui.tools.undo import UndoStore
 
 __all__ = [

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from ragforge_tui.shared.encoding import decode
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.tools.base import Access, Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.changes import RESTORE, Restore
-from ragforge_tui.tools.diff import unified_diff
-from ragforge_tui.tools.files import STORED_DIFF, finished_in_thread
-from ragforge_tui.tools.textfile import decode
+from ragforge_tui.tools.files.diff import unified_diff
+from ragforge_tui.tools.files.write import STORED_DIFF, finished_in_thread
 from ragforge_tui.tools.undo import ABSENT, UndoStore, digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes
 

@@ -10,7 +10,7 @@ import pytest
 
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.in_process import InProcessEngine
-from ragforge_tui.graph.schema.version_node import record_embedding
+from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.memory.context import look_up, to_stored
 from ragforge_tui.memory.context.builder import digest_of
 from ragforge_tui.memory.context.sections import CLOSING, EARLIER_CLOSING, OPENING, block_text, request_parts

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink
+from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink
 from ragforge_tui.memory.summaries.draft import Draft, UnusableAnswerError, extract_object, read_answer
 from ragforge_tui.shared.records import Finding
 from tests.support.summaries import answer

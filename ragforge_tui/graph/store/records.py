@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from ragforge_tui.graph.values import native
 from ragforge_tui.shared.records import Conversation, FileAccess, Message, ToolCall, ToolResult, Usage
 from ragforge_tui.shared.sanitize import storable, storable_value
 
@@ -32,19 +33,6 @@ def derived(*parts: object) -> str:
 def projection(variable: str, fields: tuple[str, ...], *extra: str) -> str:
     """A map projection of exactly these properties: never ``.*``, which would ship embeddings."""
     return f"{variable} {{{', '.join(f'.{name}' for name in (*fields, *extra))}}}"
-
-
-def native(value: Any) -> Any:
-    """A value of the driver as Python's own: aware UTC datetimes, lists and maps walked."""
-    if hasattr(value, "to_native"):
-        value = value.to_native()
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    if isinstance(value, list):
-        return [native(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: native(item) for key, item in value.items()}
-    return value
 
 
 def given(properties: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:

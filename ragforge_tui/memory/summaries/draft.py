@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.graph.store.summary_tree import finding_from
-from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink, topic_key
+from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.prose import cut
 from ragforge_tui.shared.records import Finding
 from ragforge_tui.shared.redaction import mask_secrets
