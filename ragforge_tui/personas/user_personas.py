@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ragforge_tui.personas.display_text import clean_name
+from ragforge_tui.personas.fields import clean_name
 from ragforge_tui.personas.library import SUFFIX, Persona, PersonaLibrary, key_of, persona_of, usable
 from ragforge_tui.shared.encoding import UTF8, Encoding, encoding_of
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
@@ -38,7 +38,7 @@ def file_name(name: str) -> str:
     return stem.encode()[:_MAX_FILE_NAME_BYTES].decode(errors="ignore") + SUFFIX
 
 
-class OwnPersonas:
+class UserPersonas:
     """Changes to the user-defined files of a library."""
 
     def __init__(self, library: PersonaLibrary) -> None:
