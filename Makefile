@@ -42,7 +42,7 @@ format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .
 
 example: $(VENV)/.installed
-	$(BIN)/python -m ragforge_tui.config_files --example > config.example.yaml
+	$(BIN)/python -m ragforge_tui.settings.load --example > config.example.yaml
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/mkdocs build --quiet

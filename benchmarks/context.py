@@ -26,7 +26,9 @@ import numpy.typing as npt
 import psutil
 
 from benchmarks import synthetic
-from ragforge_tui.config import (
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.graph import Store, stop_server
+from ragforge_tui.settings.schema import (
     AgentSettings,
     EmbeddingSettings,
     GraphSettings,
@@ -37,8 +39,6 @@ from ragforge_tui.config import (
     Settings,
     SummarizationSettings,
 )
-from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.graph import Store, stop_server
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
@@ -81,7 +81,7 @@ async def measure(loaded: Loaded, questions: int) -> dict[str, float]:
     text = synthetic.Text()
     figures: dict[str, float] = {}
     async with ConversationAgent(loaded) as agent:
-        agent.memory.embedder = MadeVectors(text)
+        agent.services.memory.embedder = MadeVectors(text)
         store = await agent.store()
         floor = await round_trips(store, questions)
         figures["round_trip_p50_ms"] = statistics.median(floor)

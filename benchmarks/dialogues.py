@@ -19,8 +19,8 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.export_records import ConversationExport
-from ragforge_tui.models import Conversation, Message, Turn
+from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.records import Conversation, Message, Turn
 
 NAMESPACE = uuid.UUID("0d3c0f0e-2f8f-5f6b-9f59-6f3b1b8a1c11")
 UNANSWERABLE = 5

@@ -16,8 +16,8 @@ from itertools import count
 from textual.app import App, ComposeResult
 from textual.widgets import TextArea
 
-from ragforge_tui.events import MessageStarted, TextDelta, TurnStarted
-from ragforge_tui.models import Message, Role, Turn
+from ragforge_tui.shared.events import MessageStarted, TextDelta, TurnStarted
+from ragforge_tui.shared.records import Message, Role, Turn
 from ragforge_tui.tui.transcript import Transcript
 
 LOADED_TURNS = 5_000

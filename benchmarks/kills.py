@@ -16,8 +16,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.graph import GraphTarget, stop_server
+from ragforge_tui.settings.schema import Loaded
 from tests.support.agents import loaded_for, settings_for
 from tests.support.kills import VICTIMS, Outcome, survive
 from tests.support.openai_server import OpenAIServer

@@ -26,15 +26,15 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.dialogues import Dialogue, Question, read
-from ragforge_tui.config import EmbeddingSettings, MemorySettings, Paths, SummarizationSettings
-from ragforge_tui.config_files import load
 from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server
 from ragforge_tui.llm import ChatModel, choose_model, make_model
 from ragforge_tui.llm.embeddings import Embedder, make_embedder
 from ragforge_tui.memory.recall import ConversationIndex, Recall, RecalledTurn
-from ragforge_tui.memory.recall.pack import Candidate, pack
+from ragforge_tui.memory.recall.packing import Candidate, pack
 from ragforge_tui.memory.summaries import Summarizer
-from ragforge_tui.models import EXTRACTIVE
+from ragforge_tui.settings.load import load
+from ragforge_tui.settings.schema import EmbeddingSettings, MemorySettings, Paths, SummarizationSettings
+from ragforge_tui.shared.records import EXTRACTIVE
 
 SMALLER = (500, 1_000)
 FIRST = 5

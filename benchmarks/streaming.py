@@ -22,7 +22,7 @@ from textual.screen import Screen
 from textual.widgets import TextArea
 
 from benchmarks.echo_app import CONVERSATION, LOADED_TURNS, PROMPT_CSS, STREAMS, TOKEN, stored_turn, user_message
-from ragforge_tui.events import MessageStarted, TextDelta, TurnStarted
+from ragforge_tui.shared.events import MessageStarted, TextDelta, TurnStarted
 from ragforge_tui.tui.transcript import Transcript
 
 SIZES = (1_000, 10_000, 100_000)

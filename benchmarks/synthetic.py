@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import numpy.typing as npt
 
-from ragforge_tui.export_records import ConversationExport
 from ragforge_tui.memory.recall import ConversationIndex
-from ragforge_tui.models import Conversation, Message, Turn
+from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.records import Conversation, Message, Turn
 
 WORDS = 20_000
 SMALL_WORDS = 150

@@ -20,9 +20,9 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.config import Paths
 from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server, writer_id
-from ragforge_tui.models import Conversation, FileAccess, Message, ToolCall, ToolResult, now
+from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.records import Conversation, FileAccess, Message, ToolCall, ToolResult, now
 
 WARM_UP = 20
 ROUND_TRIPS = 200

@@ -13,7 +13,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ragforge_tui.config import (
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.export.markdown import head_text, memory_text
+from ragforge_tui.graph import stop_server
+from ragforge_tui.settings.schema import (
     AgentSettings,
     Loaded,
     MemorySettings,
@@ -23,9 +26,6 @@ from ragforge_tui.config import (
     SummarizationSettings,
     UserSettings,
 )
-from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.export.markdown import head_text, memory_text
-from ragforge_tui.graph import stop_server
 
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("ragforge_tui", "personas", "tests", "README.md", "pyproject.toml", "Makefile")
@@ -53,12 +53,12 @@ SAID = (
     "Where is `next_due` used?",
     "What is a frontier?",
     "How are key findings chosen without a model?",
-    "Read ragforge_tui/memory/summaries/extractive.py lines 1-60",
+    "Read ragforge_tui/memory/summaries/offline/extract.py lines 1-60",
     "Where is `ELLIPSIS` used?",
     "Which files are in ragforge_tui/memory/summaries",
     "What happens when a model gives a malformed summary?",
     "Where is `UnusableAnswerError` raised?",
-    "Remember that the words of extracted summaries stand in ragforge_tui/memory/summaries/phrase_tables.py.",
+    "Remember that the words of extracted summaries stand in ragforge_tui/memory/summaries/offline/phrases.toml.",
     "Next question: how are secrets masked?",
     "Where is `mask_secrets` called?",
     "Read ragforge_tui/text.py lines 1-40",

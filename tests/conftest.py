@@ -12,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from ragforge_tui.config import Loaded, Paths
 from ragforge_tui.conversation import memory
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.embedded.attach import ServerHold
+from ragforge_tui.memory.recall import recall
+from ragforge_tui.settings.schema import Loaded, Paths
 from tests.support.agents import loaded_for, settings_for
 from tests.support.neo4j_server import Neo4jMissingError, Neo4jServer
 from tests.support.openai_server import OpenAIServer
@@ -175,7 +176,7 @@ def loaded(
     """Settings of an agent on an empty graph of each backend, talking to the scripted server."""
     # What recall finds within 300 ms says something of the machine; tests of that limit set it themselves.
     monkeypatch.setattr(memory, "LOAD_SECONDS", 30.0)
-    monkeypatch.setattr(memory, "RECALL_SECONDS", 30.0)
+    monkeypatch.setattr(recall, "CONTEXT_SECONDS", 30.0)
     settings = settings_for(graph_target, api_base=server.base_url)
     # A journal that one test leaves must not be written into another's graph.
     paths = msgspec.structs.replace(graph_paths, state=str(tmp_path / "state"))

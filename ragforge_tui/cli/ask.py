@@ -28,8 +28,9 @@ from ragforge_tui.cli.common import (
     with_engine,
 )
 from ragforge_tui.cli.output import print_json_line, print_text
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import (
+from ragforge_tui.export import CALL_MARKS, main_argument
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import (
     ApprovalRequested,
     Event,
     GraphChanged,
@@ -45,9 +46,8 @@ from ragforge_tui.events import (
     TurnFailed,
     TurnStarted,
 )
-from ragforge_tui.export import CALL_MARKS, main_argument
-from ragforge_tui.models import call_end
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.records import call_end
+from ragforge_tui.shared.wire import (
     CancelTurn,
     ConversationView,
     CreateConversation,

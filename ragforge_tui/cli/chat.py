@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ragforge_tui import __version__
 from ragforge_tui.cli.start import USAGE, ChatFlags, complain, load_settings
-from ragforge_tui.protocol import Engine
+from ragforge_tui.shared.wire import Engine
 
 
 def open_chat(flags: ChatFlags) -> int:
@@ -25,7 +25,7 @@ def open_chat(flags: ChatFlags) -> int:
         return USAGE
     loaded = load_settings(flags.shared)
 
-    from ragforge_tui.config_files import user_file
+    from ragforge_tui.settings.load import user_file
     from ragforge_tui.tui.app import run_chat
     from ragforge_tui.tui.options import ChatOptions
 

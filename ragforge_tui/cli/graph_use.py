@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from ragforge_tui.config import Loaded
+from ragforge_tui.settings.schema import Loaded
 
 if TYPE_CHECKING:  # importing the driver takes 100 ms, which --help does not need
     from ragforge_tui.graph import Graph, GraphTarget

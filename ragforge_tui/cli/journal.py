@@ -11,8 +11,8 @@ import typer
 from ragforge_tui.cli.common import GraphOption, JsonFlag, run_async, settings
 from ragforge_tui.cli.graph_use import target_of, use_graph
 from ragforge_tui.cli.output import local_time, print_json, print_text, table
-from ragforge_tui.config import Loaded
-from ragforge_tui.errors import NotFoundError, RagforgeError
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 
 if TYPE_CHECKING:
     from ragforge_tui.graph import Graph, JournalInfo

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.export import safe_json
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.sanitize import plain_text
 
 
 def print_text(text: str = "") -> None:

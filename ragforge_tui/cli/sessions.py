@@ -10,12 +10,13 @@ import typer
 
 from ragforge_tui.cli.common import ConversationArgument, JsonFlag, with_memory
 from ragforge_tui.cli.output import bold, local_time, print_json, print_styled, print_text, shorten, table
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.export import to_markdown
 from ragforge_tui.export.context import context_text
-from ragforge_tui.export_records import ConversationExport
-from ragforge_tui.models import Conversation, ConversationFilter, SearchHit
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.records import Conversation, ConversationFilter, SearchHit
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.wire import (
     ArchiveConversation,
     DeleteConversation,
     Engine,
@@ -27,7 +28,6 @@ from ragforge_tui.protocol import (
     RestoreConversation,
     Search,
 )
-from ragforge_tui.text import plain_text
 
 SHORT_ID = 8
 KEPT_DAYS = 7

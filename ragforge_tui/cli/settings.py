@@ -11,10 +11,10 @@ import typer
 
 from ragforge_tui.cli.common import ConfigOption, JsonFlag, settings, shared
 from ragforge_tui.cli.output import print_json, print_text
-from ragforge_tui.config import Loaded
-from ragforge_tui.config_files import find_paths, user_file
-from ragforge_tui.config_keys import SECRET_KEYS, example_yaml, keys
-from ragforge_tui.errors import ConfigError
+from ragforge_tui.settings.keys import SECRET_KEYS, example_yaml, keys
+from ragforge_tui.settings.load import find_paths, user_file
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import ConfigError
 
 MASK = "(set)"
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.config import Loaded
-from ragforge_tui.errors import RagforgeError, storage_error
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import RagforgeError, storage_error
 
 log = logging.getLogger(__name__)
 
@@ -86,9 +86,9 @@ def load_settings(
     persona: str | None = None,
 ) -> Loaded:
     """Load the settings with the flags before or after the command, and start logging."""
-    from ragforge_tui.config_files import load
     from ragforge_tui.engine.logs import log_to_file
     from ragforge_tui.engine.private_memory import close_to_others
+    from ragforge_tui.settings.load import load
 
     flags = {
         "graph.uri": graph if graph is not None else given.graph,
@@ -132,8 +132,8 @@ def failures(given: Shared) -> Iterator[None]:
 
 def complain(text: str) -> None:
     """Print one line for the user on stderr."""
-    from ragforge_tui.redaction import mask_secrets
-    from ragforge_tui.text import plain_text
+    from ragforge_tui.shared.redaction import mask_secrets
+    from ragforge_tui.shared.sanitize import plain_text
 
     with contextlib.suppress(OSError):
         sys.stderr.write(f"ragforge-chat: {plain_text(mask_secrets(text))}\n")

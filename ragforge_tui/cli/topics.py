@@ -9,8 +9,8 @@ import typer
 
 from ragforge_tui.cli.common import JsonFlag, with_memory
 from ragforge_tui.cli.output import print_json, print_text, shorten, table
-from ragforge_tui.models import Topic
-from ragforge_tui.protocol import ListTopics, MergeTopics, UnmergeTopic
+from ragforge_tui.shared.records import Topic
+from ragforge_tui.shared.wire import ListTopics, MergeTopics, UnmergeTopic
 
 
 def topics(

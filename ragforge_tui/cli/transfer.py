@@ -11,9 +11,9 @@ import typer
 
 from ragforge_tui.cli.common import ConversationArgument, JsonFlag, complain, with_memory
 from ragforge_tui.cli.output import print_json, print_text
-from ragforge_tui.errors import RagforgeError
 from ragforge_tui.export import ExportFormat, file_name, from_json, to_json, to_markdown
-from ragforge_tui.protocol import ExportConversation, ImportConversation
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.wire import ExportConversation, ImportConversation
 
 
 def export(

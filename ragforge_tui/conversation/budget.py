@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ragforge_tui.conversation.approvals import Approvals
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import CostLimitReached, CostScope, Event, Notice
-from ragforge_tui.models import Usage
-from ragforge_tui.text import dollars
+from ragforge_tui.conversation.approvals.pending import Approvals
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import CostLimitReached, CostScope, Event, Notice
+from ragforge_tui.shared.formatting import dollars
+from ragforge_tui.shared.records import Usage
 
 Emit = Callable[[Event], None]
 

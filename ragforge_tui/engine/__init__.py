@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ragforge_tui.config import Loaded
-    from ragforge_tui.protocol import Engine
+    from ragforge_tui.settings.schema import Loaded
+    from ragforge_tui.shared.wire import Engine
 
 __all__ = ["connect_child", "connect_in_process"]
 

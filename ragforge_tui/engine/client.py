@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.config import Loaded
-from ragforge_tui.errors import EngineGoneError, ErrorInfo, RagforgeError
-from ragforge_tui.events import Event
-from ragforge_tui.protocol import MAX_LINE_BYTES, R, ReplyLine, Request, RequestLine, Shutdown, response_type
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import EngineGoneError, ErrorInfo, RagforgeError
+from ragforge_tui.shared.events import Event
+from ragforge_tui.shared.wire import MAX_LINE_BYTES, R, ReplyLine, Request, RequestLine, Shutdown, response_type
 
 CLOSE_SECONDS = 10.0
 """Longest wait for an orderly shutdown; after it the child is left to finish alone."""

@@ -13,13 +13,13 @@ from typing import Literal
 
 import msgspec
 
-from ragforge_tui import models
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.turn_state import answered_elsewhere, interrupted_turn
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import ConversationChanged, Notice, SummaryCreated, TopicsChanged, TurnElsewhere
 from ragforge_tui.graph import Store
-from ragforge_tui.models import Turn
+from ragforge_tui.shared import records
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import ConversationChanged, Notice, SummaryCreated, TopicsChanged, TurnElsewhere
+from ragforge_tui.shared.records import Turn
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class _Watch:
         return self._agent.opened(self._conversation.record.uuid) is self._conversation
 
     async def _poll(self, store: Store) -> None:
-        pulse = await store.sessions.pulse(self._conversation.record.uuid)
+        pulse = await store.conversations.pulse(self._conversation.record.uuid)
         if self._conversation.busy or not self._open_here():
             return  # The result is outdated, or the change was made here.
         if pulse is None:
@@ -139,7 +139,7 @@ class _Watch:
             self._remember_answer(turn)
             if reported == _answer(turn):
                 return
-        await self._conversation.take_in(turn)
+        await self._conversation.reload(turn)
         interrupted = not active and interrupted_turn(turns) is not None
         self._agent.emit(
             TurnElsewhere(conversation_id=uuid, turn_index=index, turn=turn, active=active, interrupted=interrupted)
@@ -150,7 +150,7 @@ class _Watch:
         self._answers = {index: answer for index, answer in self._answers.items() if index >= self._last - 1}
         self._answers[turn.turn_index] = _answer(turn)
 
-    def _record_changed(self, previous: models.Conversation, stored: models.Conversation) -> None:
+    def _record_changed(self, previous: records.Conversation, stored: records.Conversation) -> None:
         """Copy changed fields into the open record, in place, because the conversation's memory shares it.
 
         Unchanged fields are not copied: this process may have changed them and not stored them yet.

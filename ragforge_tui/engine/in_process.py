@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from typing import Any, cast
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import SETTLE_SECONDS, ConversationAgent
 from ragforge_tui.engine.service import EngineService
-from ragforge_tui.errors import EngineGoneError
-from ragforge_tui.events import Event
-from ragforge_tui.protocol import Empty, R, Request, Shutdown
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import EngineGoneError
+from ragforge_tui.shared.events import Event
+from ragforge_tui.shared.wire import Empty, R, Request, Shutdown
 
 
 class InProcessEngine:

@@ -7,8 +7,8 @@ import logging.handlers
 import os
 from pathlib import Path
 
-from ragforge_tui.config import Paths
-from ragforge_tui.redaction import mask_secrets
+from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.redaction import mask_secrets
 
 MAX_BYTES = 2 * 1024 * 1024
 KEPT = 3

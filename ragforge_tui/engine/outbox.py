@@ -10,8 +10,8 @@ from collections import deque
 
 import msgspec
 
-from ragforge_tui.events import Event, ReasoningDelta, TextDelta, TurnReset
-from ragforge_tui.protocol import ReplyLine
+from ragforge_tui.shared.events import Event, ReasoningDelta, TextDelta, TurnReset
+from ragforge_tui.shared.wire import ReplyLine
 
 MAX_PENDING_BYTES = 8 * 1024 * 1024
 """Limit of queued deltas. Beyond it they are dropped, and the reader is notified to fetch the turn again."""

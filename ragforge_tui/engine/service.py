@@ -13,23 +13,19 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui import __version__, models, protocol
-from ragforge_tui.config import Loaded
+from ragforge_tui import __version__
 from ragforge_tui.conversation import Conversation, ConversationAgent
-from ragforge_tui.engine import (
-    call_requests,
-    memory_requests,
-    persona_requests,
-    tree_requests,
-    turn_requests,
-    work_requests,
-)
 from ragforge_tui.engine.following import Following
+from ragforge_tui.engine.handlers import calls, memory, personas, tree, work
+from ragforge_tui.engine.handlers import turns as turn_handlers
 from ragforge_tui.engine.logs import log_file
 from ragforge_tui.engine.turn_state import current_todos, foreign_active_turn, interrupted_turn
-from ragforge_tui.errors import NotFoundError, RagforgeError
 from ragforge_tui.graph import Store
-from ragforge_tui.protocol import (
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared import records, wire
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.shared.wire import (
     ConversationView,
     Empty,
     EngineState,
@@ -37,7 +33,6 @@ from ragforge_tui.protocol import (
     SendAccepted,
     TurnPage,
 )
-from ragforge_tui.text import storable
 from ragforge_tui.tools import match_files
 
 
@@ -57,52 +52,52 @@ class EngineService:
         """
         agent = self._agent
         match request:
-            case protocol.Hello():
+            case wire.Hello():
                 return self._state()
-            case protocol.CreateConversation(title=title, tags=tags, persona=persona):
+            case wire.CreateConversation(title=title, tags=tags, persona=persona):
                 conversation = await agent.create_conversation(title=title, tags=tags, persona=persona)
                 return await self._view(conversation, 0)
-            case protocol.OpenConversation(ref=ref, turns=turns):
+            case wire.OpenConversation(ref=ref, turns=turns):
                 return await self._view(await agent.load_conversation(ref, turns=turns), turns)
-            case protocol.FetchTurns():
+            case wire.FetchTurns():
                 return await self._page(request.conversation_id, request.start, request.end)
-            case protocol.SendMessage():
+            case wire.SendMessage():
                 return await self._send(request)
-            case protocol.CancelTurn(conversation_id=conversation_id):
+            case wire.CancelTurn(conversation_id=conversation_id):
                 return await self._cancel(conversation_id)
-            case protocol.Unqueue(conversation_id=conversation_id, message_id=message_id):
+            case wire.Unqueue(conversation_id=conversation_id, message_id=message_id):
                 return self._conversation(conversation_id).unqueue(message_id)
-            case protocol.RetryTurn(conversation_id=conversation_id):
+            case wire.RetryTurn(conversation_id=conversation_id):
                 return await self._retry(conversation_id)
-            case protocol.AnswerApproval(approval_id=approval_id, decision=decision, feedback=feedback):
-                agent.approvals.answer(approval_id, decision, storable(feedback))
+            case wire.AnswerApproval(approval_id=approval_id, decision=decision, feedback=feedback):
+                agent.services.approvals.answer(approval_id, decision, storable(feedback))
                 return Empty()
-            case protocol.AnswerTrust(root=root, allow=allow):
-                agent.trust.answer(root, allow)
-                agent.personas.answer(root, allow)
+            case wire.AnswerTrust(root=root, allow=allow):
+                agent.services.trust.answer(root, allow)
+                agent.services.personas.answer(root, allow)
                 return Empty()
-            case protocol.SetModel(name=name):
+            case wire.SetModel(name=name):
                 return await agent.set_model(name)
-            case protocol.ChangeModelSettings(changes=changes):
+            case wire.ChangeModelSettings(changes=changes):
                 agent.change_model_settings(changes)
                 return Empty()
-            case protocol.ListModels():
+            case wire.ListModels():
                 return await agent.model_names()
-            case protocol.ListFiles(query=query, limit=limit, folders=folders):
+            case wire.ListFiles(query=query, limit=limit, folders=folders):
                 ignore = self._loaded.settings.tools.ignore
                 return await match_files(Path(self._loaded.workspace), query, ignore, limit, folders=folders)
-            case _ if isinstance(request, protocol.PersonaRequest):
-                return await persona_requests.answer(agent, request)
-            case _ if isinstance(request, protocol.CallRequest):
-                return await call_requests.answer(agent, request)
-            case _ if isinstance(request, protocol.MemoryRequest):
-                return await memory_requests.answer(agent, request)
-            case _ if isinstance(request, protocol.TreeRequest):
-                return await tree_requests.answer(agent, request)
-            case _ if isinstance(request, protocol.TurnRequest):
-                return await turn_requests.answer(agent, request)
-            case _ if isinstance(request, protocol.WorkRequest):
-                return await work_requests.answer(agent, request)
+            case _ if isinstance(request, wire.PersonaRequest):
+                return await personas.answer(agent, request)
+            case _ if isinstance(request, wire.CallRequest):
+                return await calls.answer(agent, request)
+            case _ if isinstance(request, wire.MemoryRequest):
+                return await memory.answer(agent, request)
+            case _ if isinstance(request, wire.TreeRequest):
+                return await tree.answer(agent, request)
+            case _ if isinstance(request, wire.TurnRequest):
+                return await turn_handlers.answer(agent, request)
+            case _ if isinstance(request, wire.WorkRequest):
+                return await work.answer(agent, request)
             case _:
                 return await self._manage(request)
 
@@ -110,30 +105,30 @@ class EngineService:
         """Answer requests about stored conversations."""
         agent = self._agent
         match request:
-            case protocol.ListConversations(filter=filter):
+            case wire.ListConversations(filter=filter):
                 return await agent.list_conversations(filter)
-            case protocol.UpdateConversation():
+            case wire.UpdateConversation():
                 return await self._update(request)
-            case protocol.ArchiveConversation(conversation_id=ref, archived=archived):
+            case wire.ArchiveConversation(conversation_id=ref, archived=archived):
                 return await agent.archive_conversation(ref, archived=archived)
-            case protocol.DeleteConversation(conversation_id=ref, immediately=immediately):
+            case wire.DeleteConversation(conversation_id=ref, immediately=immediately):
                 await agent.delete_conversation(ref, immediately=immediately)
                 return Empty()
-            case protocol.RestoreConversation(conversation_id=ref):
+            case wire.RestoreConversation(conversation_id=ref):
                 return await agent.restore_conversation(ref)
-            case protocol.Search():
+            case wire.Search():
                 return await _search(await agent.store(), request)
-            case protocol.PeekConversation(conversation_id=conversation_id, chars=chars):
-                return await (await agent.store()).sessions.peek(conversation_id, chars=chars)
-            case protocol.LeaveConversation():
+            case wire.PeekConversation(conversation_id=conversation_id, chars=chars):
+                return await (await agent.store()).conversations.peek(conversation_id, chars=chars)
+            case wire.LeaveConversation():
                 self.close()
                 return Empty()
-            case protocol.FollowConversations(since=since, workspace=workspace):
-                return await (await agent.store()).sessions.changed(since, workspace=workspace)
-            case protocol.ExportConversation(ref=ref):
+            case wire.FollowConversations(since=since, workspace=workspace):
+                return await (await agent.store()).conversations.changed(since, workspace=workspace)
+            case wire.ExportConversation(ref=ref):
                 store = await agent.store()
                 return await store.transfer.export((await store.conversations.resolve(ref)).uuid)
-            case protocol.ImportConversation(data=data, merge=merge):
+            case wire.ImportConversation(data=data, merge=merge):
                 return await (await agent.store()).transfer.import_(data, merge=merge)
         raise RagforgeError(f"The engine does not support the request {type(request).__name__}.", kind="protocol")
 
@@ -144,7 +139,7 @@ class EngineService:
 
     def _state(self) -> EngineState:
         return EngineState(
-            protocol=protocol.PROTOCOL_VERSION,
+            protocol=wire.PROTOCOL_VERSION,
             version=__version__,
             pid=os.getpid(),
             workspace=self._loaded.workspace,
@@ -189,7 +184,7 @@ class EngineService:
         turns = await store.turns.between(conversation_id, start=start, end=end) if start < end else []
         return TurnPage(turns=turns, first=first, last=last)
 
-    async def _send(self, request: protocol.SendMessage) -> SendAccepted:
+    async def _send(self, request: wire.SendMessage) -> SendAccepted:
         conversation = self._conversation(request.conversation_id)
         index = await conversation.submit(request.text, request.message_id)
         return SendAccepted(turn_index=index, queued=index == 0)
@@ -213,7 +208,7 @@ class EngineService:
             await (await self._agent.store()).messages.request_stop(conversation_id, active)
         return Empty()
 
-    async def _update(self, request: protocol.UpdateConversation) -> models.Conversation:
+    async def _update(self, request: wire.UpdateConversation) -> records.Conversation:
         store = await self._agent.store()
         changes = {
             name: value for name in ("title", "tags", "private") if (value := getattr(request, name)) is not None
@@ -225,11 +220,11 @@ class EngineService:
         if conversation is not None:
             for name, value in changes.items():
                 setattr(conversation.record, name, value)
-        self._agent.exports.turn_stored(record.uuid)
+        self._agent.services.exports.turn_stored(record.uuid)
         return record
 
 
-async def _search(store: Store, request: protocol.Search) -> list[models.SearchHit]:
+async def _search(store: Store, request: wire.Search) -> list[records.SearchHit]:
     scope, folder = request.conversation_id, request.workspace
     turns = None
     if request.topic:
@@ -246,14 +241,14 @@ async def run_orphan(agent: ConversationAgent, *, turn_seconds: float = 600.0, c
         turn_seconds: Time limit for the answer.
         command_seconds: Time limit for a running command.
     """
-    agent.toolbox.writes_frozen = True
-    agent.approvals.close()
-    agent.trust.close()
-    agent.personas.close()
+    agent.services.toolbox.writes_frozen = True
+    agent.services.approvals.close()
+    agent.services.trust.close()
+    agent.services.personas.close()
 
     async def end_commands() -> None:
         await asyncio.sleep(command_seconds)
-        await agent.toolbox.close()
+        await agent.services.toolbox.close()
 
     limit = asyncio.create_task(end_commands())
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ragforge_tui.graph import writer_alive, writer_id
-from ragforge_tui.models import Message, Todo, Turn, now
+from ragforge_tui.shared.records import Message, Todo, Turn, now
 
 
 class _Todos(msgspec.Struct):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ragforge_tui.models import CallEnd, ToolCall
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.records import CallEnd, ToolCall
+from ragforge_tui.shared.sanitize import plain_text
 
 _MAIN_ARGUMENTS = ("path", "command", "pattern", "query", "message")
 

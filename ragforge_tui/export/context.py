@@ -5,7 +5,7 @@ Each item is listed in its section with its source, its tokens and the character
 
 from __future__ import annotations
 
-from ragforge_tui.models import ContextItem, ContextRecord, ContextSection
+from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
 
 _KINDS = {
     "system": "instructions",

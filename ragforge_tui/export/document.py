@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.export_records import ConversationExport, MemoryExport
-from ragforge_tui.models import Conversation
-from ragforge_tui.redaction import mask_secrets
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
+from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.redaction import mask_secrets
 
 EXPORT_VERSION = 2
 """Version that is written, and the newest one that can be read."""

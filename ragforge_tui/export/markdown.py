@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator
 
 from ragforge_tui.export.calls import CALL_MARKS, main_argument, result_text
 from ragforge_tui.export.contained import contained, fenced, inline
-from ragforge_tui.export_records import ConversationExport, MemoryExport
-from ragforge_tui.models import AccessedFile, Conversation, Message, Summary, ToolCall, Turn, call_end
-from ragforge_tui.redaction import mask_secrets
-from ragforge_tui.text import cut_middle, plain_text
-from ragforge_tui.touched import joined, most_telling, touched_by
+from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
+from ragforge_tui.shared.records import AccessedFile, Conversation, Message, Summary, ToolCall, Turn, call_end
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.touched_files import joined, most_telling, touched_by
+from ragforge_tui.shared.truncation import cut_middle
 
 MOST_FILES = 100
 _GROUPS = {"read": "Read", "modified": "Modified", "found": "Found in searches"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 import re
 import ssl
 from collections.abc import Iterator
@@ -16,11 +18,14 @@ from neo4j.exceptions import (
     SessionExpired,
 )
 
-from ragforge_tui.errors import ErrorInfo, GraphError, GraphUnavailableError
+from ragforge_tui.shared.errors import ErrorInfo, GraphError, GraphUnavailableError
 
 MINIMUM = (5, 23)
 REFUSALS = frozenset({"graph_auth", "graph_version", "graph_database", "graph_tls", "graph_uri", "graph_foreign"})
 """Kinds of error where the server answered, or never will as configured: waiting does not help."""
+LOST_PATIENCE = 3.0
+"""Seconds a broken connection to a server of somebody else's is tried again before it counts as away."""
+CONSTRAINT_ATTEMPTS = 25
 
 
 def refused(error: ErrorInfo) -> bool:
@@ -80,6 +85,32 @@ def timed_out(name: str, seconds: float) -> GraphUnavailableError:
     return _unavailable(
         "graph_timeout", f"The graph at {name} did not answer within {seconds:.0f} s.", "Check that it is running."
     )
+
+
+class Retries:
+    """The decision whether a failed transaction is worth another attempt, and the wait before it."""
+
+    def __init__(self) -> None:
+        self._constraints = 0
+        self._tries = 0
+        self._lost_since: float | None = None
+
+    def worth(self, error: BaseException, *, patient: bool) -> bool:
+        """Whether to try again; `patient` when a lost server is started again by us."""
+        if isinstance(error, ConstraintError):
+            self._constraints += 1
+            return self._constraints < CONSTRAINT_ATTEMPTS
+        if lost(error):
+            clock = asyncio.get_running_loop().time()
+            self._lost_since = self._lost_since or clock
+            return patient or clock - self._lost_since < LOST_PATIENCE
+        return isinstance(error, DriverError | Neo4jError) and error.is_retryable()
+
+    async def wait(self) -> None:
+        """Wait a little longer each time, never in step with other writers."""
+        self._tries += 1
+        longest = 0.5 if self._lost_since else 0.1
+        await asyncio.sleep(min(0.01 * 2**self._tries, longest) * random.uniform(0.3, 1.0))
 
 
 def _rejected(error: AuthError, name: str, username: str) -> GraphUnavailableError:

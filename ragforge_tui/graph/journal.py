@@ -21,14 +21,37 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.errors import GraphError, GraphUnavailableError, NotFoundError, RagforgeError
-from ragforge_tui.graph.journal_folders import UNKNOWN, JournalFolders, JournalInfo, by_age
-from ragforge_tui.graph.journal_records import Line, apply_line, encode_line, is_about, named_in, whole_lines
+from ragforge_tui.graph.journal_files import (
+    UNKNOWN,
+    JournalFolders,
+    JournalInfo,
+    Line,
+    Named,
+    apply_line,
+    by_age,
+    encode_line,
+    is_about,
+    named_in,
+    whole_lines,
+)
+from ragforge_tui.shared.errors import GraphError, GraphUnavailableError, NotFoundError, RagforgeError
+from ragforge_tui.shared.records import Conversation, now
 
 if TYPE_CHECKING:
     from ragforge_tui.graph.repositories import Store
 
 log = logging.getLogger(__name__)
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """The outcome of `move_journal`, in records."""
+
+    written: int
+    refused: int
+    busy: int
+    """Files that a running chat still appends to; they were left alone."""
+    conversations: int
+    """Conversations that were made to hold turns whose own conversation is in another graph."""
 
 
 class Journal:
@@ -191,6 +214,46 @@ class Journal:
             else:  # another process took the new file for an empty one left behind, before it was locked
                 file.close()
         return self._file
+
+
+async def move_journal(root: Path, key: str, store: Store, *, workspace: str) -> Moved:
+    """Write a journal into a graph it does not belong to, because a user wants it there.
+
+    Conversations that only the other graph has are made here, to hold the turns that are in the journal. Records that
+    were refused are tried again.
+
+    Args:
+        key: Of the `JournalInfo`.
+        workspace: Folder of the conversations that are made.
+
+    Raises:
+        GraphUnavailableError: The graph went away; what is not in yet is kept.
+    """
+    written = refused = busy = made = 0
+    for path in JournalFolders(root).files(key):
+        try:
+            with path.open("rb+") as file:
+                if not lock(path, file):
+                    busy += 1
+                    continue
+                lines = list(whole_lines(file))
+                made += await _make_missing(store, named_in(lines), workspace)
+                file.seek(0)
+                done = await drain_file(store, path, file, set())
+                written, refused = written + done, refused + len(lines) - done
+        except FileNotFoundError:
+            continue
+    return Moved(written=written, refused=refused, busy=busy, conversations=made)
+
+
+async def _make_missing(store: Store, named: Named, workspace: str) -> int:
+    missing = [ref for ref in sorted(named.others) if not await is_stored(store, ref)]
+    for ref in missing:
+        moment = now()
+        await store.conversations.create(
+            Conversation(uuid=ref, title="From a journal", created_at=moment, updated_at=moment, workspace=workspace)
+        )
+    return len(missing)
 
 
 async def drain_file(store: Store, path: Path, file: io.BufferedRandom, touched: set[str]) -> int:

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import msgspec
 
-from ragforge_tui.config import GraphSettings
+from ragforge_tui.settings.schema import GraphSettings
 
 
 class GraphTarget(msgspec.Struct, kw_only=True, frozen=True):

@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ragforge_tui.config import ModelSettings
-from ragforge_tui.errors import ModelError
 from ragforge_tui.llm.base import OFFLINE_NAME, THIS_MACHINE, ChatModel, ModelChoice
 from ragforge_tui.llm.client import LiteLLMModel
 from ragforge_tui.llm.offline import OfflineAssistant
+from ragforge_tui.settings.schema import ModelSettings
+from ragforge_tui.shared.errors import ModelError
 
 logger = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ragforge_tui.config import EmbeddingSettings, ModelSettings
-from ragforge_tui.errors import ModelError
 from ragforge_tui.llm.base import KEYLESS
-from ragforge_tui.llm.failures import to_model_error
-from ragforge_tui.llm.library import load_litellm
+from ragforge_tui.llm.litellm_loader import load_litellm
+from ragforge_tui.llm.provider_errors import to_model_error
+from ragforge_tui.settings.schema import EmbeddingSettings, ModelSettings
+from ragforge_tui.shared.errors import ModelError
 
 logger = logging.getLogger(__name__)
 

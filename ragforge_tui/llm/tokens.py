@@ -1,7 +1,7 @@
 """Token counts, offline.
 
 The cl100k vocabulary in LiteLLM's wheel is used for every model: the counts of others differ by a few percent, which
-a budget can bear. Used by conversation and memory; `library` gives the folder.
+a budget can bear. Used by conversation and memory; `litellm_loader` gives the folder.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from ragforge_tui.llm.library import litellm_folder
+from ragforge_tui.llm.litellm_loader import litellm_folder
 
 if TYPE_CHECKING:
     import tiktoken
 
 logger = logging.getLogger(__name__)
 
+CHARS_PER_TOKEN = 4
+"""Rough average, for estimates that must cost nothing."""
 EXACT_LIMIT = 100_000
 """Characters up to which every token is counted; longer texts are sampled."""
 _SAMPLES = 8

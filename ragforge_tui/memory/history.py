@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.models import Message, ToolCall, Turn
-from ragforge_tui.text import fenced
+from ragforge_tui.shared.records import Message, ToolCall, Turn
+from ragforge_tui.shared.sanitize import fenced
 
 ChatMessage = dict[str, Any]
 

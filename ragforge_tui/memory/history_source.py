@@ -14,12 +14,12 @@ from itertools import chain, zip_longest
 
 import msgspec
 
-from ragforge_tui.config import RecallSettings
-from ragforge_tui.errors import NotFoundError
+from ragforge_tui.export import main_argument, result_text
 from ragforge_tui.graph import Store
-from ragforge_tui.memory.turn_view import turn_view
-from ragforge_tui.models import Conversation, SearchHit
-from ragforge_tui.text import plain_text
+from ragforge_tui.settings.schema import RecallSettings
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import Conversation, Message, SearchHit, ToolCall, Turn, call_end
+from ragforge_tui.shared.sanitize import plain_text
 
 SHORT_ID = 8
 NAMED_TOPICS = 15
@@ -28,29 +28,29 @@ Ranges = dict[str, list[tuple[int, int]]]
 """Turns by conversation, both ends included."""
 
 
-class Speaking(msgspec.Struct, frozen=True):
+class CallingTurn(msgspec.Struct, frozen=True):
     """Conversation and turn a tool is called from."""
 
     conversation_id: str = ""
     turn_index: int = 0
 
 
-_SPEAKING: ContextVar[Speaking | None] = ContextVar("speaking", default=None)
+_CALLING_TURN: ContextVar[CallingTurn | None] = ContextVar("calling_turn", default=None)
 
 
 @contextlib.contextmanager
-def speaking(conversation_id: str, turn_index: int = 0) -> Iterator[None]:
+def called_from(conversation_id: str, turn_index: int = 0) -> Iterator[None]:
     """Mark tool calls inside the block, and in tasks started in it, as made from that turn."""
-    token = _SPEAKING.set(Speaking(conversation_id, turn_index))
+    token = _CALLING_TURN.set(CallingTurn(conversation_id, turn_index))
     try:
         yield
     finally:
-        _SPEAKING.reset(token)
+        _CALLING_TURN.reset(token)
 
 
-def who_speaks() -> Speaking:
+def calling_turn() -> CallingTurn:
     """Return the turn tools are called from; empty outside of any."""
-    return _SPEAKING.get() or Speaking()
+    return _CALLING_TURN.get() or CallingTurn()
 
 
 class HistorySource:
@@ -69,7 +69,7 @@ class HistorySource:
     async def search(self, query: str, *, topic: str, limit: int) -> str:
         """Return matching turns, one line each, alternately from this conversation and from others in scope."""
         store = await self._store()
-        caller = who_speaks()
+        caller = calling_turn()
         own = await _lineage(store, caller.conversation_id)
         mine, others = await self._ranges(store, topic, own) if topic else (None, None)
         own_hits = await _own_hits(store, query, limit + 1, own, mine)
@@ -86,7 +86,7 @@ class HistorySource:
             NotFoundError: No such conversation is visible, or it has no such turn.
         """
         store = await self._store()
-        own = who_speaks().conversation_id
+        own = calling_turn().conversation_id
         if not conversation and not own:
             raise NotFoundError("No conversation is open.", todo="Name one by the id that search_history returns.")
         record = await self._visible(store, conversation or own)
@@ -142,7 +142,7 @@ class HistorySource:
         Raises:
             NotFoundError: It does not exist, or it may not be seen; the two cannot be told apart.
         """
-        own = await _lineage(store, who_speaks().conversation_id)
+        own = await _lineage(store, calling_turn().conversation_id)
         unknown = NotFoundError(
             f"No conversation in your memory matches {ref!r}.", todo="Use an id that search_history returned."
         )
@@ -184,7 +184,7 @@ async def _own_hits(store: Store, query: str, limit: int, own: dict[str, int], t
     return sorted(hits, key=lambda hit: -hit.score)[:limit]
 
 
-def _place(turn: Speaking) -> tuple[str, int]:
+def _place(turn: CallingTurn) -> tuple[str, int]:
     return turn.conversation_id, turn.turn_index
 
 
@@ -195,3 +195,39 @@ def _line(hit: SearchHit, own: dict[str, int]) -> str:
     )
     snippet = " ".join(plain_text(hit.snippet).split())
     return f"[t{hit.turn_index}] {where}, {hit.timestamp:%Y-%m-%d}: {snippet}"
+
+
+def turn_view(conversation: Conversation, turn: Turn) -> str:
+    """Return a turn's origin, its messages, and each tool call with its outcome and result.
+
+    Replaced answers are left out.
+    """
+    shown = [message for message in turn.messages if message.state != "superseded"]
+    when = f", {shown[0].timestamp:%Y-%m-%d %H:%M} UTC" if shown else ""
+    title = " ".join(plain_text(conversation.title).split()) or "untitled"
+    blocks = [f"[t{turn.turn_index}] of conversation {conversation.uuid} ({title}){when}"]
+    for message in shown:
+        blocks += _message(message)
+    return "\n\n".join(blocks)
+
+
+def _message(message: Message) -> Iterator[str]:
+    own = "The user" if message.tool_calls else "System"
+    speaker = {"user": "The user", "assistant": message.persona or "The assistant", "system": own}[message.role]
+    if message.reasoning:
+        yield f"{speaker}, thinking:\n{plain_text(message.reasoning)}"
+    if message.content:
+        yield f"{speaker}:\n{plain_text(message.content)}"
+    for call in message.tool_calls:
+        yield _call(call)
+    if message.state != "complete":
+        yield f"({message.state}{': ' + plain_text(message.error) if message.error else ''})"
+
+
+def _call(call: ToolCall) -> str:
+    end = call_end(call)
+    outcome = {"unknown": "outcome unknown", "ok": "succeeded"}.get(end, end)
+    took = "" if call.duration_ms is None else f" in {call.duration_ms} ms"
+    head = f"Tool {call.tool_name} {main_argument(call)}".rstrip() + f", {outcome}{took}"
+    text = result_text(call)
+    return f"{head}:\n{text}" if text else f"{head}."

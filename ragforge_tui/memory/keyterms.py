@@ -1,6 +1,7 @@
-"""Key terms of a text without a model: names, identifiers and repeated phrases.
+"""Key terms of a text without a model (names, identifiers, repeated phrases), and the topics made of them.
 
-Used by the extractive summaries to weigh sentences and to propose topics. Pure and deterministic.
+Used by the extractive summaries to weigh sentences and to propose topics; a model proposes topics itself. Pure and
+deterministic.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.language import DAYS, MONTHS, STOP_WORDS
 
 _WORD = re.compile(r"[^\W_](?:[\w.+#/’'-]*[\w+#])?|_\w+")
@@ -68,6 +70,9 @@ _DATES = frozenset(
     for name in names
     if name.casefold() != "may"
 )
+
+EXTRACTED_CONFIDENCE = 0.5
+"""Confidence of a topic proposed from words alone."""
 
 
 def words(text: str, language: str = "") -> list[str]:
@@ -214,3 +219,28 @@ def _named(run: list[str], after_article: bool, *, first: bool) -> list[tuple[st
     if len(run) > 1 and not _IDENTIFIER.search(run[-2]):
         names.append((f"{run[-2]} {head}", noun))
     return names
+
+
+def topics_of(
+    texts: Sequence[str], language: str = "", limit: int = 4, known: Collection[str] = ()
+) -> list[ProposedTopic]:
+    """Return up to `limit` topics of the texts, as far as they have key terms; a known topic keeps its name."""
+    names = {_form(name): name for name in reversed(list(known))}
+    terms = key_terms(texts, language, limit, preferred=frozenset(names))
+    return [ProposedTopic(name=names.get(_form(term), term), confidence=EXTRACTED_CONFIDENCE) for term in terms]
+
+
+def same_forms(names: Iterable[str]) -> list[TopicLink]:
+    """Return links between names that differ only in plural endings."""
+    first: dict[str, str] = {}
+    links = []
+    for name in names:
+        earlier = first.setdefault(_form(name), name)
+        if topic_key(earlier) != topic_key(name):
+            links.append(TopicLink(a=earlier, b=name, confidence=1.0, reason="singular and plural"))
+    return links
+
+
+def _form(name: str) -> str:
+    """Return a name without plural endings."""
+    return " ".join(stem(word) for word in topic_key(name).split())

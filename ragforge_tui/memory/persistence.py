@@ -5,7 +5,7 @@ Shown by the engine when it starts and by `doctor`.
 
 from __future__ import annotations
 
-from ragforge_tui.config import MemorySettings
+from ragforge_tui.settings.schema import MemorySettings
 
 
 def differences(settings: MemorySettings) -> list[str]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 import re
 
-from ragforge_tui.errors import ModelError
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.summaries.answer import clean_text
+from ragforge_tui.memory.prose import code_lines, cut, sentences, strip_markdown, user_prose
+from ragforge_tui.memory.summaries.draft import clean_text
 from ragforge_tui.memory.summaries.prompt import LANGUAGE_NAMES
-from ragforge_tui.memory.summaries.sentences import code_lines, cut, plain, prose, sentences
-from ragforge_tui.models import Turn
-from ragforge_tui.text import cut_middle
+from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.records import Turn
+from ragforge_tui.shared.truncation import cut_middle
 
 logger = logging.getLogger(__name__)
 
@@ -50,13 +50,13 @@ async def make_title(model: ChatModel | None, turn: Turn) -> tuple[str, bool]:
 
 def title_of(text: str) -> str:
     """Return the first sentence of the user's text as a title; of text that is only code its first line."""
-    line = next(iter(sentences(prose(text))), "") or next(iter(code_lines(text)), "")
+    line = next(iter(sentences(user_prose(text))), "") or next(iter(code_lines(text)), "")
     return _short(clean_text(line))
 
 
 def clean_title(text: str) -> str:
     """Return a model's title on one line without quotes, Markdown, labels, escapes or keys; empty if it is unusable."""
-    lines = plain(_THOUGHT.sub("", text)).splitlines()
+    lines = strip_markdown(_THOUGHT.sub("", text)).splitlines()
     line = clean_text(next((line for line in lines if line.strip(_MARKS)), "")).strip(_MARKS)
     line = _LABEL.sub("", line).strip(_MARKS)
     return "" if line.startswith("{") or len(line) > 10 * TITLE_CHARS else _short(line)

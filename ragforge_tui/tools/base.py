@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
-from ragforge_tui.models import FileAccess
+from ragforge_tui.shared.records import FileAccess
 
 Access = Literal["read", "write", "command", "control"]
 ApprovalKind = Literal["write", "command", "secret"]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol
 
 from msgspec import Meta
 
-from ragforge_tui.errors import GraphError, RagforgeError, ToolError
+from ragforge_tui.shared.errors import GraphError, RagforgeError, ToolError
 from ragforge_tui.tools.base import FunctionTool, ToolArguments, ToolOutcome
 
 PAGE_CHARS = 12_000

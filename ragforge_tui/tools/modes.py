@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ragforge_tui.errors import ToolError
-from ragforge_tui.requests.work import Mode
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.tools.base import Access
 from ragforge_tui.tools.narrowed import NarrowedTools
-from ragforge_tui.tools.toolbox import PreparedCall
+from ragforge_tui.tools.registry import PreparedCall
 
 PLANNING = "planning"
 """Kind of the error for a call that is not allowed while planning."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from ragforge_tui.errors import ToolError
+from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools.base import Access
-from ragforge_tui.tools.toolbox import PreparedCall, Toolbox
+from ragforge_tui.tools.registry import PreparedCall, Toolbox
 
 READING = "read"
 """Name that allows all tools that only read."""

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from ragforge_tui.errors import ToolError
-from ragforge_tui.models import Todo, TodoStatus
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.records import Todo, TodoStatus
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tools.base import FunctionTool, ToolArguments, ToolOutcome
 
 _STATUS_WORDS: dict[str, TodoStatus] = {

@@ -24,15 +24,13 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widgets import Static
 
-from ragforge_tui.protocol import Engine
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.chat_view import ChatView
-from ragforge_tui.tui.command_registry import key_name
-from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.command_registry import effective_keys, key_name
 from ragforge_tui.tui.commands.link_commands import choose_link, open_link
 from ragforge_tui.tui.commands.session_commands import pick_session
 from ragforge_tui.tui.commands.turn_commands import cancel_edit, close_find, find_step, resend, view_block
-from ragforge_tui.tui.keymap import effective_keys
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.prompt.prompt import Prompt, teach_alt_enter
 from ragforge_tui.tui.questions.question_panel import QuestionPanel
@@ -76,18 +74,6 @@ class ChatApp(TypeAheadApp):
     CSS_PATH = "chat.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", show=False, priority=True, system=True),
-        *(
-            Binding(
-                command.key,
-                f"command('{command.name}')",
-                command.help,
-                show=False,
-                id=command.name,
-                priority=command.key == "shift+tab",
-            )
-            for command in COMMANDS
-            if command.key and command.name not in ("stop", "quit")
-        ),
         Binding("escape", "escape", show=False, id="stop"),
         Binding("ctrl+q", "command('quit')", show=False, priority=True, id="quit"),
         Binding("pageup", "scroll_chat(-1)", show=False),

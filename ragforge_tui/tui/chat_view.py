@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from textual.screen import Screen
 from textual.timer import Timer
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
-from ragforge_tui.events import (
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.events import (
     ApprovalRequested,
     ApprovalResolved,
     CostLimitReached,
@@ -27,23 +27,22 @@ from ragforge_tui.events import (
     TurnEvent,
     TurnReset,
 )
-from ragforge_tui.models import Turn
-from ragforge_tui.protocol import ConversationView, Engine, FetchTurns
+from ragforge_tui.shared.records import Turn
+from ragforge_tui.shared.wire import ConversationView, Engine, FetchTurns
 from ragforge_tui.tui.command_registry import Command, Registry
-from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.commands.catalog import all_commands
 from ragforge_tui.tui.commands.persona_commands import restore_persona
 from ragforge_tui.tui.commands.suggestions import suggest, warm_up_files
 from ragforge_tui.tui.options import ChatOptions
+from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, History
 from ragforge_tui.tui.prompt.prompt import Prompt
-from ragforge_tui.tui.prompt.slash_menu import SlashMenu
-from ragforge_tui.tui.questions.engine_questions import ask_approval, ask_cost, ask_trust
-from ragforge_tui.tui.questions.question_panel import Question, QuestionPanel
+from ragforge_tui.tui.questions.question_panel import Question, QuestionPanel, ask_approval, ask_cost, ask_trust
 from ragforge_tui.tui.session.engine_session import EngineSession
-from ragforge_tui.tui.session.listener import EventScreen, Level
+from ragforge_tui.tui.session.state import EventScreen, Level
 from ragforge_tui.tui.settings.live_settings import LiveSettings
 from ragforge_tui.tui.sidebar.sidebar import Sidebar
-from ragforge_tui.tui.style.plain_mode import PLAIN
+from ragforge_tui.tui.style.line_filters import PLAIN
 from ragforge_tui.tui.terminal import Attention
 from ragforge_tui.tui.transcript import Transcript
 from ragforge_tui.tui.transcript.model.document import DisplayOptions
@@ -86,7 +85,7 @@ class ChatView:
         self.app = app
         self.now = now
         self._clock = clock
-        self.registry = Registry(COMMANDS)
+        self.registry = Registry(all_commands())
         self.session = EngineSession(connect, options, node=app, listener=self, clock=clock)
         self.transcript = Transcript(shown=DisplayOptions(unfold_reasoning=options.tui.show_reasoning, now=now))
         self.sidebar = Sidebar(self, options.state_dir, wanted=options.tui.sidebar)

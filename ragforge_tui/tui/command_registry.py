@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
+from textual.binding import Binding
 
 from ragforge_tui.tui import fuzzy
+from ragforge_tui.tui.type_ahead import TypeAheadApp
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -107,3 +110,105 @@ def key_name(keys: str) -> str:
     if key[:1] == "f" and key[1:].isdecimal():
         return key.upper()
     return "esc" if key == "escape" else key.replace("ctrl+", "^")
+
+
+TYPING_KEYS = frozenset(
+    {
+        *(f"ctrl+{letter}" for letter in "acdejkuvwxyz"),
+        *("up", "down", "left", "right", "home", "end", "backspace", "delete", "enter", "tab", "space"),
+        *("pageup", "pagedown", "f6", "f7", "alt+enter", "shift+enter", "ctrl+p", "ctrl+backspace", "ctrl+h"),
+        *("ctrl+i", "ctrl+m"),
+    }
+)
+"""Keys that the prompt and the palette need: a command bound to one of them would never run, or typing would suffer."""
+
+
+def effective_keys(keymap: Mapping[str, str], registry: Registry) -> dict[str, str]:
+    """Return the keys of every command, the user's own first; a key belongs to one command."""
+    has = {key: names[0] for key, names in _owners(keymap, registry).items()}
+    kept = {
+        name: ",".join(key for key in _split(keys) if has[key] == name)
+        for name, keys in _wanted_keys(keymap, registry).items()
+    }
+    return {name: keys for name, keys in kept.items() if keys}
+
+
+def _wanted_keys(keymap: Mapping[str, str], registry: Registry) -> dict[str, str]:
+    keys = {command.name: command.key for command in registry.commands if command.key}
+    for name, key in keymap.items():
+        command = registry.get(name)
+        if command is not None and key.strip():
+            keys[command.name] = key.strip()
+    return keys
+
+
+def _owners(keymap: Mapping[str, str], registry: Registry) -> dict[str, list[str]]:
+    """Return the commands that want each key; the first one gets it, the user's own keys before the defaults."""
+    given = {command.name for name, key in keymap.items() if key.strip() and (command := registry.get(name))}
+    wanted = _wanted_keys(keymap, registry)
+    owners: dict[str, list[str]] = {}
+    for name in sorted(wanted, key=lambda name: name not in given):
+        for key in dict.fromkeys(_split(wanted[name])):
+            owners.setdefault(key, []).append(name)
+    return owners
+
+
+def opening_keys(keymap: Mapping[str, str], registry: Registry) -> frozenset[str]:
+    """Return the keys of commands that move the focus elsewhere, and that of the palette."""
+    keys = effective_keys(keymap, registry)
+    opening = [keys[command.name] for command in registry.commands if command.opens and command.name in keys]
+    return frozenset({"ctrl+p", *(one for key in opening for one in _split(key))})
+
+
+def keymap_problems(keymap: Mapping[str, str], registry: Registry) -> list[str]:
+    """Return what is wrong with a keymap, in sentences."""
+    problems = []
+    for name, key in keymap.items():
+        command = registry.get(name)
+        if command is None:
+            near = registry.suggest(name)
+            guess = f"; did you mean {near.name}?" if near else "."
+            problems.append(f"tui.keymap: there is no command {name!r}{guess}")
+        elif not key.strip():
+            problems.append(f"tui.keymap: {name} has no key; its default is kept.")
+        else:
+            taken = [one for one in _split(key) if _takes_typing(one)]
+            problems += [f"tui.keymap: {one} is needed for typing, so it will not run {name}." for one in taken]
+    names = list(_wanted_keys(keymap, registry))
+    for key, owners in _owners(keymap, registry).items():
+        if len(owners) > 1:
+            both = " and ".join(sorted(owners, key=names.index))
+            problems.append(f"tui.keymap: {key} is the key of {both}; it will only run {owners[0]}.")
+    return problems
+
+
+def _split(keys: str) -> list[str]:
+    return [key.strip() for key in keys.split(",") if key.strip()]
+
+
+def _takes_typing(key: str) -> bool:
+    return key in TYPING_KEYS or len(key) == 1
+
+
+def bind_keys(app: TypeAheadApp, keymap: Mapping[str, str], registry: Registry) -> None:
+    """Replace the app's command bindings by those of the keymap, one command to a key.
+
+    Not by the framework's own keymap: that knows only commands with a default key, and where such a key is moved away
+    it drops whatever else was bound to it.
+    """
+    names = {command.name for command in registry.commands}
+    table = app._bindings.key_to_bindings  # The framework has no public way to remove a binding.
+    for key, bindings in list(table.items()):
+        table[key] = [binding for binding in bindings if binding.id not in names]
+        if not table[key]:
+            del table[key]
+    # Escape and ctrl+q do more than to run their command, also in the keymap.
+    fixed = {one.id: one for one in app.BINDINGS if isinstance(one, Binding)}
+    for name, keys in effective_keys(keymap, registry).items():
+        # The framework itself binds the key of the mode, to move the focus.
+        usual = Binding("", f"command('{name}')", show=False, priority=name == "mode")
+        binding = fixed.get(name) or usual
+        for one in Binding.make_bindings([replace(binding, key=keys, id=name)]):
+            table.setdefault(one.key, []).append(one)
+    app.opening_keys = opening_keys(keymap, registry)
+    app.refresh_bindings()

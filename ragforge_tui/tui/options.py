@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.config import Settings, TuiSettings
+from ragforge_tui.settings.schema import Settings, TuiSettings
 
 
 class ChatOptions(msgspec.Struct, kw_only=True, frozen=True):

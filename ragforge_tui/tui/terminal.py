@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from textual.app import App
 
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.sanitize import plain_text
 
 LONG_SECONDS = 20.0
 """After a turn this long the user may have left."""

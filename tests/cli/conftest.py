@@ -19,8 +19,8 @@ import yaml
 from typer.testing import CliRunner
 
 from ragforge_tui.cli.app import app
-from ragforge_tui.config import Paths
 from ragforge_tui.graph import GraphTarget
+from ragforge_tui.settings.schema import Paths
 from tests.conftest import DIMENSION, HEAP_MB, LINGER, empty, open_graph
 from tests.support.openai_server import OpenAIServer
 

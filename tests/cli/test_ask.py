@@ -10,8 +10,8 @@ from subprocess import Popen
 
 import pytest
 
-from ragforge_tui.config import Paths
 from ragforge_tui.graph import GraphTarget
+from ragforge_tui.settings.schema import Paths
 from tests.cli.conftest import Cli
 from tests.conftest import EMBEDDED
 from tests.support.model_script import Call, Step

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.config import Paths
 from ragforge_tui.graph import GraphTarget
+from ragforge_tui.settings.schema import Paths
 from tests.cli.conftest import Cli
 
 

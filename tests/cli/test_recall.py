@@ -9,7 +9,7 @@ import pytest
 
 from ragforge_tui.cli import output
 from ragforge_tui.cli.sessions import highlighted
-from ragforge_tui.models import SearchHit, now
+from ragforge_tui.shared.records import SearchHit, now
 from tests.cli.conftest import Cli
 from tests.support.meaning import FakeEmbedder
 
@@ -52,8 +52,8 @@ def test_reembed_and_similar(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def summarised(cli: Cli, *uuids: str) -> None:
     """Give conversations their summaries, as the summariser does."""
-    from ragforge_tui.config_files import load
     from ragforge_tui.graph import Graph, Store, resolve_target
+    from ragforge_tui.settings.load import load
     from tests.support.sizes import DIMENSION
 
     loaded = load(workspace=cli.workspace)

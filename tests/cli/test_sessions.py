@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from ragforge_tui.config import Paths
 from ragforge_tui.graph import GraphTarget, Store
+from ragforge_tui.settings.schema import Paths
 from tests.cli.conftest import Cli
 from tests.conftest import open_graph
 from tests.support.model_script import Call, Step

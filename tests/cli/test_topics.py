@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from ragforge_tui.config import Paths
 from ragforge_tui.graph import GraphTarget, Store
+from ragforge_tui.settings.schema import Paths
 from tests.cli.conftest import Cli
 from tests.conftest import open_graph
 from tests.support.remembered import remembered

@@ -12,7 +12,7 @@ import yaml
 
 from ragforge_tui import __version__
 from ragforge_tui.cli.app import with_bare_resume
-from ragforge_tui.config_keys import example_yaml
+from ragforge_tui.settings.keys import example_yaml
 from tests.cli.conftest import ROOT, Cli
 
 COMMANDS = {"ask", "sessions", "show", "search", "export", "import", "archive", "delete", "graph", "doctor", "config"}

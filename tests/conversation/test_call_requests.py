@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.engine.in_process import InProcessEngine
-from ragforge_tui.errors import NotFoundError
-from ragforge_tui.protocol import FetchCall, ListCalls
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.wire import FetchCall, ListCalls
 from tests.support.openai_server import OpenAIServer
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ragforge_tui.config import Loaded, SummarizationSettings
 from ragforge_tui.conversation import Conversation, ConversationAgent
-from ragforge_tui.conversation.persona_desk import PersonaDesk
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import ToolCallFinished, ToolCallStarted
-from ragforge_tui.llm.alternating import NO_ANSWER
-from ragforge_tui.memory.context.block import CLOSING
-from ragforge_tui.persona_records import PersonaBrief
+from ragforge_tui.conversation.persona_editor import PersonaEditor
+from ragforge_tui.llm.client import NO_ANSWER
+from ragforge_tui.memory.context.sections import CLOSING
 from ragforge_tui.personas.drafts import template
+from ragforge_tui.settings.schema import Loaded, SummarizationSettings
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import ToolCallFinished, ToolCallStarted
+from ragforge_tui.shared.persona_records import PersonaBrief
 from tests.support.agents import with_memory, with_model
 from tests.support.chat_templates import Messages
 from tests.support.openai_server import OpenAIServer
@@ -150,4 +150,4 @@ async def grown(conversation: Conversation, server: OpenAIServer) -> None:
 async def persona_improved(agent: ConversationAgent, server: OpenAIServer) -> None:
     draft = template(PersonaBrief(name="Vera"), "Ada")
     server.script([{"when": "plain", "match": "Write the complete persona", "text": draft}])
-    assert "Vera" in (await PersonaDesk(agent).improve(draft, "Vera")).text
+    assert "Vera" in (await PersonaEditor(agent.services).improve(draft, "Vera")).text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragforge_tui.config import ExportSettings, Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.export import from_json
+from ragforge_tui.settings.schema import ExportSettings, Loaded
 from tests.support.agents import with_memory
 from tests.support.openai_server import OpenAIServer
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.events import Notice
 from ragforge_tui.graph import Graph, GraphTarget, JournalFolders
-from ragforge_tui.models import ConversationFilter
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.events import Notice
+from ragforge_tui.shared.records import ConversationFilter
 from tests.conftest import empty, open_graph
 from tests.support.agents import loaded_for, settings_for
 from tests.support.away import Away

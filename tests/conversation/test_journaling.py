@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.recorder import Recorder
-from ragforge_tui.events import GraphChanged
+from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.graph import Graph, Journal, Store
-from ragforge_tui.models import Conversation, Message, now
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.events import GraphChanged
+from ragforge_tui.shared.records import Conversation, Message, now
 from tests.support.away import Away, with_graph
 from tests.support.openai_server import OpenAIServer
 

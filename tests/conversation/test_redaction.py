@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.export import to_json, to_markdown
-from ragforge_tui.redaction import MASK
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.redaction import MASK
 from tests.conversation.test_journaling import without_graph
 from tests.support.openai_server import OpenAIServer
 from tests.support.shapes import GITHUB_KEY, filled

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.conversation import OPENING_TURNS
 from ragforge_tui.engine import connect_in_process
-from ragforge_tui.errors import RagforgeError
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.protocol import FetchTurns, OpenConversation
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.wire import FetchTurns, OpenConversation
 from tests.support.openai_server import OpenAIServer
 from tests.support.records import conversation, one_turn
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.events import ModelRetry, TextDelta, ToolCallStarted, TurnCancelled
 from ragforge_tui.graph import Graph, Store
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.events import ModelRetry, TextDelta, ToolCallStarted, TurnCancelled
 from tests.support.agents import with_model
 from tests.support.openai_server import OpenAIServer
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.config import Loaded, SummarizationSettings
 from ragforge_tui.engine.in_process import InProcessEngine
-from ragforge_tui.errors import NotFoundError
-from ragforge_tui.protocol import (
+from ragforge_tui.settings.schema import Loaded, SummarizationSettings
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.wire import (
     BranchConversation,
     FetchDue,
     FetchSent,

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.config import Paths
 from ragforge_tui.graph import Graph, GraphTarget
+from ragforge_tui.settings.schema import Paths
 from ragforge_tui.tui.questions.question_panel import READ_SECONDS
 from tests.conftest import DIMENSION, HEAP_MB
 from tests.support.openai_server import OpenAIServer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.config import Paths
 from ragforge_tui.graph import GraphTarget
+from ragforge_tui.settings.schema import Paths
 from tests.conftest import EMBEDDED
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine.client import ChildEngine
-from ragforge_tui.errors import EngineGoneError, RagforgeError
-from ragforge_tui.events import ApprovalRequested, Event, TextDelta, TurnCompleted, TurnEnd
-from ragforge_tui.models import Message
-from ragforge_tui.protocol import (
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import EngineGoneError, RagforgeError
+from ragforge_tui.shared.events import ApprovalRequested, Event, TextDelta, TurnCompleted, TurnEnd
+from ragforge_tui.shared.records import Message
+from ragforge_tui.shared.wire import (
     PROTOCOL_VERSION,
     AnswerApproval,
     CancelTurn,

@@ -10,16 +10,24 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine import connect_in_process
 from ragforge_tui.engine.following import Following
-from ragforge_tui.errors import GraphError
-from ragforge_tui.events import ConversationChanged, Event, Notice, SummaryCreated, TurnElsewhere, TurnEnd, TurnStarted
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.turns import Turns
-from ragforge_tui.models import Summary, Turn, now
-from ragforge_tui.protocol import (
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import GraphError
+from ragforge_tui.shared.events import (
+    ConversationChanged,
+    Event,
+    Notice,
+    SummaryCreated,
+    TurnElsewhere,
+    TurnEnd,
+    TurnStarted,
+)
+from ragforge_tui.shared.records import Summary, Turn, now
+from ragforge_tui.shared.wire import (
     ArchiveConversation,
     CreateConversation,
     DeleteConversation,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from ragforge_tui.engine.outbox import MAX_JOINED_CHARS, MAX_PENDING_BYTES, Outbox
-from ragforge_tui.events import Notice, ReasoningDelta, TextDelta, TurnReset
-from ragforge_tui.protocol import Empty, ReplyLine
+from ragforge_tui.shared.events import Notice, ReasoningDelta, TextDelta, TurnReset
+from ragforge_tui.shared.wire import Empty, ReplyLine
 
 
 def text(message: str, text: str) -> TextDelta:

@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine import connect_in_process
-from ragforge_tui.errors import NotFoundError
-from ragforge_tui.models import now
-from ragforge_tui.protocol import FollowConversations, PeekConversation, Search, UpdateConversation
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import now
+from ragforge_tui.shared.wire import FollowConversations, PeekConversation, Search, UpdateConversation
 from tests.support.openai_server import OpenAIServer
 
 

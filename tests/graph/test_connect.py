@@ -12,10 +12,10 @@ import pytest
 from neo4j import AsyncManagedTransaction
 from neo4j.exceptions import ConstraintError
 
-from ragforge_tui.config import GraphSettings, Paths
-from ragforge_tui.errors import ForeignGraphError, GraphError, GraphUnavailableError
 from ragforge_tui.graph import Graph, GraphTarget, resolve_target
 from ragforge_tui.graph.errors import too_old
+from ragforge_tui.settings.schema import GraphSettings, Paths
+from ragforge_tui.shared.errors import ForeignGraphError, GraphError, GraphUnavailableError
 from tests.conftest import empty, open_graph, paths_under
 from tests.support.neo4j_server import Neo4jServer
 

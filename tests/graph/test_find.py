@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Graph, Store
+from ragforge_tui.shared.errors import NotFoundError
 from tests.graph.test_transfer import with_result
 from tests.support.records import call_of, conversation, message, one_turn
 

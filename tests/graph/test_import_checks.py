@@ -8,10 +8,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from ragforge_tui.errors import GraphError, GraphUnavailableError
-from ragforge_tui.export_records import ConversationExport, StoredContext
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.models import Summary, ToolResult, Turn, now
+from ragforge_tui.shared.errors import GraphError, GraphUnavailableError
+from ragforge_tui.shared.export_records import ConversationExport, StoredContext
+from ragforge_tui.shared.records import Summary, ToolResult, Turn, now
 from tests.support.records import call_of, conversation, message, one_turn, rows_of
 from tests.support.remembered import remembered
 
@@ -315,4 +315,4 @@ async def test_a_huge_turn_index_of_an_earlier_release_is_read_at_once(store: St
     await graph.write(work)
     export = await store.transfer.export(c.uuid)
     assert [turn.turn_index for turn in export.turns] == [1, 10**9]
-    assert [line.turn_index for line in await store.outline.turns(c.uuid, 1, 10**9)] == [1, 10**9]
+    assert [line.turn_index for line in await store.turns.lines(c.uuid, 1, 10**9)] == [1, 10**9]

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragforge_tui.errors import GraphError, GraphUnavailableError
 from ragforge_tui.graph import Graph, Journal, Store
-from ragforge_tui.models import FileAccess, ToolResult, now
+from ragforge_tui.shared.errors import GraphError, GraphUnavailableError
+from ragforge_tui.shared.records import FileAccess, ToolResult, now
 from tests.support.records import call_of, conversation, message, one_turn
 
 ADDRESS = "a"

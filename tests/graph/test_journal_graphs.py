@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ragforge_tui.config import Paths
-from ragforge_tui.errors import GraphUnavailableError
 from ragforge_tui.graph import UNKNOWN, Graph, GraphTarget, Journal, JournalFolders, Store, move_journal
+from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.errors import GraphUnavailableError
 from tests.conftest import open_graph
 from tests.support.records import conversation, message, one_turn, rows_of
 

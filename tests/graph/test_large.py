@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.parts import batches, split
 from ragforge_tui.graph.store.tool_calls import MAX_RESULT_BYTES, cut_result
-from ragforge_tui.models import ToolResult, now
+from ragforge_tui.shared.records import ToolResult, now
 from tests.support.records import call_of, conversation, message, rows_of
 
 MIB = 1024 * 1024

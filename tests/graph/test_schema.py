@@ -12,15 +12,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ragforge_tui.config import Paths
-from ragforge_tui.errors import ForeignGraphError, GraphError
 from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server
 from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
 from ragforge_tui.graph.schema import indexes
 from ragforge_tui.graph.schema import migrate as migrating
 from ragforge_tui.graph.schema.indexes import FULLTEXT, VECTOR
-from ragforge_tui.graph.schema.migrate import MIGRATIONS, VERSION, Migration, migrate
-from ragforge_tui.graph.schema.version_node import record_embedding, recorded_embedding
+from ragforge_tui.graph.schema.migrate import (
+    MIGRATIONS,
+    VERSION,
+    Migration,
+    migrate,
+    record_embedding,
+    recorded_embedding,
+)
+from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.errors import ForeignGraphError, GraphError
 from tests.conftest import EMBEDDED, open_graph
 from tests.support.records import conversation, message, rows_of
 from tests.support.sizes import DIMENSION, paths_under
@@ -216,7 +222,7 @@ async def test_fulltext_indexes_answer_with_stems(
 _WRITER = """
 import asyncio, sys
 import msgspec
-from ragforge_tui.config import Paths
+from ragforge_tui.settings.schema import Paths
 from ragforge_tui.graph import GraphTarget, Store
 from tests.conftest import open_graph
 from tests.support.records import message

@@ -9,9 +9,9 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Graph, Store, writer_id
-from ragforge_tui.models import (
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import (
     ConversationFilter,
     FileAccess,
     ToolResult,

@@ -17,15 +17,15 @@ import psutil
 import pytest
 from neo4j import AsyncManagedTransaction
 
-from ragforge_tui.config import Paths
 from ragforge_tui.graph import Graph, GraphTarget, server_status, stop_server
 from ragforge_tui.graph.embedded.attach import ServerHold
 from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles
+from ragforge_tui.settings.schema import Paths
 from tests.conftest import open_graph, paths_under
 
 HOLDER = """
 import asyncio, sys
-from ragforge_tui.config import Paths
+from ragforge_tui.settings.schema import Paths
 from ragforge_tui.graph.embedded.attach import ServerHold
 hold = ServerHold(Paths(config="", data=sys.argv[1], state=sys.argv[2]), heap_mb=256, linger_seconds=0)
 address = asyncio.run(hold.ensure_server())

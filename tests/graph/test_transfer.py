@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragforge_tui.errors import GraphError, GraphUnavailableError, NotFoundError
-from ragforge_tui.export_records import ConversationExport
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.models import FileAccess, ToolCall, ToolResult, Turn, Usage, now
+from ragforge_tui.shared.errors import GraphError, GraphUnavailableError, NotFoundError
+from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.records import FileAccess, ToolCall, ToolResult, Turn, Usage, now
 from tests.support.records import call_of, conversation, message, one_turn, rows_of
 
 _NODES = "MATCH (n) WHERE NOT n:RagforgeSchema AND NOT n:RagforgeMigration RETURN n.uuid"

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from ragforge_tui.config import ModelSettings
 from ragforge_tui.llm import LiteLLMModel, ModelChoice, ModelPart, Retrying
+from ragforge_tui.settings.schema import ModelSettings
 from tests.support.openai_server import OpenAIServer
 
 MakeModel = Callable[..., LiteLLMModel]

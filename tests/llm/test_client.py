@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.config import ModelSettings
-from ragforge_tui.errors import ModelError
 from ragforge_tui.llm import (
     THIS_MACHINE,
     Finished,
@@ -26,6 +24,8 @@ from ragforge_tui.llm import (
     choose_model,
     make_model,
 )
+from ragforge_tui.settings.schema import ModelSettings
+from ragforge_tui.shared.errors import ModelError
 from tests.llm.conftest import MakeModel, collect, retries
 from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
@@ -426,8 +426,8 @@ async def test_the_settings_alone_lead_there(server: OpenAIServer) -> None:
 
 QUIET = """
 import asyncio, sys
-from ragforge_tui.config import ModelSettings
-from ragforge_tui.errors import ModelError
+from ragforge_tui.settings.schema import ModelSettings
+from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.llm import ModelChoice, LiteLLMModel, preload
 
 async def main():

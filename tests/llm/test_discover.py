@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.config import ModelSettings
-from ragforge_tui.errors import ModelError
 from ragforge_tui.llm import LiteLLMModel, OfflineAssistant, choose_model, list_models, make_model
 from ragforge_tui.llm.discover import PROVIDERS, LocalServer
-from ragforge_tui.llm.library import load_litellm
+from ragforge_tui.llm.litellm_loader import load_litellm
+from ragforge_tui.settings.schema import ModelSettings
+from ragforge_tui.shared.errors import ModelError
 from tests.support.openai_server import OpenAIServer
 
 NOBODY = (LocalServer("Nobody", "http://127.0.0.1:9"),)

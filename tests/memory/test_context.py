@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -12,7 +13,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragforge_tui.config import MemorySettings, RecallSettings, RecentSettings
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.context import (
     PERSONA_PART,
@@ -22,12 +22,13 @@ from ragforge_tui.memory.context import (
     SystemPart,
     without_memory,
 )
-from ragforge_tui.memory.context.block import CLOSING
-from ragforge_tui.memory.context.cuts import GAP, cut_to, locate, take
-from ragforge_tui.memory.context.forms import SHORT, WHOLE, render_turn, short_results, trimmed
-from ragforge_tui.memory.context.past import tokens_of
+from ragforge_tui.memory.context.history_window import tokens_of
+from ragforge_tui.memory.context.sections import CLOSING
+from ragforge_tui.memory.context.truncation import GAP, cut_to, locate, take
+from ragforge_tui.memory.context.turn_formats import SHORT, WHOLE, render_turn, short_results, trimmed
 from ragforge_tui.memory.recall import Recalled, RecalledTurn, render_turns
-from ragforge_tui.models import Message, Summary, ToolCall, ToolResult, Turn
+from ragforge_tui.settings.schema import MemorySettings, RecallSettings, RecentSettings
+from ragforge_tui.shared.records import Message, Summary, ToolCall, ToolResult, Turn
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 WORDS = "the parser keeps a cursor and gives it back; größer, naïve, 漢字, emoji 🙂‍↔️, עברית"
@@ -109,7 +110,9 @@ def built(given: ContextInputs, chosen: MemorySettings, recall: Any = None) -> B
 def recalling(turns: list[Turn], *, own: bool = True) -> Any:
     """A recall that packs the oldest allowed turns, first come first served."""
 
-    async def recall(query: str, *, exclude: Any, max_tokens: int, own: bool = own, summaries: Any = ()) -> Recalled:
+    async def for_context(
+        query: str, *, exclude: Any, max_tokens: int, own: bool = own, exclude_summaries: Any = ()
+    ) -> Recalled:
         found: list[RecalledTurn] = []
         for one in turns if own else []:
             text = "\n".join(message.content for message in one.messages if message.content)
@@ -121,7 +124,7 @@ def recalling(turns: list[Turn], *, own: bool = True) -> Any:
         text = render_turns(found)
         return Recalled(turns=found, tokens=count_tokens(text), text=text)
 
-    return recall
+    return SimpleNamespace(for_context=for_context)
 
 
 def names(context: BuiltContext) -> list[str]:
@@ -154,12 +157,13 @@ def test_what_comes_from_elsewhere_stands_beside_a_whole_conversation() -> None:
         conversation_id="other", title="Earlier", turn_index=7, date=START, text="It was 42.", own=False
     )
 
-    async def recall(query: str, *, exclude: Any, max_tokens: int, own: bool, summaries: Any) -> Recalled:
+    async def for_context(query: str, *, exclude: Any, max_tokens: int, own: bool, exclude_summaries: Any) -> Recalled:
         assert not own
         assert exclude == {1}
         text = render_turns([there])
         return Recalled(turns=[there], tokens=count_tokens(text), text=text)
 
+    recall = SimpleNamespace(for_context=for_context)
     context = built(inputs([turn(1, "Hello", "Hi")], files=lambda tokens: "Read:\n- a.py"), settings(25_000), recall)
     block = context.render()[-1]
     assert block["role"] == "user"

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.llm.alternating import alternating
+from ragforge_tui.llm.client import alternating
 from ragforge_tui.memory.history import (
     INTERRUPTED_MARK,
     UNKNOWN_OUTCOME,
@@ -15,7 +15,7 @@ from ragforge_tui.memory.history import (
     valid_arguments,
     without_graph,
 )
-from ragforge_tui.models import Message, MessageState, ToolCall, ToolResult, Turn, now
+from ragforge_tui.shared.records import Message, MessageState, ToolCall, ToolResult, Turn, now
 from tests.support.chat_templates import refusal
 
 STATES: list[MessageState] = ["complete", "streaming", "interrupted", "failed", "superseded"]

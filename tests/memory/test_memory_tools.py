@@ -5,12 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ragforge_tui.config import RecallSettings
-from ragforge_tui.errors import GraphUnavailableError, NotFoundError, ToolError
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.memory.history_source import HistorySource, speaking
-from ragforge_tui.memory.turn_view import turn_view
-from ragforge_tui.models import Conversation
+from ragforge_tui.memory.history_source import HistorySource, called_from, turn_view
+from ragforge_tui.settings.schema import RecallSettings
+from ragforge_tui.shared.errors import GraphUnavailableError, NotFoundError, ToolError
+from ragforge_tui.shared.records import Conversation
 from ragforge_tui.tools import Tool, ToolOutcome
 from ragforge_tui.tools.arguments import parse
 from ragforge_tui.tools.memory import PAGE_CHARS, MemorySource, memory_tools
@@ -118,7 +117,7 @@ async def test_scope_privacy_and_the_question_itself(store: Store) -> None:
     secret = await told(store, "lanterns under the bed", title="Secret", private=True)
     for scope, seen in (("workspace", {"hall", "garden"}), ("all", {"hall", "garden", "moon"}), ("none", {"hall"})):
         source = source_over(store, scope=scope)
-        with speaking(mine.uuid, 2):
+        with called_from(mine.uuid, 2):
             text = await source.search("lanterns", topic="", limit=10)
             assert {place for place in ("hall", "garden", "moon", "bed") if place in text} == seen, scope
             assert "[t1] this conversation" in text and "[t2]" not in text
@@ -135,12 +134,12 @@ async def test_scope_privacy_and_the_question_itself(store: Store) -> None:
             assert "Secret" not in str(refused.value)
             with pytest.raises(NotFoundError, match="turns 1 to 2"):
                 await source.open_turn("", 7)
-    with speaking(near.uuid, 1):
+    with called_from(near.uuid, 1):
         assert f"conversation {near.uuid[:8]}" not in await source_over(store).search("lanterns", topic="", limit=9)
     with pytest.raises(NotFoundError, match="No conversation is open"):
         await source_over(store).open_turn("", 1)
     await store.conversations.update(near.uuid, status="deleted")
-    with speaking(mine.uuid, 2), pytest.raises(NotFoundError):
+    with called_from(mine.uuid, 2), pytest.raises(NotFoundError):
         await source_over(store).open_turn(near.uuid, 1)
 
 
@@ -151,7 +150,7 @@ async def test_a_branch_finds_the_turns_it_shares_and_no_others(store: Store) ->
         conversation(branch_of=root.uuid, branch_turn=1, workspace="/w", private=True)
     )
     await one_turn(store, child.uuid, "lanterns otherwise")
-    with speaking(child.uuid, 3):
+    with called_from(child.uuid, 3):
         text = await source_over(store).search("lanterns", topic="", limit=9)
         assert "first" in text and "otherwise" in text and "second" not in text
         assert "lanterns first" in await source_over(store).open_turn("", 1)
@@ -159,7 +158,7 @@ async def test_a_branch_finds_the_turns_it_shares_and_no_others(store: Store) ->
 
 async def test_topics(store: Store) -> None:
     uuid = await remembered(store)
-    with speaking(uuid, 6):
+    with called_from(uuid, 6):
         source = source_over(store)
         text = await source.search("question", topic="topic 1", limit=20)
         assert {line.split("]")[0] for line in text.splitlines()} <= {"[t1", "[t2", "[t3", "[t4"} and text

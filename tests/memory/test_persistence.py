@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ragforge_tui.config import ExportSettings, MemorySettings, PersistenceSettings
 from ragforge_tui.memory.persistence import differences
+from ragforge_tui.settings.schema import ExportSettings, MemorySettings, PersistenceSettings
 
 
 def test_what_is_not_there_is_said() -> None:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.config import SummarizationSettings
 from ragforge_tui.graph.store.summary_tree import TurnSize, frontier_marked, summary_uuid, text_size
 from ragforge_tui.memory.summaries.plan import Due, Pending, due_again, frontier, next_due, next_provisional, pending
-from ragforge_tui.models import EXTRACTIVE, Finding, Summary, now
+from ragforge_tui.settings.schema import SummarizationSettings
+from ragforge_tui.shared.records import EXTRACTIVE, Finding, Summary, now
 
 
 def written(due: Due, chars: int) -> Summary:

@@ -14,9 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragforge_tui.config import Paths, SummarizationSettings
-from ragforge_tui.errors import ModelError
-from ragforge_tui.events import (
+from ragforge_tui.graph import Graph, GraphTarget, Store
+from ragforge_tui.graph.store.summary_tree import TurnSize
+from ragforge_tui.llm import OfflineAssistant
+from ragforge_tui.memory.summaries import Summarizer
+from ragforge_tui.memory.summaries.plan import frontier
+from ragforge_tui.settings.schema import Paths, SummarizationSettings
+from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.events import (
     ConversationChanged,
     Event,
     SummaryCreated,
@@ -24,12 +29,7 @@ from ragforge_tui.events import (
     SummaryStarted,
     TopicsChanged,
 )
-from ragforge_tui.graph import Graph, GraphTarget, Store
-from ragforge_tui.graph.store.summary_tree import TurnSize
-from ragforge_tui.llm import OfflineAssistant
-from ragforge_tui.memory.summaries import Summarizer
-from ragforge_tui.memory.summaries.plan import frontier
-from ragforge_tui.models import Summary
+from ragforge_tui.shared.records import Summary
 from tests.memory.test_plan import covered, grown, shape
 from tests.support.openai_server import OpenAIServer, Step
 from tests.support.records import rows_of

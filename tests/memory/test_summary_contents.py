@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.config import SummarizationSettings
-from ragforge_tui.events import ConversationChanged, Event, SummaryCreated, SummaryFailed
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.summaries.plan import frontier
-from ragforge_tui.models import FileAccess, ToolResult, now
+from ragforge_tui.settings.schema import SummarizationSettings
+from ragforge_tui.shared.events import ConversationChanged, Event, SummaryCreated, SummaryFailed
+from ragforge_tui.shared.records import FileAccess, ToolResult, now
 from tests.memory.test_plan import covered
 from tests.support.records import call_of, conversation, message, one_turn, rows_of
 from tests.support.summaries import WritingModel, answer

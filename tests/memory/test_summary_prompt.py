@@ -6,7 +6,7 @@ import pytest
 
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.summaries import prompt
-from ragforge_tui.models import ToolCall, now
+from ragforge_tui.shared.records import ToolCall, now
 from tests.support.turns import turn_of
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.persona_records import PersonaBrief
 from ragforge_tui.personas import persona_of
 from ragforge_tui.personas.drafts import brief_of, improved, improvement_request, template
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.persona_records import PersonaBrief
 
 
 def test_a_brief_in_one_line() -> None:

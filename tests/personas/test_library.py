@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
 from ragforge_tui.personas import PersonaLibrary, persona_of, usable, user_name
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.sanitize import plain_text
 
 HARD = [
     b"<",

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.config import (
+from ragforge_tui.graph import GraphTarget
+from ragforge_tui.settings.schema import (
     AgentSettings,
     EmbeddingSettings,
     GraphSettings,
@@ -18,7 +19,6 @@ from ragforge_tui.config import (
     ToolSettings,
     UserSettings,
 )
-from ragforge_tui.graph import GraphTarget
 from tests.support.sizes import DIMENSION, HEAP_MB, LINGER
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.config import Loaded
+from ragforge_tui.settings.schema import Loaded
 from tests.support.door import Door
 
 

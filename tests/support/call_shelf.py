@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ragforge_tui.errors import NotFoundError
-from ragforge_tui.models import ToolCall, Turn
-from ragforge_tui.protocol import CallRequest, FetchCall
-from ragforge_tui.requests.calls import CallEntry, CallPage
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import ToolCall, Turn
+from ragforge_tui.shared.requests.calls import CallEntry, CallPage
+from ragforge_tui.shared.wire import CallRequest, FetchCall
 
 
 def answer(request: CallRequest, turns: Sequence[Turn]) -> CallPage | ToolCall:

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.models import AccessedFile, FileAccess, ToolCall, Turn
-from ragforge_tui.requests.work import FileDiff
+from ragforge_tui.shared.records import AccessedFile, FileAccess, ToolCall, Turn
+from ragforge_tui.shared.requests.work import FileDiff
 from tests.support.chat_scene import ANSWER, DIFF, tool_call
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, message, sessions
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     ApprovalRequested,
     Event,
     MessageFinished,
@@ -24,7 +24,7 @@ from ragforge_tui.events import (
     ToolCallStarted,
     TurnCompleted,
 )
-from ragforge_tui.models import Conversation, FileAccess, ToolCall, ToolResult, Turn, Usage
+from ragforge_tui.shared.records import Conversation, FileAccess, ToolCall, ToolResult, Turn, Usage
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, message, sessions
 
 QUESTION = "The retry in store.py doubles turns when the constraint fires. Why?"

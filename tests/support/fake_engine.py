@@ -13,8 +13,8 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from ragforge_tui.errors import EngineGoneError, NotFoundError, RagforgeError
-from ragforge_tui.events import (
+from ragforge_tui.shared.errors import EngineGoneError, NotFoundError, RagforgeError
+from ragforge_tui.shared.events import (
     Event,
     GraphChanged,
     MessageFinished,
@@ -25,9 +25,9 @@ from ragforge_tui.events import (
     TurnCompleted,
     TurnStarted,
 )
-from ragforge_tui.export_records import ConversationExport
-from ragforge_tui.models import Conversation, Message, Turn, Usage
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
+from ragforge_tui.shared.wire import (
     PROTOCOL_VERSION,
     ArchiveConversation,
     BranchConversation,

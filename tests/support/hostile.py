@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ragforge_tui.events import Event
-from ragforge_tui.protocol import Request
+from ragforge_tui.shared.events import Event
+from ragforge_tui.shared.wire import Request
 from tests.support.fake_engine import FakeEngine
 
 R = TypeVar("R")

@@ -17,14 +17,14 @@ from typing import Literal
 
 import msgspec
 
-from ragforge_tui.config import Loaded
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine.client import ChildEngine
-from ragforge_tui.errors import EngineGoneError, GraphError, RagforgeError
-from ragforge_tui.events import ApprovalRequested, TurnCompleted, TurnEnd
 from ragforge_tui.graph import server_status
-from ragforge_tui.models import Turn
-from ragforge_tui.protocol import AnswerApproval, CreateConversation, OpenConversation, SendMessage
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import EngineGoneError, GraphError, RagforgeError
+from ragforge_tui.shared.events import ApprovalRequested, TurnCompleted, TurnEnd
+from ragforge_tui.shared.records import Turn
+from ragforge_tui.shared.wire import AnswerApproval, CreateConversation, OpenConversation, SendMessage
 from tests.support.openai_server import OpenAIServer
 
 Victim = Literal["server", "supervisor", "engine"]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ragforge_tui.errors import ModelError
+from ragforge_tui.shared.errors import ModelError
 from tests.support.sizes import DIMENSION
 
 ALIKE = {"automobile": "car", "vehicle": "car", "auto": "car", "kitten": "cat", "feline": "cat", "soup": "meal"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.errors import NotFoundError
-from ragforge_tui.models import (
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import (
     AccessedFile,
     ContextItem,
     ContextRecord,
@@ -21,7 +21,8 @@ from ragforge_tui.models import (
     Topic,
     Turn,
 )
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.requests.tree import MemoryDue, MemoryTree, SentRequest, TopicPlace, TreeNode, TurnLine
+from ragforge_tui.shared.wire import (
     FetchContext,
     FetchDue,
     FetchMemory,
@@ -39,7 +40,6 @@ from ragforge_tui.protocol import (
     TreeRequest,
     UnmergeTopic,
 )
-from ragforge_tui.requests.tree import MemoryDue, MemoryTree, SentRequest, TopicPlace, TreeNode, TurnLine
 
 CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
 HOSTILE = "\x1b[31m[bold]red[/bold]\x1b]0;owned\x07"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ragforge_tui.config import MemorySettings, RecallSettings
-from ragforge_tui.export_records import ConversationExport
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.recall import Recall
-from ragforge_tui.models import Conversation, Message, Turn
+from ragforge_tui.settings.schema import MemorySettings, RecallSettings
+from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.records import Conversation, Message, Turn
 from tests.support.meaning import FakeEmbedder
 from tests.support.records import conversation, message, one_turn
 

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.config_files import load
 from ragforge_tui.engine.in_process import InProcessEngine
-from ragforge_tui.events import ApprovalRequested, Event, SummaryCreated, TextDelta, TurnEnd
 from ragforge_tui.graph import stop_server
-from ragforge_tui.protocol import (
+from ragforge_tui.settings.load import load
+from ragforge_tui.shared.events import ApprovalRequested, Event, SummaryCreated, TextDelta, TurnEnd
+from ragforge_tui.shared.wire import (
     AnswerApproval,
     CancelTurn,
     CreateConversation,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.events import Event, TurnEvent
-from ragforge_tui.models import Conversation, Turn
+from ragforge_tui.shared.events import Event, TurnEvent
+from ragforge_tui.shared.records import Conversation, Turn
 from tests.support.fake_engine import FakeEngine
 
 _HERE = re.compile(rb'"(writer|owner)":"[^"]*"')

@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.models import Conversation, Message, ToolCall, now
+from ragforge_tui.shared.records import Conversation, Message, ToolCall, now
 
 
 def conversation(**fields: Any) -> Conversation:

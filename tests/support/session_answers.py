@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.errors import NotFoundError
-from ragforge_tui.models import (
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import (
     Conversation,
     ConversationChanges,
     ConversationFilter,
@@ -17,7 +17,7 @@ from ragforge_tui.models import (
     SearchHit,
     Turn,
 )
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.wire import (
     Empty,
     FollowConversations,
     LeaveConversation,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragforge_tui.config import Paths
+from ragforge_tui.settings.schema import Paths
 
 DIMENSION = 16
 LINGER = 1.0

@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.config import ModelSettings, Paths, SummarizationSettings
 from ragforge_tui.graph import Graph, GraphTarget, Store
 from ragforge_tui.llm import LiteLLMModel, ModelChoice
 from ragforge_tui.memory.summaries import Summarizer
-from ragforge_tui.models import Usage
+from ragforge_tui.settings.schema import ModelSettings, Paths, SummarizationSettings
+from ragforge_tui.shared.records import Usage
 from tests.support.openai_server import Step
 from tests.support.sizes import DIMENSION, HEAP_MB, LINGER
 

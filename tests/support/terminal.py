@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.sanitize import plain_text
 
 PATIENCE = 180.0
 

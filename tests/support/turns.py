@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ragforge_tui.export_records import ConversationExport
 from ragforge_tui.graph import Store
-from ragforge_tui.models import Turn
+from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.records import Turn
 from tests.support.records import conversation, message
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from ragforge_tui.events import MessageFinished, ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
-from ragforge_tui.models import ToolCall, ToolResult, Turn
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.events import MessageFinished, ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
+from ragforge_tui.shared.records import ToolCall, ToolResult, Turn
+from ragforge_tui.shared.wire import (
     FileDiff,
     Mode,
     PlanUndo,

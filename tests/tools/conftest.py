@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.config import ToolSettings
+from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.tools import Toolbox, ToolOutcome
 
 Call = Callable[..., Awaitable[ToolOutcome]]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.config import ToolSettings
-from ragforge_tui.errors import ToolError
-from ragforge_tui.redaction import MASK, mask_secrets
+from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.redaction import MASK, mask_secrets
 from ragforge_tui.tools import Toolbox
 from ragforge_tui.tools.base import CallStopped
 from tests.support.shapes import GITHUB_KEY
@@ -24,6 +24,12 @@ async def test_lines_are_numbered_and_ranges_cut(folder: Path, call: Call) -> No
     part = (await call("read_file", path="a.txt", start_line="2", end_line=2.0)).text
     assert part == "     2\ttwo\n[Lines 2 to 2 of 3.]"
     assert "has 3 lines" in (await call("read_file", path="a.txt", start_line=9)).text
+
+
+async def test_an_empty_file_is_created(folder: Path, call: Call) -> None:
+    outcome = await call("create_file", path="empty.txt")
+    assert outcome.text == "Created empty.txt (+0 -0 lines)."
+    assert (folder / "empty.txt").read_bytes() == b""
 
 
 async def test_long_files_and_lines_are_cut_with_a_way_on(folder: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.errors import ToolError
+from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools import UndoStore
 from tests.support.shapes import GITHUB_KEY
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from ragforge_tui.config import TuiSettings
-from ragforge_tui.protocol import Engine
+from ragforge_tui.settings.schema import TuiSettings
+from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.app import ChatApp, ChatOptions
 from ragforge_tui.tui.questions import question_panel
 from tests.support.fake_engine import FakeEngine

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ragforge_tui.events import ToolCallFinished
-from ragforge_tui.models import Turn
+from ragforge_tui.shared.events import ToolCallFinished
+from ragforge_tui.shared.records import Turn
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from tests.support.chat_scene import tool_call
 from tests.support.fake_engine import FakeEngine, conversation, message

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.errors import GraphUnavailableError, ModelError
-from ragforge_tui.events import (
+from ragforge_tui.shared.errors import GraphUnavailableError, ModelError
+from ragforge_tui.shared.events import (
     Notice,
     ToolCallStarted,
     TurnCancelled,
     TurnCompleted,
     TurnStarted,
 )
-from ragforge_tui.models import ToolCall
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.wire import (
     CancelTurn,
     CreateConversation,
     RetryTurn,
@@ -23,7 +23,7 @@ from ragforge_tui.protocol import (
     Unqueue,
 )
 from ragforge_tui.tui.dialogs.picker import Picker
-from ragforge_tui.tui.prompt.slash_menu import SlashMenu
+from ragforge_tui.tui.prompt.completion import SlashMenu
 from tests.support.fake_engine import CLOCK, FakeEngine, endless
 from tests.tui.conftest import ChatRunner
 

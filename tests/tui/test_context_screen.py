@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.models import ContextItem, ContextRecord, ContextSection
-from ragforge_tui.protocol import FetchSent, FetchTree
-from ragforge_tui.requests.tree import SentRequest
+from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
+from ragforge_tui.shared.requests.tree import SentRequest
+from ragforge_tui.shared.wire import FetchSent, FetchTree
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
-from ragforge_tui.tui.memory.context_rows import bar, headline, lines_of, percent, source_of
-from ragforge_tui.tui.memory.context_screen import CHANGED, ContextScreen
+from ragforge_tui.tui.memory.context_screen import CHANGED, ContextScreen, bar, headline, lines_of, percent, source_of
 from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import CLOCK, FakeEngine
 from tests.tui.conftest import Chat, ChatRunner

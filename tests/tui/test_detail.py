@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragforge_tui.export.markdown import _call
-from ragforge_tui.models import ToolCall, ToolResult
+from ragforge_tui.shared.records import ToolCall, ToolResult
 from ragforge_tui.tui.dialogs.detail import (
     MAX_FILE_BYTES,
     Section,
@@ -19,7 +19,7 @@ from ragforge_tui.tui.dialogs.detail import (
     language_of,
 )
 from ragforge_tui.tui.dialogs.text_viewer import PIECE_CHARS, PieceBlock, blocks_of
-from ragforge_tui.tui.sidebar.trace import row_of
+from ragforge_tui.tui.sidebar.trace_pane import row_of
 from ragforge_tui.tui.style.palette import palette_of
 from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
 from ragforge_tui.tui.transcript.render.tool_text import failure_of

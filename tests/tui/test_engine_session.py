@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from ragforge_tui.config import TuiSettings
-from ragforge_tui.errors import ErrorInfo, RagforgeError
-from ragforge_tui.events import (
+from ragforge_tui.settings.schema import TuiSettings
+from ragforge_tui.shared.errors import ErrorInfo, RagforgeError
+from ragforge_tui.shared.events import (
     Event,
     GraphChanged,
     MessageStarted,
@@ -17,8 +17,8 @@ from ragforge_tui.events import (
     TurnCompleted,
     TurnReset,
 )
-from ragforge_tui.models import Conversation
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.wire import (
     CreateConversation,
     FetchTurns,
     Hello,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from ragforge_tui.persona_records import PersonaRemark
-from ragforge_tui.tui.drawing.hanging_indent import Hung, hang, indented
-from ragforge_tui.tui.personas.persona_preview import source_lines
+from ragforge_tui.shared.persona_records import PersonaRemark
+from ragforge_tui.tui.personas.persona_preview import Hung, hang, indented, source_lines
 
 
 def rows(lines: list[Hung], width: int) -> list[str]:

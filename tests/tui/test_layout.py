@@ -6,28 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.tui.sidebar import layout
-from ragforge_tui.tui.sidebar.layout import Layout
+from ragforge_tui.tui.sidebar import sidebar
+from ragforge_tui.tui.sidebar.sidebar import Layout
 
 PANES = ["trace", "memory", "files"]
 
 
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:
     kept = Layout(open=False, width=60, active="files", zoomed=True, shares={"trace": 7, "memory": 0})
-    layout.save(tmp_path / "new", kept)
-    assert layout.load(tmp_path / "new") == kept
-    assert [path.name for path in (tmp_path / "new").iterdir()] == [layout.FILE_NAME], "nothing is left beside it"
+    sidebar.save_layout(tmp_path / "new", kept)
+    assert sidebar.load_layout(tmp_path / "new") == kept
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [sidebar.FILE_NAME], "nothing is left beside it"
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"width": -4}', '{"shares": {"trace": 99}}', "\x00"])
 def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, damage: str) -> None:
-    (tmp_path / layout.FILE_NAME).write_text(damage)
-    assert layout.load(tmp_path) == Layout()
+    (tmp_path / sidebar.FILE_NAME).write_text(damage)
+    assert sidebar.load_layout(tmp_path) == Layout()
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    layout.save(tmp_path / "file", Layout())
+    sidebar.save_layout(tmp_path / "file", Layout())
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,6 @@ def test_a_pane_that_shrinks_to_nothing_is_folded_and_comes_back() -> None:
         kept.grow("trace", -1)
     assert kept.share("trace") == 0
     kept.fold("trace")
-    assert kept.share("trace") == layout.USUAL_SHARE
+    assert kept.share("trace") == sidebar.USUAL_SHARE
     kept.grow("trace", 50)
-    assert kept.share("trace") == layout.LARGEST_SHARE
+    assert kept.share("trace") == sidebar.LARGEST_SHARE

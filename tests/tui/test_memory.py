@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.events import SummaryCreated, SummaryFailed, SummaryStarted
+from ragforge_tui.shared.events import SummaryCreated, SummaryFailed, SummaryStarted
 from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.widgets.status_bar import StatusLine

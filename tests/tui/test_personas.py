@@ -10,11 +10,18 @@ from typing import Any
 import pytest
 from textual.screen import Screen
 
-from ragforge_tui.events import TrustRequested, TurnCompleted
-from ragforge_tui.protocol import AnswerTrust, CreateConversation, DraftPersona, ImprovePersona, SavePersona, SetPersona
+from ragforge_tui.shared.events import TrustRequested, TurnCompleted
+from ragforge_tui.shared.persona_records import QUESTIONS
+from ragforge_tui.shared.wire import (
+    AnswerTrust,
+    CreateConversation,
+    DraftPersona,
+    ImprovePersona,
+    SavePersona,
+    SetPersona,
+)
+from ragforge_tui.tui.personas.persona_editor import PersonaReview, PersonaWizard
 from ragforge_tui.tui.personas.persona_picker import PersonaPicker
-from ragforge_tui.tui.personas.persona_review import PersonaReview
-from ragforge_tui.tui.personas.persona_wizard import STEPS, PersonaWizard
 from ragforge_tui.tui.transcript.model.blocks import HeadBlock
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
@@ -186,7 +193,7 @@ class TestMaking:
             await chat.until(lambda: "A name is required." in drawn(chat))
             await chat.press(*"Vega", "enter", *"Reviews", "ctrl+b")
             await chat.until(lambda: "1 of 8" in drawn(chat) and "Reviews" in drawn(chat))
-            await chat.press("enter", "enter", "enter", "enter", *"rouge", *["enter"] * (len(STEPS) - 4))
+            await chat.press("enter", "enter", "enter", "enter", *"rouge", *["enter"] * (len(QUESTIONS) - 4))
             review = await on(chat, PersonaReview)
             (asked,) = chat.engine.asked(DraftPersona)
             assert (asked.brief.name, asked.brief.purpose, asked.brief.color) == ("Vega", "Reviews", "rouge")

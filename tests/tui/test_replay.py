@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.events import TextDelta, ToolCallFinished, TurnCancelled, TurnFailed
+from ragforge_tui.shared.events import TextDelta, ToolCallFinished, TurnCancelled, TurnFailed
 from tests.support.recording import Recording
 from tests.tui.conftest import Chat, ChatRunner
 from tests.tui.pictures.picture import check

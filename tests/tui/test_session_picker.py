@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.wire import (
     ArchiveConversation,
     DeleteConversation,
     ExportConversation,
@@ -20,7 +20,7 @@ from ragforge_tui.protocol import (
     RestoreConversation,
     UpdateConversation,
 )
-from ragforge_tui.tui.sessions import session_loader, session_picker
+from ragforge_tui.tui.sessions import session_picker, session_service
 from ragforge_tui.tui.sessions.session_picker import SessionPicker
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, sessions, turn
 from tests.tui.conftest import Chat, ChatRunner
@@ -246,14 +246,14 @@ async def test_what_other_terminals_do_appears(
 
 
 async def test_many_come_in_two_steps(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_loader, "FIRST", 3)
+    monkeypatch.setattr(session_service, "FIRST", 3)
     engine = FakeEngine()
     for number in range(1, 9):
         engine.store(conversation(number, f"Session {number}"), turn_of(number))
     async with run_chat(engine) as chat:
         picking = await opened(chat)
         await picking.until(lambda: len(picking.titles) == 8)
-        assert [one.filter.limit for one in engine.asked(ListConversations)] == [3, session_loader.MOST]
+        assert [one.filter.limit for one in engine.asked(ListConversations)] == [3, session_service.MOST]
 
 
 async def test_by_mouse(run_chat: ChatRunner, engine: FakeEngine) -> None:

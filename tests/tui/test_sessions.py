@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from ragforge_tui.config import TuiSettings
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import TextDelta, TurnCompleted, TurnElsewhere, TurnStarted
-from ragforge_tui.models import Conversation, FileAccess, Turn
-from ragforge_tui.protocol import (
+from ragforge_tui.settings.schema import TuiSettings
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.events import TextDelta, TurnCompleted, TurnElsewhere, TurnStarted
+from ragforge_tui.shared.records import Conversation, FileAccess, Turn
+from ragforge_tui.shared.wire import (
     ArchiveConversation,
     CreateConversation,
     DeleteConversation,

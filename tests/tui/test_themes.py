@@ -9,11 +9,10 @@ import pytest
 import yaml
 from textual.color import Color
 
-from ragforge_tui.config import TuiSettings
-from ragforge_tui.tui.settings.theme_picker import ThemePicker
+from ragforge_tui.settings.schema import TuiSettings
+from ragforge_tui.tui.settings.settings_screen import ThemePicker
 from ragforge_tui.tui.style import theme
-from ragforge_tui.tui.style.palette import palette_of
-from ragforge_tui.tui.style.persona_colors import NAMES, contrast, ink
+from ragforge_tui.tui.style.palette import COLOR_NAMES, contrast, palette_of, persona_color
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import ChatRunner
 
@@ -62,9 +61,9 @@ def test_every_style_can_be_read(own: Any, least: float) -> None:
 
 
 @pytest.mark.parametrize("own", [theme.DARK, theme.LIGHT, theme.CONTRAST_DARK, theme.CONTRAST_LIGHT])
-@pytest.mark.parametrize("color", [*NAMES, "#000000", "#ffffff", "#ffb000", "#123456"])
+@pytest.mark.parametrize("color", [*COLOR_NAMES, "#000000", "#ffffff", "#ffb000", "#123456"])
 def test_every_persona_can_be_read(own: Any, color: str) -> None:
-    found = ink(color, dark=own.dark)
+    found = persona_color(color, dark=own.dark)
     assert found is not None
     assert contrast(found, Color.parse(own.panel)) >= 7 and contrast(found, Color.parse(own.background)) >= 7
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragforge_tui.models import AccessedFile, FileAccess, ToolCall
-from ragforge_tui.tui.sidebar.touched_files import TouchedFiles, mention, short_path
+from ragforge_tui.shared.records import AccessedFile, FileAccess, ToolCall
+from ragforge_tui.tui.sidebar.files_pane import TouchedFiles, mention, short_path
 from tests.support.fake_engine import CLOCK
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     ApprovalRequested,
     ApprovalResolved,
     MessageFinished,
@@ -17,9 +17,9 @@ from ragforge_tui.events import (
     TurnCancelled,
     TurnStarted,
 )
-from ragforge_tui.models import ToolCall, ToolResult
-from ragforge_tui.requests.calls import CallEntry
-from ragforge_tui.tui.sidebar.trace import Filter, Trace, lines_of, row_of, size_text
+from ragforge_tui.shared.records import ToolCall, ToolResult
+from ragforge_tui.shared.requests.calls import CallEntry
+from ragforge_tui.tui.sidebar.trace_pane import Filter, Trace, lines_of, row_of, size_text
 from tests.support.fake_engine import CLOCK, conversation, message
 
 OWNER = conversation(1)

@@ -9,15 +9,15 @@ import pytest
 from textual import events
 from textual._xterm_parser import XTermParser
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     TurnCompleted,
 )
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.wire import (
     SendMessage,
 )
 from ragforge_tui.tui.dialogs.help_screen import HelpScreen
+from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, Entry
-from ragforge_tui.tui.prompt.slash_menu import SlashMenu
 from tests.tui.conftest import ChatRunner
 
 

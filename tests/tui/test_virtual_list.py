@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.app import App, ComposeResult
 
-from ragforge_tui.tui.memory.context_rows import ContextRows
+from ragforge_tui.tui.memory.context_screen import ContextRows
 
 NOTE = "Nothing was kept of what was sent in turn 2000. It was imported, or held no turn."
 

@@ -15,8 +15,8 @@ from typing import IO, Literal
 import msgspec
 import psutil
 
-from ragforge_tui.config import Paths
-from ragforge_tui.errors import ErrorInfo
+from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.errors import ErrorInfo
 
 DATABASE = "ragforge"
 

@@ -22,7 +22,6 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from ragforge_tui.errors import GraphUnavailableError
 from ragforge_tui.graph.embedded import http
 from ragforge_tui.graph.embedded.files import (
     DATABASE,
@@ -32,6 +31,7 @@ from ragforge_tui.graph.embedded.files import (
     write_private,
 )
 from ragforge_tui.graph.embedded.ports import ServerPorts
+from ragforge_tui.shared.errors import GraphUnavailableError
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,9 @@ import msgspec
 
 from ragforge_tui.graph.store.messages import INDEXED_CHARS
 from ragforge_tui.graph.store.records import derived
-from ragforge_tui.models import ContextRecord, now
-from ragforge_tui.text import cut_middle, storable
+from ragforge_tui.shared.records import ContextRecord, now
+from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.shared.truncation import cut_middle
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

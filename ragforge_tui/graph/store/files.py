@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ragforge_tui.graph.store.conversations import segments_of
 from ragforge_tui.graph.store.parts import join_large
-from ragforge_tui.graph.store.records import RESULT_FIELDS, native, projection, result_from
-from ragforge_tui.graph.store.segments import segments_of
+from ragforge_tui.graph.store.records import RESULT_FIELDS, projection, result_from
 from ragforge_tui.graph.store.tool_calls import RESULT_LARGE
-from ragforge_tui.models import AccessedFile
-from ragforge_tui.touched import group_of, joined, most_telling
+from ragforge_tui.graph.values import native
+from ragforge_tui.shared.records import AccessedFile
+from ragforge_tui.shared.touched_files import group_of, joined, most_telling
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

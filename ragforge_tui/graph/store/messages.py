@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph.store.parts import join_large, link_parts, store_large
 from ragforge_tui.graph.store.records import (
     MESSAGE_FIELDS,
@@ -25,8 +24,9 @@ from ragforge_tui.graph.store.records import (
     message_properties,
     projection,
 )
-from ragforge_tui.models import Message, now
-from ragforge_tui.text import storable
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import Message, now
+from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, SUMMARY_TEXT
-from ragforge_tui.graph.store.records import native
 from ragforge_tui.graph.store.search import Match, Scope, Search, matches
 from ragforge_tui.graph.store.summaries import Summaries
-from ragforge_tui.models import Summary
+from ragforge_tui.graph.values import native
+from ragforge_tui.shared.records import Summary
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

@@ -1,4 +1,4 @@
-"""Conversion between the records of `models.py` and the flat properties of nodes.
+"""Conversion between the records of `shared/records.py` and the flat properties of nodes.
 
 Text is made storable here, so that nothing reaches the driver that it refuses (lone surrogates, NUL). Times come back
 with a time zone whatever the backend returns.
@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ragforge_tui.models import Conversation, FileAccess, Message, ToolCall, ToolResult, Usage
-from ragforge_tui.text import storable, storable_value
+from ragforge_tui.graph.values import native
+from ragforge_tui.shared.records import Conversation, FileAccess, Message, ToolCall, ToolResult, Usage
+from ragforge_tui.shared.sanitize import storable, storable_value
 
 NAMESPACE = uuid.UUID("5f0c2a5e-8a6d-5d0f-9b0e-2f6d1c7a4e31")
 """Of every derived id: what stands for the same thing gets the same uuid, so writing twice is writing once."""
@@ -32,19 +33,6 @@ def derived(*parts: object) -> str:
 def projection(variable: str, fields: tuple[str, ...], *extra: str) -> str:
     """A map projection of exactly these properties: never ``.*``, which would ship embeddings."""
     return f"{variable} {{{', '.join(f'.{name}' for name in (*fields, *extra))}}}"
-
-
-def native(value: Any) -> Any:
-    """A value of the driver as Python's own: aware UTC datetimes, lists and maps walked."""
-    if hasattr(value, "to_native"):
-        value = value.to_native()
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    if isinstance(value, list):
-        return [native(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: native(item) for key, item in value.items()}
-    return value
 
 
 def given(properties: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ragforge_tui.graph.store.records import derived
-from ragforge_tui.models import Finding, Summary
+from ragforge_tui.shared.records import Finding, Summary
 
 _CITED = re.compile(r"\s*\[(t\d+(?:,\s*t\d+)*)\]\s*$")
 

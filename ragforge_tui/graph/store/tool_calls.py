@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ragforge_tui.graph.store.conversations import Segment, segments_of
 from ragforge_tui.graph.store.parts import PART_BYTES, byte_length, link_parts, store_large
-from ragforge_tui.graph.store.records import call_from, call_properties, file_rows, native, result_properties
-from ragforge_tui.graph.store.segments import Segment, segments_of
-from ragforge_tui.models import ToolCall, ToolResult
-from ragforge_tui.requests.calls import CallEntry, CallPage
-from ragforge_tui.text import cut_middle, storable, storable_value
+from ragforge_tui.graph.store.records import call_from, call_properties, file_rows, result_properties
+from ragforge_tui.graph.values import native
+from ragforge_tui.shared.records import ToolCall, ToolResult
+from ragforge_tui.shared.requests.calls import CallEntry, CallPage
+from ragforge_tui.shared.sanitize import storable, storable_value
+from ragforge_tui.shared.truncation import cut_middle
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ragforge_tui.graph.schema.indexes import UNUSED_VECTOR, VECTOR
-from ragforge_tui.graph.schema.version_node import record_embedding, recorded_embedding
+from ragforge_tui.graph.schema.migrate import record_embedding, recorded_embedding
 from ragforge_tui.graph.store.records import CONVERSATION_FIELDS, conversation_from, projection
-from ragforge_tui.models import SimilarConversation
+from ragforge_tui.shared.records import SimilarConversation
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

@@ -6,19 +6,19 @@ interrupted one continues.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.export_records import ConversationExport, TopicEdge
-from ragforge_tui.graph.store.locks import hold
 from ragforge_tui.graph.store.parts import batches, row_size
 from ragforge_tui.graph.store.records import graph_value, properties_of
 from ragforge_tui.graph.store.summary_tree import finding_text
 from ragforge_tui.graph.transfer.memory_out import TOPIC_FIELDS
-from ragforge_tui.models import Summary
-from ragforge_tui.text import storable, storable_value
+from ragforge_tui.shared.export_records import ConversationExport, TopicEdge
+from ragforge_tui.shared.records import Summary
+from ragforge_tui.shared.sanitize import storable, storable_value
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
@@ -317,3 +317,18 @@ async def _import_system_texts(graph: Graph, e: ConversationExport) -> None:
             )
 
         await graph.write(work)
+
+
+async def hold(tx: AsyncManagedTransaction, label: str, uuids: Iterable[str]) -> None:
+    """Let no other holder of these nodes pass until the transaction ends.
+
+    Neo4j locks a node whose property is set, so the second holder waits and then sees what the first has made. The
+    embedded server refuses the second one's commit, and it is run again; for that the node must really change,
+    so each holder leaves a mark of its own. Always in the same order, so that two do not cross.
+    """
+    result = await tx.run(
+        f"UNWIND $ids AS id MATCH (n:{label} {{uuid: id}}) SET n.held = $mark",
+        ids=sorted(set(uuids)),
+        mark=secrets.token_hex(4),
+    )
+    await result.consume()

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragforge_tui.export_records import MemoryExport, PersonaText, Spoken, StoredContext, SystemText, TopicEdge
-from ragforge_tui.graph.store.records import given, native
-from ragforge_tui.graph.store.segments import segments_of
+from ragforge_tui.graph.store.conversations import segments_of
+from ragforge_tui.graph.store.records import given
 from ragforge_tui.graph.store.summaries import Summaries
-from ragforge_tui.models import Summary, Topic
+from ragforge_tui.graph.values import native
+from ragforge_tui.shared.export_records import MemoryExport, PersonaText, Spoken, StoredContext, SystemText, TopicEdge
+from ragforge_tui.shared.records import Summary, Topic
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.export_records import ConversationExport, Imported
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX
 from ragforge_tui.graph.store.conversations import Conversations
-from ragforge_tui.graph.store.locks import hold
 from ragforge_tui.graph.store.messages import INDEXED_CHARS, LARGE
 from ragforge_tui.graph.store.parts import BATCH_NODES, batches, link_parts, row_size, store_large
 from ragforge_tui.graph.store.records import (
@@ -28,12 +26,12 @@ from ragforge_tui.graph.store.records import (
 )
 from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE, cut_result
 from ragforge_tui.graph.store.turns import Turns
-from ragforge_tui.graph.transfer.check import check_export
-from ragforge_tui.graph.transfer.memory_in import import_memory
+from ragforge_tui.graph.transfer.import_checks import check_export, plan_import
+from ragforge_tui.graph.transfer.memory_in import hold, import_memory
 from ragforge_tui.graph.transfer.memory_out import MemoryExporter
-from ragforge_tui.graph.transfer.plan import plan_import
-from ragforge_tui.models import Conversation, Message, Turn
-from ragforge_tui.text import storable
+from ragforge_tui.shared.export_records import ConversationExport, Imported
+from ragforge_tui.shared.records import Conversation, Message, Turn
+from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

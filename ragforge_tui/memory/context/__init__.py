@@ -3,7 +3,6 @@
 The same sections always give the same request, so a stored context can be verified by its digest.
 """
 
-from ragforge_tui.memory.context.block import PERSONA_PART
 from ragforge_tui.memory.context.builder import (
     BuiltContext,
     ContextBuilder,
@@ -11,6 +10,7 @@ from ragforge_tui.memory.context.builder import (
     SystemPart,
     without_memory,
 )
+from ragforge_tui.memory.context.sections import PERSONA_PART
 from ragforge_tui.memory.context.stored import StoredContext, look_up, to_stored
 
 __all__ = [

@@ -4,30 +4,27 @@ While the conversation fits, if necessary with the largest and oldest results cu
 memory block holds only material from other conversations. Once it no longer fits, the newest turns are sent and the
 block represents the older ones: the first message, the frontier of the summaries, recalled turns, recent files,
 topics, earlier queries. No text is sent twice. Used by conversation/.
+
+The shares of the sections are the project's own choice: the goal 5 %, the frontier of the summaries 10 %, recent files
+5 %, topics 2 %, earlier queries 5 %; the rest goes to the newest and the recalled turns.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Collection
-from typing import Literal, Protocol
+from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
-from ragforge_tui.config import MemorySettings
-from ragforge_tui.memory.context.block import (
+from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
+from ragforge_tui.memory.context.history_window import REPRESENTED_TOKENS, Limits, Past, PastTurns, tokens_of
+from ragforge_tui.memory.context.sections import (
     PAST_SECTION,
     TITLES,
     block_text,
     cache_marks,
-    request_messages,
-    request_parts,
-)
-from ragforge_tui.memory.context.budget import CHARS_PER_TOKEN, Budget, past_budget
-from ragforge_tui.memory.context.cuts import tokens_in
-from ragforge_tui.memory.context.past import REPRESENTED_TOKENS, Limits, Past, PastTurns, tokens_of
-from ragforge_tui.memory.context.sections import (
     files_section,
     frontier_section,
     goal_section,
@@ -35,12 +32,21 @@ from ragforge_tui.memory.context.sections import (
     queries_section,
     recalled_section,
     recalled_summaries_section,
+    request_messages,
+    request_parts,
     topics_section,
 )
+from ragforge_tui.memory.context.truncation import tokens_in
 from ragforge_tui.memory.history import ChatMessage, without_graph
-from ragforge_tui.memory.recall import Recalled
-from ragforge_tui.models import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now
+from ragforge_tui.memory.recall import Recall, Recalled
+from ragforge_tui.settings.schema import MemorySettings
+from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection, Message, Summary, Turn, now
 
+ANSWER_TOKENS = 4_096
+"""Reserved in the model's window for its answer; a quarter of the window if that is less."""
+SMALLEST_PAST_TOKENS = 256
+
+SHARES = {"goal": 0.05, "frontier": 0.10, "files": 0.05, "topics": 0.02, "queries": 0.05}
 REPRESENTED_TURNS = 2
 """Newest turns that are always sent, whatever the strategy."""
 FRAME_TOKENS = 120
@@ -85,22 +91,6 @@ class ContextInputs(msgspec.Struct, kw_only=True):
     first_message: Message | None = None
     summaries: list[Summary] = []
     files: Callable[[int], str] = lambda tokens: ""
-
-
-class Recaller(Protocol):
-    """Recall, as the builder calls it."""
-
-    def __call__(
-        self, query: str, *, exclude: Collection[int], max_tokens: int, own: bool, summaries: Collection[str]
-    ) -> Awaitable[Recalled]:
-        """Return the turns and summaries relevant to `query`.
-
-        Args:
-            exclude: Turns of this conversation that are sent anyway.
-            own: Whether to search this conversation too.
-            summaries: Ids of summaries that are sent anyway.
-        """
-        ...
 
 
 class BuiltContext(msgspec.Struct, frozen=True):
@@ -160,7 +150,7 @@ class ContextBuilder:
         self._settings = settings
         self._past = PastTurns()
 
-    async def build(self, inputs: ContextInputs, recall: Recaller | None = None) -> BuiltContext:
+    async def build(self, inputs: ContextInputs, recall: Recall | None = None) -> BuiltContext:
         """Return the context of a new message. Counting and cutting run in a thread.
 
         Args:
@@ -169,12 +159,12 @@ class ContextBuilder:
         draft = await asyncio.to_thread(self._draft, inputs)
         recalled = None
         if recall is not None and draft.recall_tokens > 0:
-            recalled = await recall(
+            recalled = await recall.for_context(
                 inputs.text,
                 exclude=draft.sent,
                 max_tokens=draft.recall_tokens,
                 own=not draft.past.complete,
-                summaries={item.source for item in draft.frontier.items} if draft.frontier else (),
+                exclude_summaries={item.source for item in draft.frontier.items} if draft.frontier else (),
             )
         return await asyncio.to_thread(self._assemble, inputs, draft, recalled)
 
@@ -305,3 +295,31 @@ def _past_section(past: Past) -> ContextSection:
         for sent in past.turns
     ]
     return ContextSection(name=PAST_SECTION, title=TITLES[PAST_SECTION], tokens=past.tokens, items=items)
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """Tokens for the past, and for its sections once the conversation no longer fits."""
+
+    total: int
+
+    def share(self, section: str) -> int:
+        """Return the tokens a section may take."""
+        return int(self.total * SHARES[section])
+
+    @property
+    def rest(self) -> int:
+        """Tokens shared by the newest and the recalled turns."""
+        return self.total - sum(self.share(section) for section in SHARES)
+
+
+def past_budget(settings: MemorySettings, window: int, overhead: int) -> Budget:
+    """Return the budget of the past.
+
+    Args:
+        window: Tokens the model reads at most.
+        overhead: Tokens that are sent in any case: the stable part, the tools, the new message.
+    """
+    answer = min(ANSWER_TOKENS, window // 4)
+    # The results of its tools make the running turn grow in addition to the past.
+    available = (window - answer - overhead) * 2 // 3
+    return Budget(max(SMALLEST_PAST_TOKENS, min(settings.max_context_chars // CHARS_PER_TOKEN, available)))

@@ -10,17 +10,24 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.errors import NotFoundError
 from ragforge_tui.graph import Store
-from ragforge_tui.memory.context.block import CLOSING, EARLIER_CLOSING, PAST_SECTION, request_parts
 from ragforge_tui.memory.context.builder import BuiltContext, digest_of
-from ragforge_tui.memory.context.cuts import take
-from ragforge_tui.memory.context.forms import render_turn
-from ragforge_tui.memory.context.sections import KEPT, item_label, summary_text
+from ragforge_tui.memory.context.sections import (
+    CLOSING,
+    EARLIER_CLOSING,
+    KEPT,
+    PAST_SECTION,
+    item_label,
+    request_parts,
+    summary_text,
+)
+from ragforge_tui.memory.context.truncation import take
+from ragforge_tui.memory.context.turn_formats import render_turn
 from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.memory.recall import turn_text
-from ragforge_tui.memory.recall.pack import CUT_MARK
-from ragforge_tui.models import ContextItem, ContextRecord, Summary, Turn
+from ragforge_tui.memory.recall.packing import CUT_MARK
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import ContextItem, ContextRecord, Summary, Turn
 
 LOOKED_UP = ("system", "instructions", "persona", "message", "goal", "query", "summary", "turn")
 """Kinds of items whose texts the graph holds already."""

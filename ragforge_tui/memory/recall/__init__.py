@@ -5,9 +5,10 @@ conversations, llm supplies vectors and token counts.
 """
 
 from ragforge_tui.memory.recall.index import ConversationIndex
+from ragforge_tui.memory.recall.index_sync import catch_up, reembed
 from ragforge_tui.memory.recall.keys import lex_key, turn_text
-from ragforge_tui.memory.recall.recall import Recall, catch_up, reembed
-from ragforge_tui.memory.recall.results import Recalled, RecalledSummary, RecalledTurn, render_turns
+from ragforge_tui.memory.recall.packing import Recalled, RecalledSummary, RecalledTurn, render_turns
+from ragforge_tui.memory.recall.recall import Recall
 
 __all__ = [
     "ConversationIndex",

@@ -8,6 +8,7 @@ Calls lock; they take milliseconds at ten thousand turns and belong in a thread 
 from __future__ import annotations
 
 import threading
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -20,16 +21,17 @@ from ragforge_tui.llm.tokens import count_tokens
 from ragforge_tui.memory.language import date_words, language_of
 from ragforge_tui.memory.recall import scoring, terms
 from ragforge_tui.memory.recall.keys import summary_key
-from ragforge_tui.memory.recall.postings import Postings
 from ragforge_tui.memory.recall.scoring import WEIGHTS, Floats, View
-from ragforge_tui.memory.recall.vectors import TurnVectors
-from ragforge_tui.models import EXTRACTIVE, Summary
+from ragforge_tui.shared.records import EXTRACTIVE, Summary
 
 SITTING_GAP_SECONDS = 3_600
 """Silence after which the next turn starts another sitting."""
 CONTEXT_WEIGHT = 0.5
 """Weight of the words in a question's context, relative to its own words."""
 _FIRST_ROWS = 64
+POOL_WEIGHT = 0.5
+"""Weight of the neighbours' vectors in the pooled view; a turn's own weighs 1."""
+TINY = 1e-6
 
 
 class Ranked(msgspec.Struct, frozen=True):
@@ -303,7 +305,7 @@ class ConversationIndex:
 
     def question_words(self, query: str) -> list[str]:
         """Return the content words of a question, each once; all its words if it has none."""
-        return terms.telling_words(query, language_of(query) or self._main_language()) or terms.words(query)
+        return terms.content_words(query, language_of(query) or self._main_language()) or terms.words(query)
 
     def _window_view(self, words: Sequence[_Word]) -> Floats:
         summed = []
@@ -399,3 +401,117 @@ class ConversationIndex:
 
     def _main_language(self) -> str:
         return self._languages.most_common(1)[0][0] if self._languages else ""
+
+
+class Postings:
+    """Term frequencies of rows, which are numbered from 0."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, array[int]] = {}
+        self._counts: dict[str, array[int]] = {}
+        self._terms: dict[int, Counter[str]] = {}
+
+    def put(self, row: int, terms: Iterable[str]) -> int:
+        """Set the terms of a row, replacing any earlier ones, and return how many there are."""
+        counted = Counter(terms)
+        if row in self._terms:
+            self._remove(row)
+        for term, count in counted.items():
+            if term not in self._rows:
+                self._rows[term], self._counts[term] = array("i"), array("i")
+            self._rows[term].append(row)
+            self._counts[term].append(count)
+        self._terms[row] = counted
+        return counted.total()
+
+    def frequencies(self, terms: Iterable[str], size: int) -> Floats | None:
+        """Return how often each row contains any of the terms; None if no row does."""
+        frequencies: Floats | None = None
+        for term in terms:
+            rows = self._rows.get(term)
+            if not rows:
+                continue
+            if frequencies is None:
+                frequencies = np.zeros(size, np.float32)
+            frequencies[np.array(rows)] += np.array(self._counts[term], dtype=np.float32)
+        return frequencies
+
+    def terms_of(self, row: int) -> Counter[str]:
+        """Return the terms of a row with their counts."""
+        return self._terms.get(row, Counter())
+
+    def _remove(self, row: int) -> None:
+        for term in self._terms.pop(row):
+            rows, counts = self._rows[term], self._counts[term]
+            place = rows.index(row)
+            del rows[place], counts[place]
+            if not rows:
+                del self._rows[term], self._counts[term]
+
+
+class TurnVectors:
+    """Unit vectors by row; a row may have none."""
+
+    def __init__(self, size: int) -> None:
+        self._rows: Floats | None = None
+        self._used = 0
+        """Rows up to the last one that was set; the rest is spare capacity."""
+        self.known = np.zeros(size, bool)
+        self._norms: Floats | None = None
+
+    def grow(self, size: int) -> None:
+        """Enlarge the arrays to `size` rows."""
+        more = size - len(self.known)
+        self.known = np.pad(self.known, (0, more))
+        if self._rows is not None:
+            self._rows = np.pad(self._rows, ((0, more), (0, 0)))
+        self._norms = None
+
+    def put(self, row: int, vector: Floats | None) -> None:
+        """Set a row's vector; None marks it as unknown."""
+        if vector is not None:
+            if self._rows is None:
+                self._rows = np.zeros((len(self.known), len(vector)), np.float32)
+            self._rows[row] = vector
+        elif self._rows is not None:
+            self._rows[row] = 0
+        self._used = max(self._used, row + 1)
+        self.known[row] = vector is not None
+        self._update_norms(row)
+
+    def get(self, row: int) -> Floats | None:
+        """Return a row's vector, None if it is unknown."""
+        return self._rows[row] if self._rows is not None and self.known[row] else None
+
+    def views(self, question: Floats) -> dict[str, View]:
+        """Return cosines of a question with each row, and with each row pooled with its neighbours; empty without rows.
+
+        A row without a vector has no cosine; pooled, it has one as soon as a neighbour has a vector.
+        """
+        if self._rows is None:
+            return {}
+        # Not BLAS, whose threads wait for each other on a busy machine: this always takes 1 ms at 10 000 turns.
+        products: Floats = np.zeros(len(self._rows), np.float32)
+        np.einsum("ij,j->i", self._rows[: self._used], question.astype(np.float32), out=products[: self._used])
+        norms = self._pooled_norms(self._rows)
+        pooled = scoring.neighbours(products, POOL_WEIGHT) / norms
+        return {"cosine": (products, self.known), "pooled": (pooled, norms > TINY)}
+
+    def _pooled_norms(self, rows: Floats) -> Floats:
+        if self._norms is None:
+            pooled = rows.copy()
+            pooled[1:] += POOL_WEIGHT * rows[:-1]
+            pooled[:-1] += POOL_WEIGHT * rows[1:]
+            self._norms = np.maximum(np.linalg.norm(pooled, axis=1), TINY).astype(np.float32)
+        return self._norms
+
+    def _update_norms(self, changed: int) -> None:
+        if self._norms is None or self._rows is None:
+            return
+        for row in range(max(changed - 1, 0), min(changed + 2, len(self._rows))):
+            pooled = self._rows[row].copy()
+            if row > 0:
+                pooled += POOL_WEIGHT * self._rows[row - 1]
+            if row + 1 < len(self._rows):
+                pooled += POOL_WEIGHT * self._rows[row + 1]
+            self._norms[row] = max(float(np.linalg.norm(pooled)), TINY)

@@ -13,7 +13,7 @@ import msgspec
 
 from ragforge_tui.export import main_argument, result_text
 from ragforge_tui.memory.language import date_words
-from ragforge_tui.models import Message, Summary, ToolCall, Turn
+from ragforge_tui.shared.records import Message, Summary, ToolCall, Turn
 
 RESULT_EDGE_CHARS = 300
 """Characters of a tool result's start, and of its end, that are indexed: paths and errors are there."""

@@ -1,7 +1,7 @@
 """Recall for one open conversation: earlier turns, from this and other conversations, relevant to a new message.
 
 Used by the conversation for the context of a turn, and by the memory tools. Reads from an index in memory for this
-conversation and from the graph for others; a `Keeper` updates both in the background.
+conversation and from the graph for others; a `IndexSync` updates both in the background.
 """
 
 from __future__ import annotations
@@ -11,19 +11,14 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
-from ragforge_tui.config import MemorySettings
-from ragforge_tui.errors import GraphError, ModelError, NotFoundError, RagforgeError
 from ragforge_tui.graph import Store
-from ragforge_tui.graph.store.vectors import KINDS, Unembedded
 from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall.index import ConversationIndex, Ranked
-from ragforge_tui.memory.recall.keeper import Keeper, VectorModel, embed_missing
-from ragforge_tui.memory.recall.others import (
+from ragforge_tui.memory.recall.index_sync import IndexSync, VectorModel
+from ragforge_tui.memory.recall.other_conversations import (
     Fetched,
-    Question,
     Ranges,
-    Vector,
     cosine,
     merged,
     summaries_elsewhere,
@@ -31,12 +26,12 @@ from ragforge_tui.memory.recall.others import (
     turns_elsewhere,
     typical,
 )
-from ragforge_tui.memory.recall.pack import Candidate, pack, within
-from ragforge_tui.memory.recall.questions import context_of
-from ragforge_tui.memory.recall.rarity import Rarity
-from ragforge_tui.memory.recall.results import Recalled, RecalledSummary, RecalledTurn
-from ragforge_tui.memory.recall.terms import share, telling_words
-from ragforge_tui.models import SimilarConversation, Summary, Turn
+from ragforge_tui.memory.recall.packing import Candidate, Recalled, RecalledSummary, RecalledTurn, pack, within
+from ragforge_tui.memory.recall.query import Question, Vector, WordFrequencies, context_of
+from ragforge_tui.memory.recall.terms import content_words, share
+from ragforge_tui.settings.schema import MemorySettings
+from ragforge_tui.shared.errors import GraphError, NotFoundError, RagforgeError
+from ragforge_tui.shared.records import SimilarConversation, Summary, Turn
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +43,8 @@ EMBED_SECONDS = 1.5
 """Seconds a query waits for its vector, unless it has less time; after that words decide alone."""
 EMBED_SHARE = 0.5
 """Share of a query's time limit spent waiting for its vector; the rest is for other conversations."""
+CONTEXT_SECONDS = 0.2
+"""Most seconds a request's context waits for its vector and for other conversations: both together go unnoticed."""
 FEWEST_CHARS_PER_TOKEN = 3
 """A safe bound to show, without counting, that this conversation does not need all tokens."""
 FEWEST_ON_TOPIC = 3
@@ -80,10 +77,10 @@ class Recall:
         self._id = conversation_id
         self._workspace = workspace
         self.private = private
-        self._keeper = Keeper(self.index, self._model, conversation_id)
-        self._rarity = Rarity()
+        self._sync = IndexSync(self.index, self._model, conversation_id)
+        self._frequencies = WordFrequencies()
         self._summaries: list[Summary] = []
-        self._keeping = asyncio.Lock()
+        self._sync_lock = asyncio.Lock()
         """Held while keys are stored: two callers must not mix their writes for the same turn."""
 
     @property
@@ -100,16 +97,16 @@ class Recall:
         """
         store = await self._store()
         await self._model.claim(store)
-        async with self._keeping:
-            await self._keeper.load(store)
+        async with self._sync_lock:
+            await self._sync.load(store)
 
     async def store_missing(self) -> None:
         """Store the keys that were missing in the graph, and sample word frequencies for faster queries."""
         store = await self._store()
-        async with self._keeping:
-            await self._keeper.store_missing(store)
+        async with self._sync_lock:
+            await self._sync.store_missing(store)
         try:
-            await self._rarity.learn(store)
+            await self._frequencies.learn(store)
         except RagforgeError as error:
             # It only makes queries faster; without it they use all their words.
             log.info("word frequencies were not sampled: %s", error)
@@ -118,8 +115,8 @@ class Recall:
         """Add a turn that has ended: index, keys of it and its neighbours, its sitting. `embed` comes later."""
         store = await self._store()
         await self._model.claim(store)
-        async with self._keeping:
-            await self._keeper.turn_stored(store, turn)
+        async with self._sync_lock:
+            await self._sync.turn_stored(store, turn)
 
     async def summaries_changed(self, summaries: Sequence[Summary]) -> None:
         """Update the index from the current summaries: their texts, and their facts in the keys of the turns cited."""
@@ -135,8 +132,8 @@ class Recall:
                 for finding in summary.key_findings:
                     for turn in finding.turns:
                         facts.setdefault(turn, []).append(finding.text)
-        async with self._keeping:
-            await self._keeper.facts_changed(store, facts)
+        async with self._sync_lock:
+            await self._sync.facts_changed(store, facts)
 
     async def embed(self) -> None:
         """Make the missing vectors; each is used as soon as its batch is stored.
@@ -145,7 +142,7 @@ class Recall:
         """
         store = await self._store()
         await self._model.claim(store)
-        await self._keeper.embed_missing(store)
+        await self._sync.embed_missing(store)
         await self._read_summary_vectors(store)
 
     async def _read_summary_vectors(self, store: Store) -> None:
@@ -211,6 +208,26 @@ class Recall:
 
         return await asyncio.to_thread(work)
 
+    async def for_context(
+        self, query: str, *, exclude: Collection[int], max_tokens: int, own: bool, exclude_summaries: Collection[str]
+    ) -> Recalled:
+        """Return what `recall` finds within `CONTEXT_SECONDS`; a failure is logged and recalls nothing."""
+        try:
+            return await self.recall(
+                query,
+                exclude=exclude,
+                max_tokens=max_tokens,
+                own=own,
+                exclude_summaries=exclude_summaries,
+                seconds=CONTEXT_SECONDS,
+            )
+        except GraphError as error:
+            log.warning("recall skipped: %s", error)
+        except Exception:
+            # A turn without recalled passages is better than a failed turn.
+            log.exception("recall failed")
+        return Recalled()
+
     async def resembling(self, text: str, *, min_score: float) -> SimilarConversation | None:
         """Return the conversation whose summary is most similar to a text; None without one or without vectors."""
         settings = self._settings.recall
@@ -235,8 +252,8 @@ class Recall:
         context = context_of(query, self.index.turn_text(self.index.last))
         text = f"{query}\n{context}" if context else query
         vector = await self._question_vector(text, seconds)
-        words = telling_words(text, language_of(text) or self.index.language)
-        rarest = tuple(self._rarity.rarest(words))
+        words = content_words(text, language_of(text) or self.index.language)
+        rarest = tuple(self._frequencies.rarest(words))
         return Question(query, context, tuple(words), vector, self._model.name, rarest)
 
     async def _elsewhere(
@@ -250,7 +267,7 @@ class Recall:
         try:
             async with asyncio.timeout_at(until):
                 store = await self._store()
-                where = await store.other_conversations.scope(self._keeper.conversations, workspace)
+                where = await store.other_conversations.scope(self._sync.conversations, workspace)
                 fetched, foreign = await asyncio.gather(
                     turns_elsewhere(store, question, settings, where, ranges) if turns else _nothing(),
                     summaries_elsewhere(store, question, settings, where) if summaries else _nothing(),
@@ -274,7 +291,7 @@ class Recall:
     def _own(self, question: Question, exclude: Collection[int], ranges: Ranges | None) -> list[Ranked]:
         only = None
         if ranges is not None:
-            mine = [span for uuid in self._keeper.conversations for span in ranges.get(uuid, ())]
+            mine = [span for uuid in self._sync.conversations for span in ranges.get(uuid, ())]
             only = {turn for first, last in mine for turn in range(first, last + 1)}
         return self.index.rank(
             question.text, question.vector, context=question.context, exclude=exclude, only=only, limit=CANDIDATES
@@ -362,59 +379,3 @@ async def _nothing() -> list[Any]:
 
 def _key(candidate: Candidate) -> tuple[str, int]:
     return candidate.conversation_id, candidate.turn_index
-
-
-async def catch_up(store: Store, embedder: Embedder | None, *, leave: Collection[str] = ()) -> None:
-    """Make the keys and vectors of any conversation that an import, a crash or an unavailable model left missing.
-
-    Args:
-        leave: Conversations to skip: they are open and do this themselves.
-    """
-    model = VectorModel(embedder)
-    await model.claim(store)
-    for uuid in await store.recall.conversations_without_keys():
-        if uuid not in leave:
-            keeper = Keeper(ConversationIndex(), model, uuid)
-            await keeper.load(store)
-            await keeper.store_missing(store)
-    for label in KINDS:
-        await embed_missing(store, model, label)
-
-
-async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int], None]) -> int:
-    """Make all vectors of the graph again with another model and return how many; a repeated call continues.
-
-    The model becomes the graph's at once, so that chats that use it already search the vectors made so far.
-
-    Args:
-        progress: Called with the number of vectors made and the number to make.
-
-    Raises:
-        ModelError: The model failed; the vectors made so far are kept.
-        GraphError: The graph cannot store its vectors.
-    """
-    # Tried first: a model that does not answer must not replace one that does.
-    await embedder.embed(["ragforge"])
-    await store.vectors.change_model(embedder.name, embedder.dimension)
-    model = VectorModel(embedder)
-    await model.claim(store)
-    if model.reason:
-        raise GraphError(model.reason)
-    total = await store.vectors.count_missing(model.name)
-    done = 0
-    progress(done, total)
-
-    def made(node: Unembedded, vector: Vector) -> None:
-        nonlocal done
-        done += 1
-        progress(done, max(total, done))
-
-    for label in KINDS:
-        await embed_missing(store, model, label, made=made)
-    if left := await store.vectors.count_missing(model.name):
-        raise ModelError(
-            f"{left} vectors could not be made with {model.name}, {done} were.",
-            kind="provider",
-            todo="Run it again; it continues from there.",
-        )
-    return done

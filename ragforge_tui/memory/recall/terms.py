@@ -80,7 +80,7 @@ def _fold(word: str) -> str:
     return unicodedata.normalize("NFC", folded)
 
 
-def telling_words(question: str, language: str) -> list[str]:
+def content_words(question: str, language: str) -> list[str]:
     """Return the content words of a question, each once."""
     stop = STOP_WORDS.get(language if language in STEMMERS else FALLBACK, frozenset())
     content = [word for word in words(question) if word.casefold() not in stop or word in _NAMES_OF_MONTHS]

@@ -1,15 +1,25 @@
-"""A summary before it is stored, with the limits of every draft, whoever wrote it.
+"""Drafts of summaries: their limits, and the tolerant parser of a model's answer.
 
-Between the writers (`answer` for a model's, `extractive` without one) and the summarizer.
+Models wrap JSON in prose and fences, leave commas and trailing text, write numbers as text: all of that is accepted.
+Findings that cite no existing turn are dropped. Only an answer without JSON or without a text is a problem, which the
+summarizer describes in a second request. Few topics are no problem: one, or none, is honest for many ranges. Pure.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
 import msgspec
 
-from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink, topic_key
-from ragforge_tui.memory.summaries.sentences import cut
-from ragforge_tui.models import Finding
+from ragforge_tui.graph.store.summary_tree import finding_from
+from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, topic_key
+from ragforge_tui.memory.prose import cut
+from ragforge_tui.shared.json_text import find_object
+from ragforge_tui.shared.records import Finding
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.sanitize import plain_text, storable
 
 PART_CHARS = 500
 FINDING_CHARS = 300
@@ -17,6 +27,8 @@ MAX_FINDINGS = 5
 MAX_FILES = 30
 MAX_TOPICS = 4
 TOPIC_CHARS = 60
+
+_NUMBER = re.compile(r"\d+")
 
 
 class Draft(msgspec.Struct, kw_only=True):
@@ -50,3 +62,115 @@ def limited(draft: Draft) -> Draft:
         files_mentioned=list(dict.fromkeys(draft.files_mentioned))[:MAX_FILES],
         topics=list(topics.values())[:MAX_TOPICS],
     )
+
+
+class UnusableAnswerError(Exception):
+    """Answer that cannot be used; `problems` gives the reasons, worded for the model."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+def read_answer(text: str, *, turns: Collection[int], material: str, acted: bool) -> Draft:
+    """Return the summary in an answer.
+
+    Args:
+        text: The model's answer.
+        turns: Turns that findings may cite.
+        material: The summarised text; files that do not occur in it are dropped.
+        acted: Whether tools were used; if not, the summary of actions is dropped.
+
+    Raises:
+        UnusableAnswerError: The answer has no JSON object, or no text for the summary.
+    """
+    data = find_object(text, "conversation_summary")
+    if data is None:
+        raise UnusableAnswerError(["it contains no JSON object"])
+    findings = _findings(data.get("key_findings"), turns)
+    draft = limited(
+        Draft(
+            conversation_summary=_clean(data.get("conversation_summary")),
+            actions_summary=_clean(data.get("actions_summary")) if acted else "",
+            key_findings=findings,
+            files_mentioned=[path for path in _texts(data.get("files_mentioned")) if path in material],
+            topics=_topics(data.get("topics")),
+            links=_links(data.get("same_topics")),
+        )
+    )
+    if not draft.conversation_summary:
+        raise UnusableAnswerError(['"conversation_summary" is missing or empty'])
+    return draft
+
+
+def clean_text(value: Any) -> str:
+    """Return a model's text on one line, without escapes and with known shapes of keys masked, safe to store."""
+    return " ".join(mask_secrets(plain_text(storable(value))).split()) if isinstance(value, str) else ""
+
+
+_clean = clean_text
+
+
+def _texts(value: Any) -> list[str]:
+    return [text for item in value if (text := _clean(item))] if isinstance(value, list) else []
+
+
+def _findings(value: Any, turns: Collection[int]) -> list[Finding]:
+    """Return the findings that cite at least one existing turn."""
+    findings = []
+    for item in value if isinstance(value, list) else []:
+        if isinstance(item, str):
+            finding = finding_from(_clean(item))
+        elif isinstance(item, Mapping):
+            finding = finding_from(_clean(item.get("text") or item.get("finding")))
+            finding = msgspec.structs.replace(finding, turns=[*finding.turns, *_cited(item.get("turns"))])
+        else:
+            continue
+        cited = sorted(set(finding.turns) & set(turns))
+        if finding.text and cited:
+            findings.append(Finding(text=finding.text, turns=cited))
+    return findings
+
+
+def _cited(value: Any) -> list[int]:
+    items = value if isinstance(value, list) else [value]
+    return [
+        int(number)
+        for item in items
+        if not isinstance(item, float)
+        for number in _NUMBER.findall(str(item))[:50]
+        if len(number) < 10
+    ]
+
+
+def _topics(value: Any) -> list[ProposedTopic]:
+    topics = []
+    for item in value if isinstance(value, list) else []:
+        name = _clean(item.get("name") if isinstance(item, Mapping) else item)
+        if topic_key(name):
+            confidence = item.get("confidence") if isinstance(item, Mapping) else None
+            topics.append(ProposedTopic(name=name, confidence=_share(confidence, 1.0)))
+    return topics
+
+
+def _links(value: Any) -> list[TopicLink]:
+    links = []
+    for item in value if isinstance(value, list) else []:
+        if not isinstance(item, Mapping):
+            continue
+        a, b = _clean(item.get("a")), _clean(item.get("b"))
+        if topic_key(a) and topic_key(b) and topic_key(a) != topic_key(b):
+            links.append(
+                TopicLink(
+                    a=a, b=b, confidence=_share(item.get("confidence"), 0.0), reason=_clean(item.get("reason"))[:300]
+                )
+            )
+    return links
+
+
+def _share(value: Any, default: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return default
+    return min(1.0, max(0.0, number)) if number == number else default

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from ragforge_tui.config import SummarizationSettings
 from ragforge_tui.graph.store.summary_tree import TurnSize, chosen_end
-from ragforge_tui.models import EXTRACTIVE, Summary
+from ragforge_tui.settings.schema import SummarizationSettings
+from ragforge_tui.shared.records import EXTRACTIVE, Summary
 
 MIN_CHILDREN = 2
 """A summary of one summary would only repeat it."""

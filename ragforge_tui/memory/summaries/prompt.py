@@ -10,10 +10,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ragforge_tui.llm import count_tokens
+from ragforge_tui.llm.tokens import CHARS_PER_TOKEN, count_tokens
 from ragforge_tui.memory.history import result_text
-from ragforge_tui.models import Message, Summary, ToolCall, Turn
-from ragforge_tui.text import cut_middle, fenced
+from ragforge_tui.shared.records import Message, Summary, ToolCall, Turn
+from ragforge_tui.shared.sanitize import fenced
+from ragforge_tui.shared.truncation import cut_middle
 
 ChatMessages = list[dict[str, Any]]
 
@@ -21,7 +22,6 @@ ANSWER_TOKENS = 2_000
 MAX_MATERIAL_TOKENS = 30_000
 _FEWEST_TOKENS = 500
 _INSTRUCTION_TOKENS = 1_200
-_CHARS_PER_TOKEN = 4
 _RESULT_CHARS = 600
 _ARGUMENT_CHARS = 200
 _REASONING_CHARS = 500
@@ -150,7 +150,7 @@ def _material_tokens(window: int) -> int:
 
 def _fitted(texts: Sequence[str], tokens: int) -> str:
     """Return the texts within `tokens`; long ones are cut in the middle, short ones stay whole."""
-    limit = tokens * _CHARS_PER_TOKEN
+    limit = tokens * CHARS_PER_TOKEN
     while True:
         shares = _shares([len(text) for text in texts], limit)
         material = "\n\n".join(cut_middle(text, share, _NOTE) for text, share in zip(texts, shares, strict=True))

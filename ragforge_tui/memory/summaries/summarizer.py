@@ -20,9 +20,29 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from ragforge_tui.config import SummarizationSettings
-from ragforge_tui.errors import GraphError, ModelError
-from ragforge_tui.events import (
+from ragforge_tui.graph.repositories import Store
+from ragforge_tui.graph.store.summary_tree import TurnSize, chosen_end, frontier_marked, summary_uuid, text_size
+from ragforge_tui.graph.store.topics import topic_key
+from ragforge_tui.llm import ChatModel
+from ragforge_tui.memory.keyterms import same_forms
+from ragforge_tui.memory.language import language_of
+from ragforge_tui.memory.prose import cut
+from ragforge_tui.memory.summaries import prompt
+from ragforge_tui.memory.summaries.draft import (
+    MAX_FILES,
+    PART_CHARS,
+    Draft,
+    UnusableAnswerError,
+    clean_text,
+    read_answer,
+)
+from ragforge_tui.memory.summaries.offline.actions import calls_of
+from ragforge_tui.memory.summaries.offline.extract import extract, files_of, language_of_turns
+from ragforge_tui.memory.summaries.offline.levels import extract_conversation, extract_over, joined_files
+from ragforge_tui.memory.summaries.plan import Due, Pending, due_again, frontier, next_due, next_provisional, pending
+from ragforge_tui.settings.schema import SummarizationSettings
+from ragforge_tui.shared.errors import GraphError, ModelError
+from ragforge_tui.shared.events import (
     ConversationChanged,
     Event,
     SummaryCreated,
@@ -30,22 +50,8 @@ from ragforge_tui.events import (
     SummaryStarted,
     TopicsChanged,
 )
-from ragforge_tui.graph.repositories import Store
-from ragforge_tui.graph.store.summary_tree import TurnSize, chosen_end, frontier_marked, summary_uuid, text_size
-from ragforge_tui.graph.store.topic_links import topic_key
-from ragforge_tui.llm import ChatModel
-from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.summaries import prompt
-from ragforge_tui.memory.summaries.actions import calls_of
-from ragforge_tui.memory.summaries.answer import UnusableAnswerError, clean_text, read_answer
-from ragforge_tui.memory.summaries.draft import MAX_FILES, PART_CHARS, Draft
-from ragforge_tui.memory.summaries.extractive import extract, files_of, language_of_turns
-from ragforge_tui.memory.summaries.joining import extract_conversation, extract_over, joined_files
-from ragforge_tui.memory.summaries.plan import Due, Pending, due_again, frontier, next_due, next_provisional, pending
-from ragforge_tui.memory.summaries.sentences import cut
-from ragforge_tui.memory.topics import same_forms
-from ragforge_tui.models import EXTRACTIVE, Summary, Turn, now
-from ragforge_tui.text import storable
+from ragforge_tui.shared.records import EXTRACTIVE, Summary, Turn, now
+from ragforge_tui.shared.sanitize import storable
 
 logger = logging.getLogger(__name__)
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
-from ragforge_tui.tui.commands.open_url import open_address, opener
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.transcript.render.links import Link, file_path, web_address
 from ragforge_tui.tui.widgets.choice_list import Choice
@@ -92,3 +94,40 @@ def _inside(workspace: Path, path: str) -> str | None:
         return file.relative_to(root).as_posix() if file.is_file() else None
     except (OSError, ValueError):
         return None
+
+
+OPEN_SECONDS = 5.0
+"""An opener that has not failed by then has opened it, or is the browser itself."""
+
+
+def opener(env: Mapping[str, str], platform: str = sys.platform, find: Callable[[str], str | None] = which) -> str:
+    """Return the program that opens an address; empty if there is none, or nobody would see it."""
+    if env.get("SSH_CONNECTION") or env.get("SSH_TTY"):
+        return ""
+    if platform == "darwin":
+        return find("open") or ""
+    if env.get("WSL_DISTRO_NAME") and (wsl := find("wslview")):
+        return wsl
+    if env.get("DISPLAY") or env.get("WAYLAND_DISPLAY"):
+        return find("xdg-open") or ""
+    return ""
+
+
+async def open_address(program: str, address: str) -> bool:
+    """Open an address; return whether that worked. Output of the program never reaches the screen."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            program,
+            address,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return False
+    try:
+        async with asyncio.timeout(OPEN_SECONDS):
+            return await process.wait() == 0
+    except TimeoutError:
+        return True

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
-from ragforge_tui.persona_records import PersonaBrief, PersonaDraft, PersonaInfo, PersonaView
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.persona_records import ONE_LINE, PersonaBrief, PersonaDraft, PersonaInfo, PersonaView
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.wire import (
     CheckPersona,
     DeletePersona,
     DraftPersona,
@@ -19,15 +20,12 @@ from ragforge_tui.protocol import (
     SetPersona,
     ShowPersona,
 )
-from ragforge_tui.text import plain_text
 from ragforge_tui.tui.host import Host
 
 if TYPE_CHECKING:
+    from ragforge_tui.tui.personas.persona_editor import Reviewed
     from ragforge_tui.tui.personas.persona_picker import Picked
-    from ragforge_tui.tui.personas.persona_review import Reviewed
 
-ONE_LINE = ("name", "color", "language", "purpose")
-"""The order of `Name | colour | language | description`."""
 UNREAD = "\ufffd marks bytes of the file that could not be read; saving replaces them with that sign."
 
 # -- choosing
@@ -87,13 +85,13 @@ async def create_persona(host: Host, line: str) -> None:
     """Show a draft of a new persona, described by one line or step by step."""
     if line:
         parts = [part.strip() for part in line.split("|", len(ONE_LINE) - 1)]
-        await _draft(host, PersonaBrief(**dict(zip(ONE_LINE, parts, strict=False))))
+        await _draft(host, PersonaBrief.of(dict(zip(ONE_LINE, parts, strict=False))))
         return
     _ask_brief(host, None)
 
 
 def _ask_brief(host: Host, previous: PersonaBrief | None) -> None:
-    from ragforge_tui.tui.personas.persona_wizard import PersonaWizard
+    from ragforge_tui.tui.personas.persona_editor import PersonaWizard
 
     def finished(brief: PersonaBrief | None) -> None:
         if brief is not None:
@@ -113,7 +111,7 @@ async def _draft(host: Host, brief: PersonaBrief) -> None:
 
 
 def _review(host: Host, draft: PersonaDraft, *, instead_of: str, note: str = "") -> None:
-    from ragforge_tui.tui.personas.persona_review import PersonaReview
+    from ragforge_tui.tui.personas.persona_editor import PersonaReview
 
     name = draft.info.name
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragforge_tui.errors import RagforgeError
+from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.tui.commands.chat_commands import open_conversation_id
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.prompt.history import Entry
 from ragforge_tui.tui.sessions.session_service import SessionService, parse_tags
 
 if TYPE_CHECKING:
-    from ragforge_tui.models import SearchHit
+    from ragforge_tui.shared.records import SearchHit
 
 
 async def resume(host: Host, ref: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from ragforge_tui.errors import RagforgeError
+from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.style.theme import NAMES
 
@@ -49,7 +49,7 @@ async def set_theme(host: Host, name: str) -> None:
     if name:
         await _save_theme(host, name)
         return
-    from ragforge_tui.tui.settings.theme_picker import ThemePicker
+    from ragforge_tui.tui.settings.settings_screen import ThemePicker
 
     def picked(setting: str | None) -> None:
         if setting is not None:
@@ -71,7 +71,7 @@ async def _save_theme(host: Host, name: str) -> None:
     file = host.options.config_file
     if file is None:
         return
-    from ragforge_tui.config_edit import set_value
+    from ragforge_tui.settings.edit import set_value
 
     await asyncio.to_thread(set_value, file, THEME, name)
     wins = host.options.origins.get(THEME, "")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.models import ConversationFilter
-from ragforge_tui.protocol import ListConversations, ListFiles, ListModels, ListPersonas, ListTopics
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.records import ConversationFilter
+from ragforge_tui.shared.wire import ListConversations, ListFiles, ListModels, ListPersonas, ListTopics
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.prompt.completion import Suggestion, mention_row
 from ragforge_tui.tui.session.engine_session import EngineSession

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
-from ragforge_tui.protocol import BranchConversation, FetchTurns
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.wire import BranchConversation, FetchTurns
 from ragforge_tui.tui.commands.chat_commands import open_conversation_id
 from ragforge_tui.tui.host import Host
 
@@ -61,7 +61,7 @@ def close_find(host: Host) -> bool:
 
 def view_block(host: Host, block: Block) -> None:
     """Show a whole block of the chat in a screen of its own."""
-    from ragforge_tui.tui.dialogs.block_screen import block_screen
+    from ragforge_tui.tui.dialogs.text_viewer import block_screen
 
     def closed(action: str | None) -> None:
         if action == "turn":

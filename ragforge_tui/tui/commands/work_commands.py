@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from uuid import uuid4
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
-from ragforge_tui.protocol import MODES, FileDiff, PlanUndo, SessionDiff, UndoPlan, UndoTurn
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.wire import MODES, FileDiff, PlanUndo, SessionDiff, UndoPlan, UndoTurn
 from ragforge_tui.tui.host import Host
 
 STAY_SECONDS = 0.8
@@ -43,7 +43,7 @@ async def set_mode(host: Host, wanted: str) -> None:
 
 async def show_diff(host: Host) -> None:
     """Show what the agent changed in this conversation."""
-    from ragforge_tui.tui.dialogs.diff_screen import DiffScreen
+    from ragforge_tui.tui.dialogs.text_viewer import DiffScreen
 
     uuid = _conversation_with_messages(host)
 

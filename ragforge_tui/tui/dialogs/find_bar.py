@@ -15,11 +15,11 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.protocol import FindText
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.wire import FindText
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.transcript.widget.finder import Spot
+from ragforge_tui.tui.transcript.widget.cursor import Spot
 
 PAUSE_SECONDS = 0.15
 """A search starts after this pause in typing."""

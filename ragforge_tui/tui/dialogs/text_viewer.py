@@ -1,4 +1,4 @@
-"""A screen for a long text: the result of a tool, a file. Fast for any length.
+"""A screen for a long text, such as a whole block of the chat, a tool call, or a file. Fast for any length.
 
 The text is cut into pieces of some lines; only those in view are highlighted and drawn. Text that is not very long is
 highlighted as a whole in a thread before it is shown.
@@ -15,21 +15,24 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Static
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.events import Event
-from ragforge_tui.text import plain_text
-from ragforge_tui.tui.dialogs.detail import Section, is_numbered
-from ragforge_tui.tui.drawing.code import highlight
+from ragforge_tui.shared.events import Event, ToolCallFinished, ToolCallStarted
+from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.requests.work import FileDiff
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.dialogs.detail import Section, call_sections, call_title, diff_section, is_numbered
+from ragforge_tui.tui.drawing.code import diff_counts, highlight
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, wrap
+from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.model.blocks import Block
+from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, NoteBlock, UserBlock
+from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
+from ragforge_tui.tui.transcript.render.tool_text import CallState
 from ragforge_tui.tui.transcript.widget.block_view import BlockView
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
-from ragforge_tui.tui.workers import start_worker
+from ragforge_tui.tui.widgets.list_screen import Dialog
 
 PIECE_LINES = 60
 PIECE_CHARS = 6_000
@@ -176,18 +179,13 @@ class Viewer(BlockView, can_focus=True):
         if line:
             self.scroll_to(y=line)
 
-    def next_heading(self) -> None:
-        """Go to the next heading, after the last one to the first."""
-        top = self.top
-        starts = [self.viewport.start(block) for block in self.document.blocks if isinstance(block, HeadingBlock)]
-        below = [start for start in starts if start > top]
-        if below and top < self.max_scroll_y:
-            self.scroll_to(y=below[0])
-        else:
-            self.scroll_to(y=0)
+    def headings(self) -> list[int]:
+        """Return the lines of the headings."""
+        blocks = (block for block in self.document.blocks if isinstance(block, HeadingBlock))
+        return [self.viewport.start(block) + block.gap for block in blocks]
 
 
-class DetailScreen(ModalScreen[str | None]):
+class DetailScreen(Dialog[str | None]):
     """Sections of text. Returns the chosen action, None if it was closed.
 
     Args:
@@ -198,13 +196,9 @@ class DetailScreen(ModalScreen[str | None]):
     """
 
     CSS = """
-    DetailScreen { align: center middle; }
-    DetailScreen > Vertical {
-        width: 116; max-width: 98%; height: 92%; background: $surface; border: round $border; padding: 0 1;
-    }
-    DetailScreen #detail-title { text-style: bold; height: 1; }
+    DetailScreen > Vertical { width: 116; }
+    DetailScreen .title { height: 1; }
     DetailScreen Viewer { margin: 1 0; background: $surface; }
-    DetailScreen KeyBar { padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", show=False),
@@ -227,10 +221,10 @@ class DetailScreen(ModalScreen[str | None]):
         self._title_now = title_now
         self._ticker: Timer | None = None
         self._actions = dict(actions)
-        self._title = Static(plain_text(title), id="detail-title", markup=False)
+        self._title = Static(plain_text(title), classes="title", markup=False)
         self._viewer = Viewer()
         self.sections: list[Section] = []
-        self._keys = KeyBar(self._pressed)
+        self._keys = KeyBar(self)
         self._keys.show_note("loading …")
 
     def compose(self) -> ComposeResult:
@@ -250,7 +244,11 @@ class DetailScreen(ModalScreen[str | None]):
             self._ticker = self.set_interval(1.0, self._tick)
 
     def _fill_soon(self) -> None:
-        start_worker(self, self._fill(), group="detail", exclusive=True)
+        self.run_guarded(self._fill(), group="detail")
+
+    def show_error(self, sentence: str) -> None:
+        """Show an error in place of the keys."""
+        self._keys.show_note(sentence, "$error")
 
     def engine_event(self, event: Event) -> None:
         """Reload the text if the event changes it."""
@@ -270,36 +268,21 @@ class DetailScreen(ModalScreen[str | None]):
     def offer(self, key: str, action: str, words: str) -> None:
         """Bind a key to an action; it may be known only once the text is loaded."""
         self._actions[key] = (action, words)
-        self._bindings.bind(key, f"leave_with('{action}')", show=False)
+        self._bindings.bind(key, f"dismiss('{action}')", show=False)
 
     async def _fill(self) -> None:
-        try:
-            title, self.sections = await self._load()
-            palette = self._viewer.palette
-            blocks = await asyncio.to_thread(_prepared, self.sections, palette)
-        except RagforgeError as error:
-            self._keys.show_note(error.info.sentence(), "$error")
-            return
+        title, self.sections = await self._load()
+        blocks = await asyncio.to_thread(_prepared, self.sections, self._viewer.palette)
         self._show_title(title)
         self._viewer.view(blocks)
-        hints = [KeyHint("close", "esc", "back")]
-        hints += [KeyHint(action, key, words) for key, (action, words) in self._actions.items()]
+        self._keys.show_keys(self.key_hints())
+
+    def key_hints(self) -> list[KeyHint]:
+        """Return the keys that help with the loaded text."""
+        hints = [KeyHint("dismiss(None)", "esc", "back")]
+        hints += [KeyHint(f"dismiss('{action}')", key, words) for key, (action, words) in self._actions.items()]
         hints += [KeyHint("section", "s", "next section")] if len(self.sections) > 1 else []
-        self._keys.show_keys([*hints, KeyHint("copy", "y", "copy")])
-
-    def _pressed(self, name: str) -> None:
-        match name:
-            case "close":
-                self.dismiss(None)
-            case "section":
-                self.action_section()
-            case "copy":
-                self.action_copy()
-            case _:
-                self.dismiss(name)
-
-    def action_leave_with(self, action: str) -> None:
-        self.dismiss(action)
+        return [*hints, KeyHint("copy", "y", "copy")]
 
     def action_copy(self) -> None:
         """Copy the last section: the result, the file."""
@@ -308,7 +291,52 @@ class DetailScreen(ModalScreen[str | None]):
             self._keys.show_note(f"{self.sections[-1].title} sent to the clipboard")
 
     def action_section(self) -> None:
-        self._viewer.next_heading()
+        """Go to the next section, after the last one to the first."""
+        top = self._viewer.top
+        below = [line for line in self._viewer.headings() if line > top]
+        self._viewer.scroll_to(y=below[0] if below and top < self._viewer.max_scroll_y else 0)
+
+
+class DiffScreen(DetailScreen):
+    """All files that the agent changed: the first known contents against the current ones."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("n", "file(1)", show=False),
+        Binding("p", "file(-1)", show=False),
+        Binding("c", "copy", show=False),
+    ]
+
+    def __init__(self, fetch: Callable[[], Awaitable[list[FileDiff]]]) -> None:
+        super().__init__("Changes by the agent …", self._load_diffs, actions={})
+        self._fetch = fetch
+        self._diffs: list[FileDiff] = []
+
+    async def _load_diffs(self) -> tuple[str, list[Section]]:
+        self._diffs = await self._fetch()
+        if not self._diffs:
+            return "Nothing: the files are as they were before this conversation.", []
+        counts = [diff_counts(one.diff) for one in self._diffs]
+        added, removed = sum(one for one, _ in counts), sum(one for _, one in counts)
+        files = f"{len(self._diffs)} file{'s' if len(self._diffs) > 1 else ''}"
+        return f"Changes by the agent: {files}, +{added} −{removed}", [diff_section(one) for one in self._diffs]
+
+    def key_hints(self) -> list[KeyHint]:
+        """Return keys for files instead of sections."""
+        hints = [KeyHint("dismiss(None)", "esc", "back"), KeyHint("file(1)", "n", "next file")]
+        return [*hints, KeyHint("file(-1)", "p", "previous file"), KeyHint("copy", "c", "copy")]
+
+    def action_file(self, step: int) -> None:
+        """Go to the next or the previous file."""
+        top, lines = self._viewer.top, self._viewer.headings()
+        targets = [line for line in lines if (line > top if step > 0 else line < top)]
+        if targets:
+            self._viewer.scroll_to(y=targets[0] if step > 0 else targets[-1])
+
+    def action_copy(self) -> None:
+        """Copy the diffs of all files."""
+        if self._diffs:
+            self.app.copy_to_clipboard(plain_text("".join(one.diff for one in self._diffs)))
+            self._keys.show_note("The diff was sent to the clipboard.")
 
 
 def _prepared(sections: Sequence[Section], palette: Palette) -> list[Block]:
@@ -316,3 +344,81 @@ def _prepared(sections: Sequence[Section], palette: Palette) -> list[Block]:
     for whole in {id(b.whole): b.whole for b in blocks if isinstance(b, PieceBlock) and b.whole is not None}.values():
         whole.lines(palette)
     return blocks
+
+
+def call_screen(
+    host: Host,
+    call_id: str,
+    name: str,
+    turn: int,
+    *,
+    fetch: Callable[[], Awaitable[ToolCall]],
+    state: Callable[[], CallState],
+) -> DetailScreen:
+    """Return a screen for a call, updated while it runs.
+
+    Args:
+        fetch: Returns the call with its result, if the chat does not show it.
+        state: Returns the state of the call while it has no result.
+    """
+
+    def title_of(call: ToolCall) -> str:
+        return call_title(call, turn, state(), host.now())
+
+    async def load() -> tuple[str, list[Section]]:
+        block = _block_of_call(host, call_id)
+        call = block.call if block is not None else await fetch()
+        return title_of(call), call_sections(call)
+
+    def concerns(event: Event) -> bool:
+        return isinstance(event, ToolCallStarted | ToolCallFinished) and event.call.uuid == call_id
+
+    def title_now() -> str:
+        block = _block_of_call(host, call_id)
+        return title_of(block.call) if block is not None and block.call.result is None else ""
+
+    return DetailScreen(
+        f"{name} · turn {turn}",
+        load,
+        actions={"g": ("turn", "go to its turn")},
+        concerns=concerns,
+        title_now=title_now,
+    )
+
+
+def _block_of_call(host: Host, call_id: str) -> ToolBlock | None:
+    """Return the block of a call in the chat, if there is one."""
+    blocks = reversed(host.transcript.document.blocks)
+    return next((block for block in blocks if isinstance(block, ToolBlock) and block.call.uuid == call_id), None)
+
+
+def block_screen(host: Host, block: Block) -> DetailScreen:
+    """Return a screen for a block of the chat."""
+    if isinstance(block, ToolBlock):
+        call = block.call
+
+        async def fetch() -> ToolCall:
+            return call
+
+        def state() -> CallState:
+            # If its turn was rendered again meanwhile, the new block has the current state.
+            return (_block_of_call(host, call.uuid) or block).state
+
+        return call_screen(host, call.uuid, call.tool_name, block.turn_index, fetch=fetch, state=state)
+    match block:
+        case UserBlock():
+            name = block.name
+        case HeadBlock():
+            name = "Reasoning"
+        case NoteBlock():
+            name = "Notice"
+        case _:
+            name = "Answer"
+    title = f"{name} · turn {block.turn_index}" if block.turn_index else name
+
+    async def load() -> tuple[str, list[Section]]:
+        return title, [
+            Section(title=f"{len(block.source):,} characters".replace(",", " "), text=block.source, look="prose")
+        ]
+
+    return DetailScreen(title, load, actions={})

@@ -5,16 +5,135 @@ The lowest layer of drawing. All text is sanitized here, so that no renderer can
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+import re
+from abc import abstractmethod
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain
+from typing import NamedTuple, overload
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, set_cell_size, split_graphemes
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from ragforge_tui.text import plain_text
-from ragforge_tui.tui.drawing.wrapping import Span, fold_spans, wrap_spans
+from ragforge_tui.shared.sanitize import plain_text
+
+Span = tuple[int, int, str]
+"""Start and end of a piece, and the text between it and the next piece."""
+
+_WORD = re.compile(r"\S+")
+_NARROW = re.compile("[ -~\xa1-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027]*")
+"""Letters of one cell that join with no neighbor; the only blank among them is the space."""
+
+
+def wrap_spans(text: str, width: int) -> list[Span]:
+    """Break one line of text between words, so that no piece is wider than `width`.
+
+    Blanks at a break belong to neither piece. Words wider than a whole line, and long ones of a script without
+    blanks, are broken where the line is full.
+    """
+    if _NARROW.fullmatch(text):
+        return [(0, len(text), "\n")] if len(text) <= width else _wrap_narrow(text, width)
+    return [(0, len(text), "\n")] if cell_len(text) <= width else _wrap_measured(text, width)
+
+
+def _wrap_narrow(text: str, width: int) -> list[Span]:
+    spans: list[Span] = []
+    start, length = 0, len(text.rstrip(" "))
+    if text.startswith(" "):
+        word = length - len(text[:length].lstrip(" "))
+        end = text.find(" ", word, word + width + 1)
+        end = end if end >= 0 else length
+        # Leading blanks stay with the first word if it fits after them, or must be broken anyway.
+        start = 0 if end <= width or (end - word > width > word) else word
+    while length - start > width:
+        blank = text.rfind(" ", start, start + width + 1)
+        word = blank + 1
+        if blank >= start and text[start:blank].strip(" "):
+            # After several blanks the next word starts later than after the first one.
+            while text[word] == " ":
+                word += 1
+        else:
+            blank = -1
+        if blank < 0 or (word < start + width and _is_long(text, word, length, width)):
+            spans.append((start, start + width, ""))
+            start += width
+            continue
+        while text[blank - 1] == " ":
+            blank -= 1
+        spans.append((start, blank, " "))
+        start = word
+    return [*spans, (start, length, "\n")]
+
+
+def _is_long(text: str, word: int, length: int, width: int) -> bool:
+    """Return whether the word that starts here is wider than a line."""
+    return length - word > width and text.find(" ", word, word + width + 1) < 0
+
+
+def _wrap_measured(text: str, width: int) -> list[Span]:
+    spans: list[Span] = []
+    start = end = used = 0
+    for match in _WORD.finditer(text):
+        word_start, word_end = match.span()
+        word = match[0]
+        gap = cell_len(text[end:word_start])
+        cells = cell_len(word)
+        if used + gap + cells <= width:
+            end, used = word_end, used + gap + cells
+            continue
+        # A word that fits on a line of its own is not broken, except in a script without blanks.
+        folds = cells > width or (cells > len(word) and cells > 8)
+        if not folds or used + gap >= width:
+            if end > start:
+                spans.append((start, end, " "))
+            start, used, gap = word_start, 0, 0
+            if cells <= width:
+                end, used = word_end, cells
+                continue
+        breaks = _fold(word, width - used - gap, width)
+        for at in breaks:
+            cut = word_start + at
+            if at == 0:
+                if end > start:
+                    spans.append((start, end, " "))
+            else:
+                spans.append((start, cut, ""))
+            start = cut
+        end = word_end
+        used = cell_len(text[start:end])
+    if end > start or not spans:
+        spans.append((start, end, "\n"))
+    else:
+        spans[-1] = (*spans[-1][:2], "\n")
+    return spans
+
+
+def fold_spans(text: str, width: int) -> list[Span]:
+    """Break one line of text wherever a line is full, as for code."""
+    if _NARROW.fullmatch(text):
+        edges = [*range(0, max(1, len(text)), width), len(text)]
+    elif cell_len(text) <= width:
+        return [(0, len(text), "\n")]
+    else:
+        edges = [0, *(at for at in _fold(text, width, width) if at), len(text)]
+    last = len(edges) - 2
+    return [(edges[i], edges[i + 1], "" if i < last else "\n") for i in range(last + 1)]
+
+
+def _fold(word: str, first: int, width: int) -> list[int]:
+    """Break a word without blanks: `first` cells are free on its first line, `width` on later ones."""
+    breaks: list[int] = []
+    room = first
+    for start, _, cells in split_graphemes(word)[0]:
+        if cells > room and (start or first < width):
+            breaks.append(start)
+            room = width
+        room -= cells
+    return breaks
+
 
 Run = tuple[str, Style]
 """A piece of text in one style."""
@@ -178,3 +297,108 @@ def clip(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, max(0, width - 1)).rstrip() + "…" if width > 0 else ""
+
+
+LONG = 50_000
+"""Characters from which making all lines at once would be noticeable."""
+_JOINS = ("\n", " ", "")
+
+
+class _MadeLines(Sequence[Line]):
+    """A sequence of lines that are made one by one."""
+
+    @overload
+    def __getitem__(self, index: int) -> Line: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Line]: ...
+
+    def __getitem__(self, index: int | slice) -> Line | list[Line]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        index = index + len(self) if index < 0 else index
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self._line(index)
+
+    @abstractmethod
+    def _line(self, index: int) -> Line: ...
+
+    @abstractmethod
+    def texts(self) -> Iterator[str]:
+        """Yield the texts of the lines, as far as possible without making them."""
+
+
+class LongText(_MadeLines):
+    """A cleaned text in one style, wrapped behind a bar.
+
+    Args:
+        bar: Precedes each line and is not copied; empty for none.
+    """
+
+    def __init__(self, text: str, width: int, style: Style, *, bar: Run | None = None) -> None:
+        self._text = text
+        self._width = width
+        self._style = style
+        self._bar = [bar] if bar is not None else []
+        self._gutter = len(bar[0]) if bar is not None else 0
+        self._starts = array("q")
+        self._ends = array("q")
+        self._joins = bytearray()
+        self._break(max(1, width - cell_len(bar[0] if bar is not None else "")))
+
+    def _break(self, width: int) -> None:
+        text, at = self._text, 0
+        while at <= len(text):
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end
+            for start, stop, join in wrap_spans(text[at:end], width):
+                self._starts.append(at + start)
+                self._ends.append(at + stop)
+                self._joins.append(_JOINS.index(join))
+            at = end + 1
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def _line(self, index: int) -> Line:
+        join = _JOINS[self._joins[index]]
+        return line_of([*self._bar, (self._piece(index), self._style)], self._width, gutter=self._gutter, join=join)
+
+    def _piece(self, index: int) -> str:
+        return self._text[self._starts[index] : self._ends[index]]
+
+    def texts(self) -> Iterator[str]:
+        return map(self._piece, range(len(self)))
+
+
+class _Stack(_MadeLines):
+    """Lines of several parts as one sequence."""
+
+    def __init__(self, parts: Sequence[Sequence[Line]]) -> None:
+        self._parts = parts
+        self._starts = [0, *accumulate(map(len, parts))]
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def _line(self, index: int) -> Line:
+        part = bisect_right(self._starts, index) - 1
+        return self._parts[part][index - self._starts[part]]
+
+    def texts(self) -> Iterator[str]:
+        return chain.from_iterable(map(texts_of, self._parts))
+
+
+def stack(*parts: Sequence[Line]) -> Sequence[Line]:
+    """Concatenate lines without making those of a long text."""
+    if any(isinstance(part, _MadeLines) for part in parts):
+        return _Stack([part for part in parts if len(part)])
+    return list(chain.from_iterable(parts))
+
+
+def texts_of(lines: Sequence[Line]) -> Iterator[str]:
+    """Return the texts of lines without making those of a long text."""
+    if isinstance(lines, _MadeLines):
+        return lines.texts()
+    return (line.strip.text for line in lines)

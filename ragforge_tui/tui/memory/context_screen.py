@@ -1,6 +1,6 @@
 """Contents of a request to the model: each section with its tokens, each item with its source, verbatim.
 
-Loaded when first used. `context_rows.py` decides what is listed.
+Loaded when first used. `context_screen.py` decides what is listed.
 """
 
 from __future__ import annotations
@@ -8,33 +8,174 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
+import msgspec
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.export.context import context_text, item_headline
-from ragforge_tui.models import ContextItem
-from ragforge_tui.requests.tree import SentRequest
-from ragforge_tui.text import plain_text
+from ragforge_tui.export.context import context_text, item_headline, item_kind, item_turns
+from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
+from ragforge_tui.shared.requests.tree import SentRequest
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
-from ragforge_tui.tui.memory.context_rows import ContextRows, headline, lines_of, source_of
+from ragforge_tui.tui.drawing.lines import Run, clip, one_line
 from ragforge_tui.tui.memory.tree_list import TreeList
+from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.list_screen import Dialog
+from ragforge_tui.tui.widgets.status_bar import count
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
-from ragforge_tui.tui.workers import start_worker
 
+BAR_CELLS = 8
+_PREVIEW_CELLS = 16
+"""Cells of an item's text that are shown next to its source."""
+_PREVIEW_CHARS = 400
+
+
+class ContextLine(msgspec.Struct, frozen=True):
+    """A section, or an item of one.
+
+    Attributes:
+        share: The section's part of the budget, from 0 to 1.
+        open: Whether the section's items are listed; None if it has none.
+    """
+
+    key: str
+    section: ContextSection
+    item: ContextItem | None = None
+    share: float = 0.0
+    open: bool | None = None
+
+
+def lines_of(record: ContextRecord, folded: set[str]) -> list[ContextLine]:
+    """Return the non-empty sections in the order they were sent."""
+    found: list[ContextLine] = []
+    whole = max(record.budget, record.tokens, 1)
+    for place, section in enumerate(record.sections):
+        if not section.items and not section.left_out:
+            continue
+        key = f"s{place}"
+        opened = key not in folded if section.items else None
+        found.append(ContextLine(key, section, share=section.tokens / whole, open=opened))
+        if opened:
+            found += [ContextLine(f"{key}.{n}", section, item) for n, item in enumerate(section.items)]
+    return found
+
+
+def bar(share: float, cells: int = BAR_CELLS) -> tuple[str, str]:
+    """Return a bar of two parts, the filled one first; any share above zero fills at least one cell."""
+    filled = min(cells, max(round(share * cells), 1 if share > 0 else 0))
+    return "▰" * filled, "▱" * (cells - filled)
+
+
+def percent(share: float) -> str:
+    """Return a share in percent; a share above zero is never shown as zero."""
+    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
+
+
+def headline(sent: SentRequest) -> str:
+    """Return turn, request number, model, tokens and the form of the history."""
+    record = sent.record
+    which = f" · request {sent.number} of {sent.count}" if sent.count > 1 else ""
+    replies = f" · for {sent.replies} replies" if sent.replies > 1 else ""
+    budget = f" of {count(record.budget)}" if record.budget else ""
+    how = "whole conversation" if record.whole else record.strategy
+    return (
+        f"Turn {record.turn_index} of {sent.last_turn}{which} · {count(record.tokens)}{budget} tokens · {how}"
+        f" · {record.model}{replies}"
+    )
+
+
+def source_of(item: ContextItem, own: str) -> tuple[str, int, int] | None:
+    """Return the conversation, first and last turn of an item's source; None if it is no turn."""
+    if not item.turn_index:
+        return None
+    return item.conversation_id or own, item.turn_index, max(item.last_turn, item.turn_index)
+
+
+class ContextRows(TreeList[ContextLine]):
+    """The list of sections and items."""
+
+    def key_of(self, line: ContextLine) -> str:
+        return line.key
+
+    def draw(self, line: ContextLine, width: int, palette: Palette) -> list[Run]:
+        """Draw the text on the left and the size on the right."""
+        if line.item is None:
+            return _section_runs(line, width, palette)
+        return _item_runs(line.item, width, palette)
+
+
+def _section_runs(line: ContextLine, width: int, palette: Palette) -> list[Run]:
+    section = line.section
+    filled, empty = bar(line.share)
+    budget = f" of {count(section.budget)}" if section.budget else ""
+    right: list[Run] = [(f"{section.left_out} left out  ", palette.running)] if section.left_out else []
+    right += [
+        (filled, palette.you),
+        (empty, palette.faint),
+        (f" {percent(line.share):>4} {f'{count(section.tokens)}{budget}':>12}", palette.muted),
+    ]
+    arrow = "▾ " if line.open else "▸ " if line.open is False else "  "
+    cells = sum(cell_len(text) for text, _ in right)
+    if width - cells < 16:
+        right, cells = [(f" {count(section.tokens)}", palette.muted)], cell_len(count(section.tokens)) + 1
+    title = clip(one_line(section.title), max(4, width - cells - 3))
+    gap = max(1, width - 2 - cell_len(title) - cells)
+    return [(arrow, palette.arrow), (title, palette.strong_heading), (" " * gap, palette.text), *right]
+
+
+def _item_runs(item: ContextItem, width: int, palette: Palette) -> list[Run]:
+    right = f" {f'{count(item.cut)} chars cut ' if item.cut else ''}{count(item.tokens):>5}"
+    date = f"{item.date.astimezone():%Y-%m-%d}" if item.date is not None else ""
+    level = f"L{item.level}" if item.level else ""
+    away = one_line(item.title) or (f"from {item.conversation_id[:8]}" if item.conversation_id else "")
+    form = item.form if item.form not in ("", "whole", "kept") else ""
+    named = " ".join(part for part in (level, item_turns(item)) if part)
+    runs: list[Run] = [("    ", palette.text), (item_kind(item), palette.text)]
+    if named:
+        runs.append((f" {named}", palette.you))
+    for part, style in ((away, palette.link if item.conversation_id else palette.text), (date, palette.muted)):
+        if part:
+            runs += [(" · ", palette.faint), (part, style)]
+    if form:
+        runs += [(" · ", palette.faint), (form, palette.muted)]
+    room = max(1, width - cell_len(right))
+    shown = _clipped(runs, room)
+    left = room - sum(cell_len(text) for text, _ in shown)
+    text = one_line(item.text[:_PREVIEW_CHARS])
+    if left >= _PREVIEW_CELLS and text != away:
+        preview = clip(f"  {text}", left - 1)
+        shown.append((preview, palette.muted))
+        left -= cell_len(preview)
+    return [*shown, (" " * left, palette.text), (right, palette.muted)]
+
+
+def _clipped(runs: list[Run], room: int) -> list[Run]:
+    """Return the runs that fit, the last one truncated."""
+    found: list[Run] = []
+    for text, style in runs:
+        if cell_len(text) > room:
+            if room > 1:
+                found.append((clip(text, room), style))
+            break
+        found.append((text, style))
+        room -= cell_len(text)
+    return found
+
+
+NOTE_SECONDS = 2.0
 CHANGED = "A source has changed since: the text sent may have differed."
 
 Source = tuple[str, int, int]
 """A conversation, and the first and last turn of a source."""
 
 
-class ContextScreen(ModalScreen[Source | None]):
+class ContextScreen(Dialog[Source | None]):
     """Returns the source that the user wants to see, None if it was closed.
 
     Args:
@@ -44,14 +185,10 @@ class ContextScreen(ModalScreen[Source | None]):
     """
 
     CSS = """
-    ContextScreen { align: center middle; }
-    ContextScreen > Vertical {
-        width: 130; max-width: 98%; height: 92%; background: $surface; border: round $border; padding: 0 1;
-    }
-    ContextScreen #sent-title { text-style: bold; height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    ContextScreen > Vertical { width: 130; }
+    ContextScreen .title { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     ContextScreen #sent-note { height: 1; color: $warning; }
     ContextScreen ContextRows { background: $surface; }
-    ContextScreen KeyBar { padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", show=False),
@@ -79,10 +216,10 @@ class ContextScreen(ModalScreen[Source | None]):
         self._last = last_turn
         self.sent: SentRequest | None = None
         self._folded: set[str] = set()
-        self._title = Static("What was sent", id="sent-title", markup=False)
+        self._title = Static("What was sent", classes="title", markup=False)
         self._note = Static("", id="sent-note", markup=False)
         self.rows = ContextRows(empty="loading …")
-        self._keys = KeyBar(self._pressed)
+        self._keys = KeyBar(self)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -99,39 +236,38 @@ class ContextScreen(ModalScreen[Source | None]):
     # -- drawing
 
     def _fetch(self) -> None:
-        start_worker(self, self._fill(), group="sent", exclusive=True)
+        self.run_guarded(self._fill(), group="sent")
 
     async def _fill(self) -> None:
-        try:
-            self.sent = await self._load(self._turn, self._number)
-        except RagforgeError as error:
-            self.sent = None
-            self._title.update(Content(f"Turn {self._turn}" if self._turn else "What was sent"))
-            self._note.update("")
-            self.rows.show([], empty=plain_text(error.info.sentence()))
-            self._say_keys()
-            return
-        record = self.sent.record
-        self._turn, self._number, self._last = record.turn_index, self.sent.number, self.sent.last_turn
+        self.sent = sent = await self._load(self._turn, self._number)
+        self._turn, self._number, self._last = sent.record.turn_index, sent.number, sent.last_turn
         self._folded.clear()
-        self._title.update(Content(plain_text(headline(self.sent))))
-        self._note.update("" if record.verified else CHANGED)
+        self._title.update(Content(plain_text(headline(sent))))
+        self._note.update("" if sent.record.verified else CHANGED)
         self._show()
         self.rows.action_move_end(-1)
-        self._say_keys()
+        self._show_keys()
+
+    def show_error(self, sentence: str) -> None:
+        """Show an error in place of the items."""
+        self.sent = None
+        self._title.update(Content(f"Turn {self._turn}" if self._turn else "What was sent"))
+        self._note.update("")
+        self.rows.show([], empty=plain_text(sentence))
+        self._show_keys()
 
     def _show(self) -> None:
         if self.sent is not None:
             self.rows.show(lines_of(self.sent.record, self._folded), empty="nothing was sent before this message")
 
-    def _say_keys(self) -> None:
-        hints = [KeyHint("close", "esc", "back")]
+    def _show_keys(self) -> None:
+        hints = [KeyHint("dismiss(None)", "esc", "back")]
         if self._turn > 1:
-            hints.append(KeyHint("previous", "p", f"turn {self._turn - 1}"))
+            hints.append(KeyHint("turn(-1)", "p", f"turn {self._turn - 1}"))
         if self._turn < self._last:
-            hints.append(KeyHint("next", "n", f"turn {self._turn + 1}"))
+            hints.append(KeyHint("turn(1)", "n", f"turn {self._turn + 1}"))
         if self.sent is not None and self.sent.count > 1:
-            hints.append(KeyHint("request", "[ ]", "request"))
+            hints.append(KeyHint("request(1)", "[ ]", "request"))
         self._keys.show_keys([*hints, KeyHint("source", "g", "source"), KeyHint("copy", "y", "copy")])
 
     def _item(self) -> ContextItem | None:
@@ -142,21 +278,6 @@ class ContextScreen(ModalScreen[Source | None]):
         return self.sent.record.sections[int(section)].items[int(number)]
 
     # -- keys
-
-    def _pressed(self, name: str) -> None:
-        match name:
-            case "close":
-                self.dismiss(None)
-            case "previous":
-                self.action_turn(-1)
-            case "next":
-                self.action_turn(1)
-            case "request":
-                self.action_request(1)
-            case "source":
-                self.action_source()
-            case _:
-                self.action_copy()
 
     def action_turn(self, by: int) -> None:
         """Go to the previous or next turn."""
@@ -178,14 +299,12 @@ class ContextScreen(ModalScreen[Source | None]):
         if source is not None:
             self.dismiss(source)
         else:
-            self._keys.show_note("This item does not come from a turn.")
-            self.set_timer(2.0, self._say_keys)
+            self._keys.show_note("This item does not come from a turn.", seconds=NOTE_SECONDS)
 
     def action_copy(self) -> None:
         if self.sent is not None:
             self.app.copy_to_clipboard(context_text(self.sent.record))
-            self._keys.show_note("The request is on the clipboard")
-            self.set_timer(2.0, self._say_keys)
+            self._keys.show_note("The request was sent to the clipboard.", seconds=NOTE_SECONDS)
 
     def on_tree_list_folded(self, event: TreeList.Folded) -> None:
         """Open or close a section; from an item, go to its section."""

@@ -7,14 +7,67 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
+from textual import events
 from textual.content import Content
+from textual.widgets import Static
 
-from ragforge_tui.persona_records import PersonaInfo, PersonaRemark
-from ragforge_tui.text import plain_text
-from ragforge_tui.tui.drawing.hanging_indent import Hung, indented
-from ragforge_tui.tui.style.persona_colors import ink
+from ragforge_tui.shared.persona_records import FIELDS, PersonaInfo, PersonaRemark
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.drawing.code import diff_content
+from ragforge_tui.tui.style.palette import Palette, persona_color
+
+NARROWEST = 12
+"""If a head leaves fewer cells than this, its line is wrapped below it."""
+
+
+class Hung(msgspec.Struct, frozen=True):
+    """A line: `head` precedes its first row only, `body` takes as many rows as it needs."""
+
+    head: Content
+    body: Content
+
+
+def indented(head: Content, body: Content) -> Hung:
+    """Return a line with the hanging indent of its own leading spaces."""
+    spaces = len(body.plain) - len(body.plain.lstrip(" "))
+    return Hung(Content.assemble(head, " " * spaces), body[spaces:])
+
+
+def hang(lines: Iterable[Hung], width: int) -> Content:
+    """Return the lines wrapped to a width; a width of 0 wraps nothing."""
+    rows: list[Content] = []
+    for line in lines:
+        whole = Content.assemble(line.head, line.body)
+        room = width - line.head.cell_length
+        if not width or whole.cell_length <= width or room < NARROWEST:
+            rows.append(whole)
+            continue
+        first, *others = line.body.wrap(room)
+        rows.append(Content.assemble(line.head, first))
+        rows += [row.pad_left(line.head.cell_length) for row in others]
+    return Content("\n").join(rows)
+
+
+class HangingText(Static):
+    """Shows such lines, wrapped again when its width changes."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id, markup=False)
+        self._lines: Sequence[Hung] = ()
+        self._width = 0
+
+    def show(self, lines: Sequence[Hung]) -> None:
+        self._lines = lines
+        self.update(hang(lines, self._width))
+
+    def on_resize(self, event: events.Resize) -> None:
+        if event.size.width != self._width:
+            self._width = event.size.width
+            self.update(hang(self._lines, self._width))
+
 
 DEFAULT_GLYPH = "✶"
 MAX_LINES = 600
@@ -29,7 +82,7 @@ def plain_line(text: str) -> str:
 
 def name_style(color: str, *, dark: bool) -> str:
     """Return the style of a persona's name outside the transcript."""
-    found = ink(color, dark=dark)
+    found = persona_color(color, dark=dark)
     return f"bold {found.hex}" if found is not None else "bold $secondary"
 
 
@@ -47,13 +100,9 @@ def facts(info: PersonaInfo) -> Iterator[tuple[str, str]]:
     if info.origin == "project":
         answer = {None: "you are asked before it speaks", True: "you allowed this text", False: "you did not allow it"}
         yield "trust", answer[info.allowed]
-    yield "color", info.color
-    yield "language", info.language
-    model = f"{info.model} (proposed)" if info.model and info.origin == "project" else info.model
-    yield "model", model
-    yield "warmth", "" if info.temperature is None else f"temperature {info.temperature:g}"
-    if info.tools is not None:
-        yield "tools", ", ".join(info.tools) or "none but plan and notices"
+    for name, field in FIELDS.items():
+        if field.label:
+            yield field.label, field.text(name, info)
 
 
 def _shadowed(info: PersonaInfo) -> str:
@@ -121,18 +170,11 @@ def _inked(line: str) -> Iterator[tuple[str, str]]:
     yield line[end:], ""
 
 
-def changes(before: str, after: str) -> list[Hung]:
+def changes(before: str, after: str, palette: Palette) -> list[Hung]:
     """Return the changes of a proposal as a unified diff."""
-    lines = [plain_text(line.rstrip("\r\n")).expandtabs(4) for line in _diff(before, after)]
-    return [_diff_line(line[:MAX_COLUMNS]) for line in lines[2 : MAX_LINES + 2]]
-
-
-def _diff(before: str, after: str) -> Iterator[str]:
-    return difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
-
-
-def _diff_line(line: str) -> Hung:
-    if line.startswith("@@"):
-        return _line(line, "dim")
-    style = {"+": "$success", "-": "$error"}.get(line[:1], "")
-    return indented(Content.styled(line[:1], style), Content.styled(line[1:], style))
+    diff = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
+    shown: list[Hung] = []
+    for line in list(diff)[2 : MAX_LINES + 2]:
+        content = diff_content(plain_text(line.rstrip("\r\n")).expandtabs(4)[:MAX_COLUMNS], palette)
+        shown.append(Hung(Content(), content) if line.startswith("@@") else indented(content[:1], content[1:]))
+    return shown

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.redaction import mask_secrets
+from ragforge_tui.shared.redaction import mask_secrets
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, chop_cells
 from textual.content import Content
 
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.sanitize import plain_text
 
 MIN_ROWS = 3
 """Beginning, what is left out, end."""

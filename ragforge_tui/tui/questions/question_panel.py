@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol, get_args
 
 import msgspec
 from textual import events
@@ -19,9 +19,17 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from ragforge_tui.events import ApprovalRequested, CostLimitReached, TrustRequested
-from ragforge_tui.text import cut_middle, dollars, plain_text
+from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, CostLimitReached, TrustRequested
+from ragforge_tui.shared.formatting import dollars
+from ragforge_tui.shared.requests.base import Request
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.truncation import cut_middle
+from ragforge_tui.shared.wire import AnswerApproval, AnswerTrust
+from ragforge_tui.tui.drawing.code import diff_content
 from ragforge_tui.tui.questions.command_text import MIN_ROWS, CommandText, counted, drawn
+from ragforge_tui.tui.session.engine_session import EngineSession
+from ragforge_tui.tui.style.palette import Palette, palette_for
+from ragforge_tui.tui.terminal import Attention
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 
 MAX_DETAIL_CHARS = 100_000
@@ -170,6 +178,9 @@ class QuestionPanel(Vertical, can_focus=True):
         yield VerticalScroll(self._detail, id="question-scroll", can_focus=False)
         yield self._choices
 
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_detail())
+
     @property
     def waiting(self) -> list[Question]:
         """Questions without an answer, the shown one first."""
@@ -228,8 +239,7 @@ class QuestionPanel(Vertical, can_focus=True):
             if self._command is None or self._command[0] != question.key:
                 self._command = question.key, CommandText(question.detail)
             lines = self._command[1].line_count
-        else:
-            self._detail.update(_detail(question))
+        self._draw_detail()
         counted = f" · {lines} lines" if lines > 1 else ""
         more = f"   ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
         self._title.update(Content.assemble((title, "bold"), (counted + more, "dim")))
@@ -243,6 +253,11 @@ class QuestionPanel(Vertical, can_focus=True):
             self.let_read()
         self._choices.show(question.answers, keep=same)
         self.make_room()
+
+    def _draw_detail(self) -> None:
+        """Draw a text or a diff; how much of a command is drawn depends on the room."""
+        if self._waiting and self._question.kind != "command":
+            self._detail.update(_detail(self._question, palette_for(self.app)))
 
     def make_room(self) -> None:
         """Let the detail have what title, choices and the rest of the screen leave: choices are never cut off."""
@@ -376,17 +391,76 @@ def _size(detail: str, command: CommandText) -> str:
     return f"{lines}{counted(len(detail))} characters"
 
 
-def _detail(question: Question) -> Content:
+def _detail(question: Question, palette: Palette) -> Content:
     text = plain_text(question.detail)
     if len(text) > MAX_DETAIL_CHARS:
         text = f"{text[:MAX_DETAIL_CHARS]}\n… {len(text) - MAX_DETAIL_CHARS} more characters are not shown"
     if question.kind == "diff":
-        return Content("\n").join([_diff_line(line) for line in text.splitlines()])
+        return Content("\n").join([diff_content(line, palette) for line in text.splitlines()])
     return Content(text)
 
 
-def _diff_line(line: str) -> Content:
-    if line.startswith(("+++", "---", "@@")):
-        return Content.styled(line, "dim")
-    style = {"+": "$success", "-": "$error"}.get(line[:1], "")
-    return Content.styled(line, style) if style else Content(line)
+DECISIONS: tuple[ApprovalDecision, ...] = get_args(ApprovalDecision)
+
+
+class QuestionHost(Protocol):
+    """The screen as far as questions need it."""
+
+    @property
+    def session(self) -> EngineSession:
+        """Receives the answers."""
+        ...
+
+    @property
+    def attention(self) -> Attention:
+        """Calls the user back to the terminal."""
+        ...
+
+    def ask_user(self, question: Question) -> None:
+        """Show a question above the prompt."""
+
+    def persona_refused(self, name: str) -> None:
+        """Go back to the previous persona."""
+
+
+def ask_approval(host: QuestionHost, event: ApprovalRequested) -> None:
+    """Ask whether a tool may run, also for a conversation that is not open."""
+
+    def answer(decision: str, feedback: str) -> None:
+        choice: ApprovalDecision = next((known for known in DECISIONS if known == decision), "no")
+        _send(host, AnswerApproval(approval_id=event.approval_id, decision=choice, feedback=feedback))
+
+    host.attention.call(event.question)
+    host.ask_user(approval_question(event, answer))
+
+
+def ask_cost(host: QuestionHost, event: CostLimitReached) -> None:
+    """Ask whether a turn may exceed its cost limit, also for a conversation that is not open."""
+
+    def answer(decision: str, _: str) -> None:
+        choice: ApprovalDecision = next((known for known in DECISIONS if known == decision), "no")
+        _send(host, AnswerApproval(approval_id=event.approval_id, decision=choice))
+
+    question = cost_question(event, answer)
+    host.attention.call(question.title)
+    host.ask_user(question)
+
+
+def ask_trust(host: QuestionHost, event: TrustRequested) -> None:
+    """Ask whether instructions that came with the folder may be used."""
+
+    def answer(decision: str, _: str) -> None:
+        _send(host, AnswerTrust(root=event.root, allow=decision == "yes"))
+        if event.persona and decision != "yes":
+            host.persona_refused(event.persona)
+
+    question = trust_question(event, answer)
+    host.attention.call(question.title)
+    host.ask_user(question)
+
+
+def _send(host: QuestionHost, request: Request[Any]) -> None:
+    async def send() -> None:
+        await host.session.ask(request)
+
+    host.session.spawn(send(), group="answer")

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from textual.dom import DOMNode
 
-from ragforge_tui.errors import EngineGoneError, ErrorInfo, NotFoundError, RagforgeError
-from ragforge_tui.events import (
+from ragforge_tui.shared.errors import EngineGoneError, ErrorInfo, NotFoundError, RagforgeError
+from ragforge_tui.shared.events import (
     Event,
     GraphChanged,
     ModelChanged,
@@ -30,9 +30,10 @@ from ragforge_tui.events import (
     TurnFailed,
     TurnStarted,
 )
-from ragforge_tui.models import Conversation, Turn
-from ragforge_tui.persona_records import PersonaList
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.persona_records import PersonaList
+from ragforge_tui.shared.records import Conversation, Turn
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.wire import (
     CancelTurn,
     ChangeModelSettings,
     ConversationView,
@@ -50,12 +51,9 @@ from ragforge_tui.protocol import (
     SetMode,
     Unqueue,
 )
-from ragforge_tui.text import plain_text
 from ragforge_tui.tui.options import ChatOptions
-from ragforge_tui.tui.session.listener import Level, SessionListener
-from ragforge_tui.tui.session.outbox import Outbox, Outgoing
 from ragforge_tui.tui.session.remote_turns import RemoteTurns
-from ragforge_tui.tui.session.state import ChatState, sent_tokens
+from ragforge_tui.tui.session.state import ChatState, Level, Outbox, Outgoing, SessionListener, sent_tokens
 from ragforge_tui.tui.workers import start_worker
 
 log = logging.getLogger(__name__)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
-from ragforge_tui.events import Event, TurnElsewhere, TurnEvent, TurnStarted
-from ragforge_tui.models import Turn
-from ragforge_tui.tui.session.listener import SessionListener
-from ragforge_tui.tui.session.remote_turn_events import ending, events_between
-from ragforge_tui.tui.session.state import ChatState
+from ragforge_tui.shared.events import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallFinished,
+    ToolCallStarted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnElsewhere,
+    TurnEvent,
+    TurnStarted,
+)
+from ragforge_tui.shared.records import Message, ToolCall, Turn
+from ragforge_tui.tui.session.state import ChatState, SessionListener
 
 
 class RemoteTurns:
@@ -110,3 +121,62 @@ def _asked_again(shown: Turn, turn: Turn) -> bool:
     """Return whether a retry has replaced messages that were shown."""
     valid = {message.uuid for message in shown.messages if message.state != "superseded"}
     return any(message.state == "superseded" and message.uuid in valid for message in turn.messages)
+
+
+def events_between(conversation_id: str, before: Turn, after: Turn) -> Iterator[TurnEvent]:
+    """Yield what happened between two reads of one turn."""
+    known = {message.uuid: message for message in before.messages}
+    for message in after.messages:
+        if message.role != "user" and message.state != "superseded":
+            yield from _message_changes(conversation_id, after.turn_index, known.get(message.uuid), message)
+
+
+def _message_changes(
+    conversation_id: str, turn_index: int, before: Message | None, after: Message
+) -> Iterator[TurnEvent]:
+    if before is None and after.role == "assistant":
+        yield MessageStarted(
+            conversation_id=conversation_id,
+            turn_index=turn_index,
+            message_id=after.uuid,
+            persona=after.persona,
+            persona_glyph=after.persona_glyph,
+            persona_color=after.persona_color,
+            model=after.model,
+        )
+    reasoning = _grown(before.reasoning if before else "", after.reasoning)
+    text = _grown(before.content if before else "", after.content)
+    if reasoning:
+        yield ReasoningDelta(
+            conversation_id=conversation_id, turn_index=turn_index, message_id=after.uuid, text=reasoning
+        )
+    if text:
+        yield TextDelta(conversation_id=conversation_id, turn_index=turn_index, message_id=after.uuid, text=text)
+    if after.state != "streaming" and (before is None or before.state == "streaming"):
+        yield MessageFinished(conversation_id=conversation_id, turn_index=turn_index, message=after)
+    known = {call.uuid: call for call in before.tool_calls} if before else {}
+    for call in after.tool_calls:
+        yield from _call_changes(conversation_id, turn_index, known.get(call.uuid), call)
+
+
+def _call_changes(
+    conversation_id: str, turn_index: int, before: ToolCall | None, after: ToolCall
+) -> Iterator[TurnEvent]:
+    if before is None:
+        yield ToolCallStarted(conversation_id=conversation_id, turn_index=turn_index, call=after)
+    if after.result is not None and (before is None or before.result is None):
+        yield ToolCallFinished(conversation_id=conversation_id, turn_index=turn_index, call=after)
+
+
+def _grown(before: str, after: str) -> str:
+    """Return the added text; MessageFinished settles a text that changed in another way."""
+    return after[len(before) :] if after.startswith(before) else ""
+
+
+def ending(conversation_id: str, turn: Turn) -> TurnEvent:
+    """Return the event that ends a turn."""
+    replies = [message for message in turn.messages if message.role != "user" and message.state != "superseded"]
+    text = replies[-1].content if replies else ""
+    if replies and replies[-1].state == "complete":
+        return TurnCompleted(conversation_id=conversation_id, turn_index=turn.turn_index, text=text)
+    return TurnCancelled(conversation_id=conversation_id, turn_index=turn.turn_index, text=text)

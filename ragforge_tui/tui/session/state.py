@@ -6,11 +6,12 @@ Pure. `EngineSession` updates it; header, status line and panes are drawn from i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
+from uuid import uuid4
 
 import msgspec
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     ConversationChanged,
     Event,
     GraphChanged,
@@ -24,11 +25,81 @@ from ragforge_tui.events import (
     TextDelta,
     ToolCallFinished,
     ToolCallStarted,
+    TurnEvent,
     TurnReset,
 )
-from ragforge_tui.models import Conversation, Message, Usage
-from ragforge_tui.protocol import Mode
-from ragforge_tui.requests.tree import MemoryDue
+from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
+from ragforge_tui.shared.requests.tree import MemoryDue
+from ragforge_tui.shared.wire import ConversationView, Mode
+
+Place = Literal["waiting", "sending", "queued"]
+
+
+class Outgoing(msgspec.Struct):
+    """One message of the user; `message_id` is created here, so that sending it twice stores it once."""
+
+    message_id: str
+    text: str
+    place: Place = "waiting"
+
+    @property
+    def command(self) -> str:
+        """The shell command without its exclamation mark; empty for a message to the model."""
+        return self.text[1:].strip() if self.text.startswith("!") else ""
+
+
+class Outbox:
+    """Messages in the order they were typed."""
+
+    def __init__(self) -> None:
+        self._items: list[Outgoing] = []
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def items(self) -> list[Outgoing]:
+        return list(self._items)
+
+    @property
+    def queued(self) -> bool:
+        """Whether the engine holds messages behind the running turn."""
+        return any(item.place == "queued" for item in self._items)
+
+    def add(self, text: str) -> Outgoing:
+        """Append a new message."""
+        item = Outgoing(uuid4().hex, text)
+        self._items.append(item)
+        return item
+
+    def next_waiting(self) -> Outgoing | None:
+        """Return the oldest message that the engine has not been given."""
+        return next((item for item in self._items if item.place == "waiting"), None)
+
+    def accepted(self, message_id: str, *, queued: bool) -> None:
+        """Mark a message as queued by the engine, or remove it because its turn is starting."""
+        for item in self._items:
+            if item.message_id == message_id:
+                if queued:
+                    item.place = "queued"
+                else:
+                    self._items.remove(item)
+                return
+
+    def drop(self, message_id: str) -> None:
+        """Remove a message: its turn started, or the engine refused it."""
+        self._items = [item for item in self._items if item.message_id != message_id]
+
+    def engine_lost(self) -> None:
+        """Mark all messages as waiting for the next engine."""
+        for item in self._items:
+            item.place = "waiting"
+
+    @property
+    def newest(self) -> Outgoing | None:
+        """The newest message that can be taken back; one that is being stored cannot."""
+        return next((item for item in reversed(self._items) if item.place != "sending"), None)
+
 
 Activity = Literal["idle", "thinking", "answering", "running", "waiting"]
 Connection = Literal["starting", "up", "lost", "closing"]
@@ -220,3 +291,70 @@ def sent_tokens(messages: Iterable[Message]) -> int:
     """Return the tokens of the last request among these messages, 0 if no provider counted any."""
     counted = [message.usage.input_tokens for message in messages if message.usage is not None]
     return next((tokens for tokens in reversed(counted) if tokens), 0)
+
+
+Level = Literal["info", "warning", "error"]
+
+
+class SessionListener(Protocol):
+    """Receives what changes in an `EngineSession`."""
+
+    def state_changed(self) -> None:
+        """Redraw whatever depends on the `ChatState`."""
+
+    def due_changed(self) -> None:
+        """Redraw what the summarizer is waiting for."""
+
+    def queue_changed(self) -> None:
+        """Redraw the messages that wait to be sent."""
+
+    def message_sending(self) -> None:
+        """Note that a message is being stored; it is worth showing only if that takes long."""
+
+    def message_returned(self, text: str) -> None:
+        """Put a message that was not sent back into the prompt."""
+
+    def notice(self, text: str, level: Level = "info", *, passing: bool = False) -> None:
+        """Show a sentence in the transcript; a `passing` one disappears with the next answer."""
+
+    def event_received(self, event: Event) -> None:
+        """Show an event, after the state has taken it in."""
+
+    def other_turn_event(self, event: TurnEvent) -> None:
+        """Pass an event of a turn in another process to the panes only: the transcript shows a turn of its own."""
+
+    def shows_turn(self, turn_index: int) -> bool:
+        """Return whether the transcript holds a turn."""
+        ...
+
+    def turn_read(self, turn: Turn) -> None:
+        """Show a turn from its records, in place of an earlier state of it."""
+
+    def turn_continues(self, turn_index: int) -> None:
+        """Show a turn as still being answered."""
+
+    def answer_finished(self, seconds: float) -> None:
+        """Call the user back if the answer took long enough for them to have left."""
+
+    def conversation_opened(self, view: ConversationView) -> None:
+        """Show another conversation."""
+
+    def conversation_created(self) -> None:
+        """Note that the first message of the empty screen started a conversation."""
+
+    def conversation_closed(self) -> None:
+        """Show an empty screen."""
+
+    def engine_ready(self) -> None:
+        """Start what needs an engine but nobody waits for."""
+
+    def engine_lost(self) -> None:
+        """Drop what only the lost engine could have answered."""
+
+
+@runtime_checkable
+class EventScreen(Protocol):
+    """A screen over the chat that updates itself while it is open."""
+
+    def engine_event(self, event: Event) -> None:
+        """Take in an event of any conversation, except for deltas. Must be cheap."""

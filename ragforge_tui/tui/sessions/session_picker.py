@@ -6,30 +6,81 @@ Typing searches; keys filter, sort, and change the session at the cursor. Loaded
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical
+from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from ragforge_tui.errors import RagforgeError
-from ragforge_tui.models import Conversation
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.sessions.preview_pane import SessionPane
-from ragforge_tui.tui.sessions.session_filters import ACTIONS, EDITING, FILTERS, filter_bar, key_bar, nothing_fits
-from ragforge_tui.tui.sessions.session_list_model import ORDERS, STATUSES, RowStyle, SessionFilter
-from ragforge_tui.tui.sessions.session_loader import SessionLoader
+from ragforge_tui.tui.sessions.session_list_model import (
+    ACTIONS,
+    EDITING,
+    FILTERS,
+    ORDERS,
+    STATUSES,
+    RowStyle,
+    SessionFilter,
+    filter_bar,
+    key_bar,
+    nothing_fits,
+)
 from ragforge_tui.tui.sessions.session_rows import session_title
-from ragforge_tui.tui.sessions.session_service import SessionService, parse_tags
+from ragforge_tui.tui.sessions.session_service import SessionLoader, SessionService, parse_tags
 from ragforge_tui.tui.widgets.choice_list import ChoiceList
-from ragforge_tui.tui.widgets.edit_line import Apply, EditLine
 from ragforge_tui.tui.widgets.list_screen import ListScreen
 from ragforge_tui.tui.workers import start_worker
+
+Apply = Callable[[str], Coroutine[Any, Any, None]]
+"""Applies the edited line."""
+
+
+class EditLine(Horizontal):
+    """Hidden until `begin`. The screen handles its `Input.Submitted`."""
+
+    DEFAULT_CSS = """
+    EditLine { height: 1; display: none; }
+    EditLine Static { width: auto; color: $accent; }
+    EditLine Input { width: 1fr; }
+    """
+
+    def __init__(self, *, id: str, line_id: str) -> None:
+        super().__init__(id=id)
+        self._apply: Apply | None = None
+        self._label = Static(markup=False)
+        self._line = Input(compact=True, select_on_focus=False, id=line_id)
+
+    def compose(self) -> ComposeResult:
+        yield self._label
+        yield self._line
+
+    @property
+    def editing(self) -> bool:
+        return self._apply is not None
+
+    def begin(self, label: str, value: str, apply: Apply) -> None:
+        """Edit a value and take the focus."""
+        self._apply = apply
+        self._label.update(label)
+        self._line.value = value = " ".join(plain_text(value).split())
+        self._line.cursor_position = len(value)
+        self.display = True
+        self._line.focus()
+
+    def end(self) -> Apply | None:
+        """Stop editing; return the function that would apply the line, None if nothing was edited."""
+        apply, self._apply = self._apply, None
+        self.display = False
+        return apply
+
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
 
-from ragforge_tui.models import Conversation
+from ragforge_tui.shared.records import Conversation
 from ragforge_tui.tui.widgets.choice_list import Choice
 
 DEFAULT_GLYPH = "✶"

@@ -6,12 +6,17 @@ They keep the chat up to date if the conversation is the open one.
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal, get_args
 
-from ragforge_tui.errors import NotFoundError, RagforgeError
-from ragforge_tui.export_records import ConversationExport
-from ragforge_tui.models import (
+import msgspec
+
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.export_records import ConversationExport
+from ragforge_tui.shared.records import (
     Conversation,
     ConversationChanges,
     ConversationFilter,
@@ -19,7 +24,7 @@ from ragforge_tui.models import (
     SearchHit,
     Topic,
 )
-from ragforge_tui.protocol import (
+from ragforge_tui.shared.wire import (
     ArchiveConversation,
     DeleteConversation,
     ExportConversation,
@@ -32,9 +37,35 @@ from ragforge_tui.protocol import (
     UpdateConversation,
 )
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.sessions.search_hits import SearchQuery
+from ragforge_tui.tui.sessions.session_list_model import SessionList
 
 MOST_HITS = 50
+Scope = Literal["folder", "all", "conversation"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+SCOPE_NAMES = {"folder": "this folder", "all": "all folders", "conversation": "this conversation"}
+_TOPIC = re.compile(r'(?<!\S)topic:(?:"([^"]*)"?|(\S*))', re.IGNORECASE)
+
+
+class SearchQuery(msgspec.Struct, frozen=True):
+    """Words, topic and scope of a search."""
+
+    words: str = ""
+    topic: str = ""
+    scope: Scope = "folder"
+
+
+def parse_query(text: str, scope: Scope) -> SearchQuery:
+    """Parse a query: words, and ``topic:NAME`` or ``topic:"MORE WORDS"`` among them."""
+    found = _TOPIC.search(text)
+    topic = (found[1] or found[2] or "") if found else ""
+    return SearchQuery(words=" ".join(_TOPIC.sub(" ", text).split()), topic=topic.strip(), scope=scope)
+
+
+def with_topic(text: str, topic: str) -> str:
+    """Return the query with this topic instead of any other; an empty topic removes it."""
+    words = " ".join(_TOPIC.sub(" ", text).split())
+    name = topic.replace('"', " ")
+    return f'topic:"{name}" {words}' if name else words
 
 
 class SessionService:
@@ -191,3 +222,61 @@ def _write(path: Path, data: ConversationExport, *, replace: bool) -> None:
     content = to_markdown(data).encode("utf-8", "replace") if markdown else to_json(data)
     with path.open("wb" if replace else "xb") as file:
         file.write(content)
+
+
+FIRST = 100
+"""Sessions that are fetched at once, before all others."""
+MOST = 10_000
+OVERLAP = timedelta(minutes=1)
+"""Changes are requested from this long before the newest known one, since clocks of machines differ."""
+
+
+class SessionLoader:
+    """Fills the list with the sessions of the chat's folder, or of all folders.
+
+    Attributes:
+        loaded: Whether all sessions are in the list.
+    """
+
+    def __init__(self, service: SessionService) -> None:
+        self._service = service
+        self.sessions = SessionList()
+        self.everywhere = service.folder is None
+        self.loaded = False
+
+    async def load(self) -> AsyncIterator[None]:
+        """Fetch the sessions; yield after each step that brought some.
+
+        Raises:
+            RagforgeError: The graph or the engine is unavailable.
+        """
+        self.loaded = False
+        await self._service.wait_for_engine()
+        everywhere = self.everywhere
+        found = await self._service.sessions(everywhere=everywhere, limit=FIRST)
+        self.sessions.replace(found)
+        if len(found) == FIRST:
+            yield
+            self.sessions.replace(await self._service.sessions(everywhere=everywhere, limit=MOST))
+        self.loaded = True
+        yield
+
+    async def follow(self) -> bool:
+        """Take in changes made here or in other terminals; return whether there were any.
+
+        Raises:
+            RagforgeError: The graph or the engine is unavailable.
+        """
+        everywhere = self.everywhere
+        since = (self.sessions.newest or datetime(1970, 1, 2, tzinfo=UTC)) - OVERLAP
+        changes = await self._service.changes(since, everywhere=everywhere)
+        if everywhere != self.everywhere:
+            return False  # Other sessions are wanted by now.
+        news = self.sessions.put(changes.changed)
+        known = len(self.sessions)
+        if changes.count != known and max(changes.count, known) <= MOST:
+            # Some were purged, or imported with an old date.
+            found = await self._service.sessions(everywhere=everywhere, limit=MOST)
+            if everywhere == self.everywhere:
+                news = self.sessions.replace(found) or news
+        return news

@@ -1,17 +1,20 @@
 """The sidebar: panes about tools, memory and files, next to the chat or, on a narrow screen, over it.
 
 The app composes it empty at its final width, so that the first paint is fast and the chat is not wrapped twice; panes
-are imported and mounted when it is first shown. `layout.py` stores what is where.
+are imported and mounted when it is first shown. `sidebar.py` stores what is where.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+import os
+from collections.abc import Iterator, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+import msgspec
+from msgspec import Meta
 from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
@@ -21,18 +24,89 @@ from textual.css.query import NoMatches
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ragforge_tui.events import Event, ReasoningDelta, TextDelta
+from ragforge_tui.shared.events import Event, ReasoningDelta, TextDelta
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.sidebar import layout
-from ragforge_tui.tui.sidebar.pane import Pane, PaneTitle
+from ragforge_tui.tui.sidebar.pane import PANES, Pane, PaneTitle
 from ragforge_tui.tui.transcript import Transcript
 
-PANES = {
-    "trace": "ragforge_tui.tui.sidebar.trace_pane:TracePane",
-    "memory": "ragforge_tui.tui.memory.memory_pane:MemoryPane",
-    "files": "ragforge_tui.tui.sidebar.files_pane:FilesPane",
-}
-"""The class of each pane by its name, in order."""
+log = logging.getLogger(__name__)
+
+FILE_NAME = "layout.json"
+BESIDE_COLUMNS = 120
+"""Screen width from which the sidebar is next to the chat."""
+STACKED_ROWS = 24
+"""With fewer rows only one pane is open at a time."""
+SMALLEST_WIDTH = 24
+CHAT_COLUMNS = 56
+"""Columns that the chat keeps next to the sidebar."""
+OVERLAY_WIDTH = 64
+USUAL_SHARE = 4
+LARGEST_SHARE = 12
+
+Share = Annotated[int, Meta(ge=0, le=LARGEST_SHARE)]
+
+
+class Layout(msgspec.Struct, kw_only=True):
+    """Open panes and their sizes.
+
+    Attributes:
+        open: Whether the sidebar is shown next to the chat if there is room.
+        width: Its columns there.
+        active: The last used pane; the only open one when `zoomed` or when there is little height.
+        shares: The relative height of each pane; 0 is folded to its title.
+    """
+
+    open: bool = True
+    width: Annotated[int, Meta(ge=1, le=2000)] = 46
+    active: str = "trace"
+    zoomed: bool = False
+    shares: dict[str, Share] = {}
+
+    def share(self, pane: str) -> int:
+        return self.shares.get(pane, USUAL_SHARE)
+
+    def grow(self, pane: str, by: int) -> None:
+        """Give a pane more or less height; with none left it is folded."""
+        self.shares[pane] = max(0, min(LARGEST_SHARE, self.share(pane) + by))
+
+    def fold(self, pane: str) -> None:
+        """Fold a pane to its title, or unfold it."""
+        self.shares[pane] = 0 if self.share(pane) else USUAL_SHARE
+
+    def columns(self, available: int) -> int:
+        """Return the columns of the sidebar, next to the chat or over it."""
+        if available < BESIDE_COLUMNS:
+            return max(1, min(available - 2, max(self.width, OVERLAY_WIDTH)))
+        return max(SMALLEST_WIDTH, min(self.width, available - CHAT_COLUMNS))
+
+    def opened(self, panes: Sequence[str], rows: int) -> list[str]:
+        """Return the panes that are open in so many rows, in order."""
+        if self.zoomed or rows < STACKED_ROWS:
+            return [self.active] if self.active in panes else list(panes[:1])
+        return [pane for pane in panes if self.share(pane)]
+
+
+def load_layout(state_dir: Path) -> Layout:
+    """Load the stored layout, or the default one."""
+    try:
+        return msgspec.json.decode((state_dir / FILE_NAME).read_bytes(), type=Layout)
+    except FileNotFoundError:
+        return Layout()
+    except (OSError, msgspec.DecodeError) as error:
+        log.warning("layout not read: %s", error)
+        return Layout()
+
+
+def save_layout(state_dir: Path, layout: Layout) -> None:
+    """Store a layout. Failure is logged, never shown: the chat matters more."""
+    path = state_dir / FILE_NAME
+    fresh = path.with_name(f".{FILE_NAME}.{os.getpid()}")
+    try:
+        state_dir.mkdir(parents=True, exist_ok=True)
+        fresh.write_bytes(msgspec.json.encode(layout))
+        fresh.replace(path)
+    except OSError as error:
+        log.warning("layout not saved: %s", error)
 
 
 class Divider(Widget):
@@ -90,7 +164,7 @@ class Sidebar(Horizontal):
         super().__init__(id="sidebar")
         self._host = host
         self._state_dir = state_dir
-        self.layout_kept = layout.load(state_dir)
+        self.layout_kept = load_layout(state_dir)
         self._open = wanted and self.layout_kept.open
         self._over = False
         self.body: Body | None = None
@@ -113,7 +187,7 @@ class Sidebar(Horizontal):
 
     def fit(self, columns: int) -> None:
         """Place the sidebar for a screen width; when there is no room next to the chat it is hidden."""
-        over = columns < layout.BESIDE_COLUMNS
+        over = columns < BESIDE_COLUMNS
         if over != self._over:
             self._over = over
             self.set_class(over, "-over")
@@ -199,12 +273,12 @@ class Sidebar(Horizontal):
     def widen_to(self, columns: int) -> None:
         """Take so many columns, as far as the chat leaves them."""
         screen = self.app.size.width
-        self.layout_kept.width = max(layout.SMALLEST_WIDTH, columns)
-        self.layout_kept.width = max(layout.SMALLEST_WIDTH, min(columns, self.layout_kept.columns(screen)))
+        self.layout_kept.width = max(SMALLEST_WIDTH, columns)
+        self.layout_kept.width = max(SMALLEST_WIDTH, min(columns, self.layout_kept.columns(screen)))
         self.styles.width = self.layout_kept.columns(screen)
 
     def keep(self) -> None:
-        layout.save(self._state_dir, self.layout_kept)
+        save_layout(self._state_dir, self.layout_kept)
 
     def _appear(self, wanted: bool) -> None:
         self.display = wanted
@@ -252,7 +326,7 @@ class Sidebar(Horizontal):
 
     def _title_clicked(self, pane: Pane) -> None:
         names = [one.name_ for one in self.panes]
-        stacked = not self.layout_kept.zoomed and self.size.height >= layout.STACKED_ROWS
+        stacked = not self.layout_kept.zoomed and self.size.height >= STACKED_ROWS
         if stacked and len(names) > 1 and pane.display:
             self.layout_kept.fold(pane.name_)
             self._arrange()
@@ -333,10 +407,8 @@ class Body(Container):
 
 
 def _make_panes(host: Host) -> Iterator[Pane]:
-    """Create all panes."""
-    for place in PANES.values():
-        module, _, name = place.partition(":")
-        if find_spec(module) is not None:
-            made: Pane = getattr(import_module(module), name)(host)
-            made.id = f"pane-{made.name_}"
-            yield made
+    for entry in PANES:
+        module, _, name = entry.place.partition(":")
+        made: Pane = getattr(import_module(module), name)(host)
+        made.id = f"pane-{made.name_}"
+        yield made

@@ -15,7 +15,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
 
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.sanitize import plain_text
 
 LEAST_LABEL = 8
 """Minimum cells of a label next to the text before it."""

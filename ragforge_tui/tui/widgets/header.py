@@ -8,10 +8,9 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ragforge_tui.text import plain_text
-from ragforge_tui.tui.session.outbox import Outgoing
-from ragforge_tui.tui.session.state import ChatState
-from ragforge_tui.tui.style.persona_colors import ink
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.session.state import ChatState, Outgoing
+from ragforge_tui.tui.style.palette import persona_color
 
 DOTS = {"ready": ("●", "$success"), "starting": ("◐", "$warning"), "unreachable": ("●", "$error")}
 
@@ -93,7 +92,7 @@ class Header(Widget):
 
     def _speaker(self, shown: HeaderContents) -> tuple[str, str]:
         """Return glyph and name of the persona that answers next, in its color."""
-        own = None if self.app.native_ansi_color else ink(shown.color, dark=self.app.current_theme.dark)
+        own = None if self.app.native_ansi_color else persona_color(shown.color, dark=self.app.current_theme.dark)
         style = f"{own.hex} bold" if own is not None else "$secondary bold"
         sign = "" if self.app.has_class("-plain") else f"{_short(shown.glyph, 4) or '✶'} "
         return f"{sign}{_short(shown.speaker)}", style

@@ -13,9 +13,9 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ragforge_tui.text import dollars, plain_text
-from ragforge_tui.tui.command_registry import Registry, key_name
-from ragforge_tui.tui.keymap import effective_keys
+from ragforge_tui.shared.formatting import dollars
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name
 from ragforge_tui.tui.session.state import ChatState
 
 ACTIVITIES = {

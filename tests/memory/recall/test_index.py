@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.memory.recall import ConversationIndex
-from ragforge_tui.models import EXTRACTIVE, Summary, now
+from ragforge_tui.shared.records import EXTRACTIVE, Summary, now
 
 BEGAN = datetime(2024, 5, 6, 9, tzinfo=UTC)
 WORDS = ("lantern", "harbour", "soup", "compiler", "violin", "orchard", "the", "and")

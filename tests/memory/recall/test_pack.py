@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.recall import render_turns
-from ragforge_tui.memory.recall.pack import CUT_MARK, Candidate, pack, within
+from ragforge_tui.memory.recall.packing import CUT_MARK, Candidate, pack, within
 
 BEGAN = datetime(2024, 5, 6, 9, tzinfo=UTC)
 

@@ -8,11 +8,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from ragforge_tui.errors import ModelError
 from ragforge_tui.graph import Store
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.recall import catch_up, reembed
-from ragforge_tui.models import Finding
+from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.records import Finding
 from tests.support.meaning import FakeEmbedder
 from tests.support.recalling import MORNING, TALK, first_messages, hold, ready, recall_of, said, talked
 from tests.support.records import conversation, message, one_turn, rows_of

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ragforge_tui.memory.language import DAYS, MONTHS, STEMMERS, STOP_WORDS, date_words, language_of
 from ragforge_tui.memory.recall import lex_key, scoring, terms, turn_text
 from ragforge_tui.memory.recall.keys import MAX_TEXT_CHARS, MAX_WORD_CHARS, RESULT_EDGE_CHARS, keys_of
-from ragforge_tui.memory.recall.questions import context_of, said_in
-from ragforge_tui.models import FileAccess, ToolResult, Turn
+from ragforge_tui.memory.recall.query import context_of, user_message_in
+from ragforge_tui.shared.records import FileAccess, ToolResult, Turn
 from tests.support.records import call_of, message
 
 NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)
@@ -117,7 +117,7 @@ def test_window_key() -> None:
 def test_questions_that_refer_back(question: str, takes_previous: bool) -> None:
     previous = "> Does the migration run?\n> On Neo4j too?\nYes."
     said = "Does the migration run?\nOn Neo4j too?"
-    assert said_in(previous) == said
+    assert user_message_in(previous) == said
     assert context_of(question, previous) == (said if takes_previous else "")
     assert context_of(question, "") == ""
 

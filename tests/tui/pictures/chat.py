@@ -10,8 +10,8 @@ from textual.events import Paste
 from textual.geometry import Offset
 from textual.selection import Selection
 
-from ragforge_tui.errors import ErrorInfo, GraphUnavailableError
-from ragforge_tui.events import (
+from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError
+from ragforge_tui.shared.events import (
     Event,
     GraphChanged,
     MessageStarted,
@@ -20,8 +20,8 @@ from ragforge_tui.events import (
     TextDelta,
     TurnFailed,
 )
-from ragforge_tui.models import Conversation
-from ragforge_tui.protocol import FetchTurns, UndoPlan
+from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.wire import FetchTurns, UndoPlan
 from tests.support.fake_engine import FakeEngine, conversation, message, turn
 from tests.tui.pictures.stage import Stage, State, as_it_is, keys
 from tests.tui.pictures.texts import DIFFS, MARKDOWN, PARAGRAPH

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.events import ApprovalRequested, CostLimitReached, MessageStarted, TrustRequested, TurnStarted
+from ragforge_tui.shared.events import ApprovalRequested, CostLimitReached, MessageStarted, TrustRequested, TurnStarted
 from tests.support.chat_scene import approval
 from tests.support.fake_engine import message
 from tests.tui.pictures.stage import Stage, State

@@ -18,10 +18,10 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
 
-from ragforge_tui.config import TuiSettings
-from ragforge_tui.events import Event
-from ragforge_tui.models import Conversation
-from ragforge_tui.protocol import Engine
+from ragforge_tui.settings.schema import TuiSettings
+from ragforge_tui.shared.events import Event
+from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.app import ChatApp
 from tests.support.chat_scene import scene_engine
 from tests.support.fake_engine import FakeEngine

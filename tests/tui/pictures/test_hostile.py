@@ -10,9 +10,9 @@ import pytest
 from rich.cells import cell_len
 from textual.events import Paste
 
-from ragforge_tui.config import TuiSettings
-from ragforge_tui.config_files import load
-from ragforge_tui.tui.sessions.session_preview import preview
+from ragforge_tui.settings.load import load
+from ragforge_tui.settings.schema import TuiSettings
+from ragforge_tui.tui.sessions.preview_pane import preview
 from ragforge_tui.tui.transcript.model.blocks import NoteBlock
 from tests.support.fake_engine import CLOCK, conversation
 from tests.support.hostile import HOSTILE, MARKUP, HostileEngine

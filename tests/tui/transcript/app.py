@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.app import App, ComposeResult
 
-from ragforge_tui.models import Turn
+from ragforge_tui.shared.records import Turn
 from ragforge_tui.tui.transcript import Transcript
 from tests.tui.transcript.samples import shown
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from textual.theme import BUILTIN_THEMES
 
-from ragforge_tui.models import Message, MessageState, ToolCall, ToolResult, Turn
+from ragforge_tui.shared.records import Message, MessageState, ToolCall, ToolResult, Turn
+from ragforge_tui.tui.drawing import lines
 from ragforge_tui.tui.drawing.lines import Line, line_of
 from ragforge_tui.tui.style.palette import palette_of
 from ragforge_tui.tui.transcript.model.document import DisplayOptions
-from ragforge_tui.tui.transcript.render import long_text
 
 NOON = datetime(2026, 11, 3, 12, 0, tzinfo=UTC)
 DARK = palette_of(BUILTIN_THEMES["textual-dark"].to_color_system().generate(), dark=True, ansi=False)
@@ -151,5 +151,5 @@ def lines_made(monkeypatch: pytest.MonkeyPatch) -> list[Line]:
         made.append(line_of(*args, **more))
         return made[-1]
 
-    monkeypatch.setattr(long_text, "line_of", noted)
+    monkeypatch.setattr(lines, "line_of", noted)
     return made

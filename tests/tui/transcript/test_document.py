@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.errors import ErrorInfo
-from ragforge_tui.events import (
+from ragforge_tui.shared.errors import ErrorInfo
+from ragforge_tui.shared.events import (
     ApprovalRequested,
     ApprovalResolved,
     MessageFinished,
@@ -27,7 +27,7 @@ from ragforge_tui.events import (
     TurnFailed,
     TurnStarted,
 )
-from ragforge_tui.models import Message, MessageState, ToolCall, Turn
+from ragforge_tui.shared.records import Message, MessageState, ToolCall, Turn
 from ragforge_tui.tui.drawing.lines import Line
 from ragforge_tui.tui.transcript.model.blocks import Block
 from ragforge_tui.tui.transcript.model.document import Document

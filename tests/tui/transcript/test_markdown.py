@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from ragforge_tui.tui.drawing.wrapping import wrap_spans
+from ragforge_tui.tui.drawing.lines import wrap_spans
 from ragforge_tui.tui.transcript.render.markdown import render
 from ragforge_tui.tui.transcript.render.stream import StreamedText
 from tests.tui.transcript.samples import ANSWER, DARK, text_of

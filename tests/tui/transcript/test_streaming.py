@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from textual.geometry import Region
 from textual.pilot import Pilot
 
-from ragforge_tui.events import MessageFinished, MessageStarted, ReasoningDelta, TextDelta, TurnStarted
+from ragforge_tui.shared.events import MessageFinished, MessageStarted, ReasoningDelta, TextDelta, TurnStarted
 from ragforge_tui.tui.drawing.code import GrowingCode, highlight
 from ragforge_tui.tui.drawing.lines import Run, WrappedLines, wrap
 from ragforge_tui.tui.transcript.render import markdown_parser

@@ -10,9 +10,9 @@ from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import SELECT_ALL, Selection
 
-from ragforge_tui.events import MessageFinished, MessageStarted, TextDelta, TurnCompleted, TurnStarted
-from ragforge_tui.models import Turn
-from ragforge_tui.tui.transcript.widget.copying import LINES_PER_BLOCK, code_of
+from ragforge_tui.shared.events import MessageFinished, MessageStarted, TextDelta, TurnCompleted, TurnStarted
+from ragforge_tui.shared.records import Turn
+from ragforge_tui.tui.transcript.widget.viewport import LINES_PER_BLOCK, code_of
 from tests.tui.transcript.app import TranscriptApp
 from tests.tui.transcript.samples import ANSWER, lines_made, plain_turns, reply, said, working_turn
 from tests.tui.transcript.test_document import WHERE, chunks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ragforge_tui.tui.drawing.wrapping import fold_spans, wrap_spans
+from ragforge_tui.tui.drawing.lines import fold_spans, wrap_spans
 
 UNMEASURED = "ab  é—"
 AS_WIDE = str.maketrans("abé—", "☀☁☂☃")

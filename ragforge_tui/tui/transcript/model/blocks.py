@@ -12,11 +12,22 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.style import Style
 
-from ragforge_tui.text import cut_middle
-from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, WrappedLines, clean, line_of, one_line, wrap
+from ragforge_tui.shared.truncation import cut_middle
+from ragforge_tui.tui.drawing.lines import (
+    BLANK,
+    LONG,
+    Line,
+    LongText,
+    Run,
+    WrappedLines,
+    clean,
+    line_of,
+    one_line,
+    stack,
+    wrap,
+)
 from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.transcript.render.links import linked_runs
-from ragforge_tui.tui.transcript.render.long_text import LONG, LongText, stack
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.transcript.render.stream import StreamedText

@@ -7,10 +7,11 @@ reads what changed and draws it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Protocol
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     MessageFinished,
     MessageStarted,
     ModelRetry,
@@ -20,11 +21,33 @@ from ragforge_tui.events import (
     TurnCompleted,
     TurnEvent,
 )
-from ragforge_tui.models import Turn
-from ragforge_tui.tui.transcript.model.blocks import Block, Level, NoteBlock
-from ragforge_tui.tui.transcript.model.gaps import ROOM, GapBlock
-from ragforge_tui.tui.transcript.model.speakers import mark_switch, speaker, speaker_before
+from ragforge_tui.shared.records import Turn
+from ragforge_tui.tui.drawing.lines import Line, line_of
+from ragforge_tui.tui.style.palette import Palette
+from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, Level, NoteBlock
 from ragforge_tui.tui.transcript.model.turn_view import DisplayOptions, TurnView, apply_event, stored_turn
+
+ROOM = 1 << 60
+"""Serials reserved on each side of a gap: its turns take them, so that no other block has to change its serial."""
+
+
+class GapBlock(Block):
+    """The turns `first` to `last`, inclusive."""
+
+    kind = "gap"
+
+    def __init__(self, first: int, last: int) -> None:
+        super().__init__(0)
+        self.first = first
+        self.last = last
+
+    def __contains__(self, turn_index: int) -> bool:
+        return self.first <= turn_index <= self.last
+
+    def draw(self, width: int, palette: Palette) -> list[Line]:
+        which = f"turn {self.first}" if self.first == self.last else f"turns {self.first} to {self.last}"
+        return [line_of([("┄┄ ", palette.faint), (f"{which}, loading …", palette.muted)], width)]
+
 
 __all__ = ["DisplayOptions", "Document"]
 
@@ -295,3 +318,37 @@ def _fold_alike(before: Iterable[Block], after: Iterable[Block]) -> None:
 def _number(blocks: Iterable[Block], first: int) -> None:
     for serial, block in enumerate(blocks, first):
         block.serial = serial
+
+
+class TurnBlocks(Protocol):
+    """A turn with the blocks so far."""
+
+    turn_index: int
+    blocks: list[Block]
+
+
+def speaker(turn: TurnBlocks) -> str:
+    """Return the persona that answers in a turn, empty before the answer."""
+    return next((block.name for block in turn.blocks if isinstance(block, HeadBlock) and block.name), "")
+
+
+def speaker_before(turns: Mapping[int, TurnBlocks], turn_index: int, first: int) -> str:
+    """Return the persona of the nearest earlier turn down to `first`, the lowest loaded one."""
+    if not first:
+        return ""
+    for index in range(turn_index - 1, first - 1, -1):
+        turn = turns.get(index)
+        if turn is not None and (name := speaker(turn)):
+            return name
+    return ""
+
+
+def mark_switch(turn: TurnBlocks, before: str) -> bool:
+    """Insert a note above an answer if its persona differs from `before`; return whether it did."""
+    name = speaker(turn)
+    if not before or not name or name == before or any(block.kind == "switch" for block in turn.blocks):
+        return False
+    note = NoteBlock("switch", turn.turn_index, f"{name} speaks from here on", "info")
+    at = next(place for place, block in enumerate(turn.blocks) if isinstance(block, HeadBlock))
+    turn.blocks.insert(at, note)
+    return True

@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 from rich.cells import cell_len
 
-from ragforge_tui.models import ToolCall
-from ragforge_tui.text import plain_value
+from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.sanitize import plain_value
 from ragforge_tui.tui.drawing.code import code_lines, diff_counts, diff_lines
 from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, clip, indent, line_of, one_line, wrap
 from ragforge_tui.tui.style.palette import Palette

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragforge_tui.events import (
+from ragforge_tui.shared.events import (
     ApprovalRequested,
     ApprovalResolved,
     MessageFinished,
@@ -28,7 +28,7 @@ from ragforge_tui.events import (
     TurnFailed,
     TurnStarted,
 )
-from ragforge_tui.models import Message, ToolCall, Turn
+from ragforge_tui.shared.records import Message, ToolCall, Turn
 from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, Level, NoteBlock, TextBlock, UserBlock
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from rich.style import Style
 
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.transcript.render.markdown_parser import clean_source, parse
 
 if TYPE_CHECKING:

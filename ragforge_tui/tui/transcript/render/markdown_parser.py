@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragforge_tui.text import plain_text
+from ragforge_tui.shared.sanitize import plain_text
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

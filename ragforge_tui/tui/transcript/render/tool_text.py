@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from ragforge_tui.models import REFUSED, REFUSED_BECAUSE, Todo, ToolCall, call_end
+from ragforge_tui.shared.records import REFUSED, REFUSED_BECAUSE, Todo, ToolCall, call_end
 from ragforge_tui.tui.drawing.lines import Run, one_line
 from ragforge_tui.tui.style.palette import Palette
 

@@ -10,15 +10,13 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from ragforge_tui.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
-from ragforge_tui.models import Turn
+from ragforge_tui.shared.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
+from ragforge_tui.shared.records import Turn
 from ragforge_tui.tui.transcript.model.blocks import Block, Level
-from ragforge_tui.tui.transcript.model.document import DisplayOptions
-from ragforge_tui.tui.transcript.model.gaps import GapBlock
+from ragforge_tui.tui.transcript.model.document import DisplayOptions, GapBlock
 from ragforge_tui.tui.transcript.render.links import META, Link
 from ragforge_tui.tui.transcript.widget.block_view import BlockView
-from ragforge_tui.tui.transcript.widget.cursor import Cursor
-from ragforge_tui.tui.transcript.widget.finder import Finder
+from ragforge_tui.tui.transcript.widget.cursor import Cursor, Finder
 from ragforge_tui.tui.transcript.widget.stream_painter import StreamPainter
 
 PAGE_TURNS = 30

@@ -6,15 +6,131 @@ such a way that the lines being read stay where they are. No widget: `BlockView`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
+
+from textual.selection import Selection
 
 from ragforge_tui.tui.drawing.lines import Line
 from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.transcript.model.blocks import Block
 from ragforge_tui.tui.transcript.model.document import Document
-from ragforge_tui.tui.transcript.widget.copying import LINES_PER_BLOCK
-from ragforge_tui.tui.transcript.widget.line_index import LineIndex
+
+LINES_PER_BLOCK = 1 << 24
+
+
+def text_between(blocks: Sequence[Block], selection: Selection, width: int, palette: Palette, *, margin: int) -> str:
+    """Return the text of a selection without soft line breaks, gutters and margins."""
+    if not blocks:
+        return ""
+    first = 0
+    if selection.start is not None:
+        serial = selection.start.y // LINES_PER_BLOCK
+        first = bisect_left(blocks, serial, key=lambda block: block.serial)
+    last = blocks[-1].serial if selection.end is None else selection.end.y // LINES_PER_BLOCK
+    parts: list[str] = []
+    join = ""
+    for block in blocks[first:]:
+        if block.serial > last:
+            break
+        lines, top = block.lines(width, palette), block.serial * LINES_PER_BLOCK
+        # Only selected lines are touched, since that makes the lines of a long text.
+        begin = 0 if selection.start is None else max(0, selection.start.y - top)
+        stop = len(lines) if selection.end is None else min(len(lines), selection.end.y - top + 1)
+        for offset in range(begin, stop):
+            span = selection.get_span(top + offset)
+            if span is None:
+                continue
+            line = lines[offset]
+            start, end = max(0, span[0] - margin), span[1]
+            text = line.strip.text
+            cut = text[max(line.gutter, start) : len(text) if end == -1 else max(0, end - margin)]
+            # A soft line break is replaced by its join.
+            parts += [join, cut.rstrip() if line.join == "\n" else cut]
+            join = line.join
+    return "".join(parts).strip("\n")
+
+
+def code_of(markdown: str) -> list[str]:
+    """Return the contents of the fences of a text, in order."""
+    from ragforge_tui.tui.transcript.render.markdown_parser import clean_source, parse
+
+    units = parse(clean_source(markdown)).units
+    return [token.content for unit in units for token in unit.tokens if token.type == "fence"]
+
+
+class LineIndex:
+    """Heights of blocks, in order, and the line each starts at."""
+
+    def __init__(self, heights: Iterable[int] = ()) -> None:
+        self._heights: list[int] = []
+        self._tree: list[int] = [0]
+        for height in heights:
+            self.append(height)
+
+    def __len__(self) -> int:
+        return len(self._heights)
+
+    @property
+    def total(self) -> int:
+        return self.start(len(self._heights))
+
+    def height(self, position: int) -> int:
+        return self._heights[position]
+
+    def append(self, height: int) -> None:
+        """Add a block at the end."""
+        self._heights.append(height)
+        node = len(self._heights)
+        covered = node & -node
+        total = height
+        step = 1
+        while step < covered:
+            total += self._tree[node - step]
+            step <<= 1
+        self._tree.append(total)
+
+    def set(self, position: int, height: int) -> int:
+        """Correct the height of a block; return by how much it grew."""
+        delta = height - self._heights[position]
+        if delta:
+            self._heights[position] = height
+            node = position + 1
+            while node < len(self._tree):
+                self._tree[node] += delta
+                node += node & -node
+        return delta
+
+    def truncate(self, length: int) -> None:
+        """Drop the blocks from position `length` on."""
+        del self._heights[length:]
+        del self._tree[length + 1 :]
+
+    def start(self, position: int) -> int:
+        """Return the first line of a block: the sum of the heights before it."""
+        total = 0
+        node = position
+        while node:
+            total += self._tree[node]
+            node -= node & -node
+        return total
+
+    def find(self, line: int) -> tuple[int, int]:
+        """Return the block of a line and the offset in it; the last block for lines past the end."""
+        position = 0
+        left = line
+        step = 1 << len(self._heights).bit_length()
+        while step:
+            after = position + step
+            if after < len(self._tree) and self._tree[after] <= left:
+                position = after
+                left -= self._tree[after]
+            step >>= 1
+        if position >= len(self._heights):
+            position = len(self._heights) - 1
+            left = line - self.start(position) if position >= 0 else 0
+        return position, left
 
 
 class Frame(NamedTuple):

@@ -1,0 +1,262 @@
+"""Wording of the offline assistant's answers: lines quoted from tool results, with path and line.
+
+Used by the assistant; pure functions over tool results. Nothing is invented: every fact in an answer
+is a line of a result.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import msgspec
+
+from ragforge_tui.llm.offline.intents import Intent
+
+_HIT = re.compile(r"^(?P<path>[^\n]+?):(?P<line>\d+): ?(?P<text>.*)$")
+_NUMBERED = re.compile(r"^\s*(\d+)\t(.*)$")
+_RECALLED = re.compile(r"^\s*(?P<mark>\[t\d+\]) (?P<where>.*)$")
+_DEFINITION = re.compile(
+    r"^\s*(?:async\s+)?(?:def|class|function|func|fn|struct|interface|type|const|export|#+)\b", re.I
+)
+_MOST_FILES = 2
+_MOST_QUOTED = 60
+_MOST_HITS = 6
+
+_INTRODUCTION = {
+    False: "I am the offline assistant, not a language model: I look things up in the files and in this memory and "
+    "quote them, but I do not reason about them.",
+    True: "Je suis l'assistant hors ligne, pas un modèle de langage : je cherche dans les fichiers et dans la mémoire "
+    "et je cite ce que je trouve, sans raisonner.",
+}
+_HELP = {
+    False: "You can ask me to:\n"
+    "- show a file: `what is in README.md`, `read src/app.py lines 10-40`\n"
+    "- find something: `where is load_config`, `find files named *.py`\n"
+    "- list a folder: `list the files in src`\n"
+    '- change a file: `replace "a" with "b" in notes.txt`, `create todo.txt with …`\n'
+    "- run a command: ``run `make test` ``\n"
+    "- answer a question from the files: its words are searched for and the best lines quoted.\n\n"
+    "For a real conversation choose a model with /model.",
+    True: "Vous pouvez me demander :\n"
+    "- de montrer un fichier : `montre README.md`, `lis src/app.py lignes 10 à 40`\n"
+    "- de chercher : `où est load_config`, `trouve les fichiers *.py`\n"
+    "- de lister un dossier : `liste les fichiers dans src`\n"
+    '- de changer un fichier : `remplace "a" par "b" dans notes.txt`, `crée todo.txt avec …`\n'
+    "- de lancer une commande : ``lance `make test` ``\n"
+    "- de répondre à partir des fichiers : les mots de la question sont cherchés et les meilleures lignes citées.\n\n"
+    "Pour une vraie conversation, choisissez un modèle avec /model.",
+}
+
+
+class FinishedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """Tool call of this turn and its result."""
+
+    name: str
+    arguments: dict[str, Any]
+    text: str
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """Matching line of a file."""
+
+    path: str
+    line: int
+    text: str
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """Material an answer is made of.
+
+    Attributes:
+        past: Earlier lines of this conversation about the terms, as (role, line).
+        first: Whether it is the conversation's first answer.
+    """
+
+    intent: Intent
+    done: list[FinishedCall]
+    past: list[tuple[str, str]] = []
+    first: bool = False
+
+
+def is_listing(text: str) -> bool:
+    """Return whether a result of read_file holds numbered lines, not an error."""
+    return any(_NUMBERED.match(line) for line in text.splitlines()[:1])
+
+
+def grep_hits(text: str) -> list[Hit]:
+    """Return the matching lines in a result of grep_files."""
+    matches = [_HIT.match(line) for line in text.splitlines()]
+    return [Hit(path=m["path"], line=int(m["line"]), text=m["text"]) for m in matches if m]
+
+
+def best_hits(hits: list[Hit], terms: list[str]) -> list[Hit]:
+    """Return the best line of each of the best files.
+
+    A term counts more the fewer lines contain it, several terms together count more than each alone, a line that
+    defines something counts double, and so does a file whose name contains a term.
+    """
+    # The search was for the stem of a plain word, so only its beginning counts here.
+    low = [term.lower() for term in terms]
+    low = list(
+        dict.fromkeys(term[: max(4, len(term) - 2)] if term.isalpha() and len(term) > 5 else term for term in low)
+    )
+    lines = [hit.text.lower() for hit in hits]
+    weight = {term: 1.0 / (2 + math.log2(1 + sum(term in line for line in lines))) for term in low}
+
+    def score(matched: set[str]) -> float:
+        return sum(weight[term] for term in matched) * len(matched)
+
+    best: dict[str, tuple[float, Hit]] = {}
+    seen: dict[str, set[str]] = {}
+    for hit, line in zip(hits, lines, strict=True):
+        matched = {term for term in low if term in line}
+        seen.setdefault(hit.path, set()).update(matched)
+        value = score(matched) * (2.0 if _DEFINITION.match(hit.text) else 1.0)
+        if hit.path not in best or value > best[hit.path][0]:
+            best[hit.path] = (value, hit)
+
+    def rank(path: str) -> tuple[float, str]:
+        named = 2.0 if any(term in path.lower() for term in low) else 1.0
+        return -(score(seen[path]) + best[path][0]) * named, path
+
+    return [best[path][1] for path in sorted(best, key=rank)[:_MOST_FILES]]
+
+
+def answer(evidence: Evidence) -> str:
+    """Return the answer to a question from the evidence for it."""
+    french = evidence.intent.french
+    if evidence.intent.kind in ("greet", "help"):
+        body = _HELP[french]
+        return f"{_INTRODUCTION[french]}\n\n{body}"
+    body = _lookup(evidence) if evidence.intent.kind == "lookup" else _outcome(evidence)
+    return f"{_INTRODUCTION[french]}\n\n{body}" if evidence.first else body
+
+
+def _outcome(evidence: Evidence) -> str:
+    intent, done = evidence.intent, evidence.done
+    if not done:
+        return (
+            "Je ne dispose pas de l'outil qu'il faudrait pour cela."
+            if intent.french
+            else "I do not have the tool this needs."
+        )
+    last = done[-1]
+    if last.name == "read_file" and is_listing(last.text):
+        return _file(intent, last)
+    if last.name == "run_command":
+        return f"`{intent.command}`\n\n{_fenced(last.text)}"
+    if last.name in ("create_file", "edit_file"):
+        return last.text
+    if last.name in ("list_directory", "glob_files", "search_files") and intent.kind != "read":
+        return _fenced(last.text)
+    return "\n\n".join(dict.fromkeys(call.text for call in done))
+
+
+def _file(intent: Intent, read: FinishedCall) -> str:
+    """Return the lines of a file that match the question, else its beginning."""
+    path = str(read.arguments.get("path", intent.path))
+    lines = read.text.splitlines()
+    matching = _matching(lines, intent.terms) if not intent.lines else []
+    if matching:
+        quoted = [f"`{path}:{number}` {text.strip()}" for number, text in matching[:12]]
+        return "\n".join(f"- {line}" for line in quoted)
+    numbered = [line for line in lines if _NUMBERED.match(line)]
+    shown = numbered[:_MOST_QUOTED]
+    numbers = [int(match[1]) for line in shown if (match := _NUMBERED.match(line))]
+    more = len(numbered) - len(shown)
+    note = ""
+    if more > 0:
+        note = f"\n\n… encore {more} lignes." if intent.french else f"\n\n… {more} more lines."
+    return f"`{path}:{numbers[0]}-{numbers[-1]}`\n\n{_fenced(chr(10).join(shown))}{note}"
+
+
+def _matching(lines: list[str], terms: list[str]) -> list[tuple[int, str]]:
+    folded = [term.lower() for term in terms]
+    numbered = [(int(m[1]), m[2]) for line in lines if (m := _NUMBERED.match(line))]
+    return [(number, text) for number, text in numbered if any(term in text.lower() for term in folded)]
+
+
+def _lookup(evidence: Evidence) -> str:
+    intent = evidence.intent
+    parts = [*_quotes(evidence), *_files(evidence), *_memory(evidence)]
+    if parts:
+        return "\n\n".join(parts)
+    words = ", ".join(f"`{term}`" for term in intent.terms)
+    if intent.french:
+        missing = f"Je n'ai rien trouvé sur {words}." if words else "Je n'ai pas compris ce qu'il faut chercher."
+    else:
+        missing = f"I found nothing about {words}." if words else "I could not tell what to look for."
+    return f"{missing}\n\n{_HELP[intent.french]}"
+
+
+def _quotes(evidence: Evidence) -> list[str]:
+    """Return the lines around the best matches, then further matches."""
+    parts: list[str] = []
+    read: set[str] = set()
+    for call in evidence.done:
+        if call.name == "read_file" and is_listing(call.text):
+            path = str(call.arguments.get("path", ""))
+            lines = {int(match[1]): line for line in call.text.splitlines() if (match := _NUMBERED.match(line))}
+            read.add(path)
+            parts.append(f"`{path}:{min(lines)}-{max(lines)}`\n\n{_fenced(chr(10).join(lines.values()))}")
+    hits = [hit for call in evidence.done if call.name == "grep_files" for hit in grep_hits(call.text)]
+    others = [hit for hit in hits if hit.path not in read]
+    if others:
+        heading = "Aussi :" if evidence.intent.french else "Also:"
+        listed = "\n".join(f"- `{hit.path}:{hit.line}` {_short(hit.text)}" for hit in others[:_MOST_HITS])
+        parts.append(f"{heading}\n{listed}" if parts else listed)
+    return parts
+
+
+def _files(evidence: Evidence) -> list[str]:
+    """Return the files whose names contain the first term of the question."""
+    term = evidence.intent.terms[0].lower() if evidence.intent.terms else ""
+    paths = [line.strip() for call in evidence.done if call.name == "search_files" for line in call.text.splitlines()]
+    named = [path for path in paths if term and term in path.lower() and " " not in path]
+    if not named:
+        return []
+    heading = "Fichiers de ce nom :" if evidence.intent.french else "Files of that name:"
+    return [heading + "\n" + "\n".join(f"- `{path}`" for path in named)]
+
+
+def _memory(evidence: Evidence) -> list[str]:
+    """Return earlier messages about the terms, from this conversation and from others."""
+    french = evidence.intent.french
+    parts: list[str] = []
+    if evidence.past:
+        who = {"user": "vous" if french else "you", "assistant": "moi" if french else "me"}
+        lines = "\n".join(f"- {who[role]}: {_short(line)}" for role, line in evidence.past)
+        parts.append(("Dit plus tôt ici :\n" if french else "Said earlier here:\n") + lines)
+    folded = [term.lower() for term in evidence.intent.terms]
+    in_files = any(grep_hits(call.text) for call in evidence.done if call.name == "grep_files")
+    recalled = [
+        line.strip()
+        for call in evidence.done
+        if call.name == "search_history"
+        for line in call.text.splitlines()
+        # If the files hold it, an earlier quotation of it in this conversation adds nothing.
+        if (m := _RECALLED.match(line)) and not (in_files and m["where"].startswith("this conversation"))
+    ]
+    # As in this conversation, one common word of a longer question means little.
+    needed = min(2, len(folded)) or 1
+    quoted = [f"- {_short(line)}" for line in recalled if sum(term in line.lower() for term in folded) >= needed]
+    if quoted:
+        heading = "Dans la mémoire :" if french else "From the memory:"
+        parts.append(f"{heading}\n" + "\n".join(quoted[:_MOST_HITS]))
+    return parts
+
+
+def _short(text: str) -> str:
+    """Return at most 160 characters of a line; a code span that is cut in two must not swallow the text after it."""
+    text = text.strip()
+    text = text if len(text) <= 160 else f"{text[:159]}…"
+    return text.replace("`", "") if text.count("`") % 2 or "``" in text else text
+
+
+def _fenced(text: str) -> str:
+    """Return a code block whose fence is longer than any in the text."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text}\n{fence}"

@@ -1,0 +1,337 @@
+"""Synchronisation of search keys and vectors, in the index of the open conversation and in the graph.
+
+Used by `Recall`, in the background. All of it can be interrupted: missing keys and vectors are found again by query,
+and writes are idempotent, so two processes may synchronise the same conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ragforge_tui.graph import Store
+from ragforge_tui.graph.store.recall import KeyRow, RecallRow
+from ragforge_tui.graph.store.vectors import KINDS, Unembedded
+from ragforge_tui.llm.embeddings import Embedder, Vectors
+from ragforge_tui.memory.recall.index import ConversationIndex
+from ragforge_tui.memory.recall.keys import KEYS_VERSION, TurnKeys, keys_of, lex_key, sitting_text
+from ragforge_tui.shared.errors import GraphError, ModelError
+from ragforge_tui.shared.records import Turn
+from ragforge_tui.shared.truncation import cut_middle
+
+log = logging.getLogger(__name__)
+
+PAGE = 200
+TURNS_PAGE = 50
+"""Whole turns, with all their results, read at once."""
+EMBED_BATCH = 64
+EMBED_CHARS = 2_000
+"""Most characters of a text that are embedded, head and tail: longer texts cover too many subjects for one vector."""
+SITTING_EVERY = 10
+"""Turns after which the current sitting is stored, in addition to its end."""
+SCOPED = ("Message", "Summary", "Conversation")
+
+Made = Callable[[Unembedded, npt.NDArray[np.float32]], None]
+
+
+class VectorModel:
+    """Embedding model in use: the configured one, as long as the graph's vectors are from it."""
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self.embedder = embedder
+        self.reason = ""
+        """Why the model does not match the graph's vectors; empty if it does."""
+        self.failure = ""
+        """Why the last texts got no vectors; empty if they got them."""
+        self._claimed = False
+
+    @property
+    def name(self) -> str:
+        """Name of the model, empty if vectors cannot be used."""
+        return self.embedder.name if self.embedder is not None and not self.reason else ""
+
+    async def claim(self, store: Store) -> None:
+        """Record the model in a graph that has none yet, and check whether it is the graph's."""
+        if self.embedder is None or self._claimed:
+            return
+        name, size = await store.vectors.claim_model(self.embedder.name, self.embedder.dimension)
+        self._claimed = True
+        if (name, size) != (self.embedder.name, self.embedder.dimension):
+            self.reason = (
+                f"The graph's vectors are from {name or 'another model'} ({size} numbers), "
+                f"but the settings name {self.embedder.name} ({self.embedder.dimension}). "
+                "Search uses words only until you run `ragforge-chat graph reembed`."
+            )
+            log.warning("%s", self.reason)
+
+    async def embed(self, texts: Sequence[str]) -> Vectors | None:
+        """Return the vectors of texts; None if there is no usable model or it fails, which is logged."""
+        if self.embedder is None or self.reason:
+            return None
+        try:
+            vectors = await self.embedder.embed([cut_middle(text, EMBED_CHARS, "\n") for text in texts])
+        except ModelError as error:
+            log.warning("not embedded: %s", error)
+            self.failure = f"{error} Search uses words only until it answers."
+            return None
+        self.failure = ""
+        return vectors
+
+
+class IndexSync:
+    """Synchroniser of one conversation's keys and vectors.
+
+    Args:
+        index: The index to fill.
+    """
+
+    def __init__(self, index: ConversationIndex, model: VectorModel, conversation_id: str) -> None:
+        self._index = index
+        self._model = model
+        self._id = conversation_id
+        self._uuids: dict[str, int] = {}
+        self._shared: set[int] = set()
+        """Turns of the conversation this one branched from; it stores their keys itself."""
+        self.conversations = [conversation_id]
+        """This conversation and those it branched from."""
+        self._sitting = 0
+        self._sitting_stored = 0
+        self._keyless: set[int] = set()
+        """Turns read without keys, whose keys are not stored yet."""
+
+    # --- filling the index -----------------------------------------------------------------------------------------
+
+    async def load(self, store: Store, *, start: int = 1, end: int | None = None) -> None:
+        """Read the turns of [start, end) into the index: stored keys first, then whole turns that have none.
+
+        The index answers with the turns read so far; it does not need the keys that `store_missing` stores.
+        """
+        if end is None:
+            end = (await store.turns.range(self._id))[1] + 1
+        without_keys: list[int] = []
+        for first in range(start, end, PAGE):
+            rows = await store.recall.rows(
+                self._id, start=first, end=min(first + PAGE, end), model=self._model.name or "-"
+            )
+            without_keys += [row.turn_index for row in rows if row.version < KEYS_VERSION]
+            await asyncio.to_thread(self._put_rows, rows)
+        if without_keys:
+            await self._read_whole(store, without_keys, last=end - 1)
+
+    async def store_missing(self, store: Store) -> None:
+        """Store the keys and sittings of turns that were read without keys, and count the tokens of all turns."""
+        if self._keyless:
+            made = set(self._keyless)
+            await self._store_keys(store, {near for turn in made for near in (turn - 1, turn, turn + 1)})
+            await self.store_sittings(store, finished_only=False)
+            self._keyless -= made
+        await asyncio.to_thread(self._count)
+
+    def _put_rows(self, rows: Iterable[RecallRow]) -> None:
+        for row in rows:
+            if not row.version:
+                continue  # Its text is not stored with keys yet: the whole turn is read.
+            vector = None if row.vector is None else np.frombuffer(row.vector, np.float32)
+            self._index.put(row.turn_index, text=row.text, timestamp=row.timestamp, ended=row.ended, embedding=vector)
+            self._note(row.uuid, row.turn_index, row.conversation_id)
+
+    def _count(self) -> None:
+        """Count the tokens of all turns, so that no query has to wait for it."""
+        for turn in range(1, self._index.last + 1):
+            self._index.tokens(turn)
+
+    def _note(self, uuid: str, turn_index: int, conversation_id: str) -> None:
+        self._uuids[uuid] = turn_index
+        if conversation_id != self._id:
+            self._shared.add(turn_index)
+            if conversation_id not in self.conversations:
+                self.conversations.append(conversation_id)
+
+    async def _read_whole(self, store: Store, turns: Sequence[int], *, last: int) -> None:
+        """Read turns that a crash, an import or an older version left without keys; unfinished ones come later."""
+        missing = set(turns)
+        for first in range(min(missing), max(missing) + 1, TURNS_PAGE):
+            page = range(first, first + TURNS_PAGE)
+            if missing.isdisjoint(page):
+                continue
+            for turn in await store.turns.between(self._id, start=first, end=first + TURNS_PAGE):
+                if turn.turn_index in missing and is_finished(turn, last=turn.turn_index == last):
+                    await asyncio.to_thread(self.put, turn)
+                    self._keyless.add(turn.turn_index)
+
+    # --- a turn ----------------------------------------------------------------------------------------------------
+
+    def put(self, turn: Turn) -> None:
+        """Add a whole turn to the index; its vector is unknown from then on."""
+        keys: TurnKeys = keys_of(turn)
+        self._index.put(keys.turn_index, text=keys.text, timestamp=keys.timestamp, ended=keys.ended)
+        self._note(turn.messages[0].uuid, turn.turn_index, turn.messages[0].conversation_id)
+
+    async def turn_stored(self, store: Store, turn: Turn) -> None:
+        """Store the keys of a turn that has ended, and of its neighbours, whose windows contain it."""
+        last = self._index.last
+        if turn.turn_index > last + 1:
+            # Another process wrote the turns in between.
+            await self.load(store, start=last + 1, end=turn.turn_index)
+            await self.store_missing(store)
+        await asyncio.to_thread(self.put, turn)
+        await asyncio.to_thread(self._index.tokens, turn.turn_index)
+        await self._store_keys(store, {turn.turn_index - 1, turn.turn_index, turn.turn_index + 1})
+        await self.store_sittings(store, finished_only=True)
+
+    async def facts_changed(self, store: Store, facts: Mapping[int, Sequence[str]]) -> None:
+        """Add facts to the keys of the turns they were found in."""
+        changed = {turn: texts for turn, texts in facts.items() if self._index.facts(turn) != tuple(texts)}
+        if changed:
+            await asyncio.to_thread(self._index.set_facts, changed)
+            await self._store_keys(store, changed)
+
+    async def _store_keys(self, store: Store, turns: Iterable[int]) -> None:
+        mine = sorted(turn for turn in turns if turn in self._index and turn not in self._shared)
+        for start in range(0, len(mine), PAGE):
+            await store.recall.store_keys([self._key_row(turn) for turn in mine[start : start + PAGE]])
+
+    def _key_row(self, turn: int) -> KeyRow:
+        index = self._index
+        text, moment = index.turn_text(turn), index.timestamp(turn)
+        assert moment is not None
+        language = index.language
+        return KeyRow(
+            conversation_id=self._id,
+            turn_index=turn,
+            text=text,
+            lex_key=lex_key(
+                text,
+                previous=index.turn_text(turn - 1),
+                following=index.turn_text(turn + 1),
+                facts=index.facts(turn),
+                moment=moment,
+                language=language,
+            ),
+            language=language,
+            ended=index.ended(turn) or moment,
+            sitting=index.sitting(turn),
+            version=KEYS_VERSION,
+        )
+
+    async def store_sittings(self, store: Store, *, finished_only: bool) -> None:
+        """Store finished sittings, and every `SITTING_EVERY` turns the current one."""
+        last = self._index.last
+        current = self._index.sitting(last)
+        if not self._sitting:
+            self._sitting = await store.recall.sittings_stored(self._id)
+        due = list(range(max(self._sitting, 1), current))
+        grown = last - self._sitting_stored >= SITTING_EVERY
+        if current and (not finished_only or grown):
+            due.append(current)
+            self._sitting_stored = last
+        for sitting in due:
+            turns = [turn for turn in self._index.sitting_turns(sitting) if turn not in self._shared]
+            moment = self._index.timestamp(turns[0]) if turns else None
+            if moment is not None:
+                text = sitting_text([self._index.turn_text(turn) for turn in turns], moment, self._index.language)
+                await store.recall.store_sitting(self._id, sitting, date=moment, text=text)
+        self._sitting = max(self._sitting, current)
+
+    # --- vectors ---------------------------------------------------------------------------------------------------
+
+    async def embed_missing(self, store: Store) -> None:
+        """Make the missing vectors of this conversation's turns and summaries, and of its own summary."""
+        for label in SCOPED:
+            await embed_missing(store, self._model, label, conversation_id=self._id, made=self._set_vector)
+
+    def _set_vector(self, node: Unembedded, vector: npt.NDArray[np.float32]) -> None:
+        turn = self._uuids.get(node.uuid)
+        if turn is not None and vector.any():
+            self._index.set_embedding(turn, vector)
+
+
+async def embed_missing(
+    store: Store, model: VectorModel, label: str, *, conversation_id: str = "", made: Made | None = None
+) -> int:
+    """Make the missing vectors of one kind of node, in batches, and return how many were made.
+
+    Ends early if the model fails or is no longer the graph's: the rest is found again by query.
+    """
+    total = 0
+    seen: set[str] = set()
+    while model.name:
+        nodes = await store.vectors.missing(label, model.name, limit=EMBED_BATCH, conversation_id=conversation_id)
+        vectors = await model.embed([node.text for node in nodes]) if nodes else None
+        if vectors is None or seen.issuperset(node.uuid for node in nodes):
+            break
+        seen.update(node.uuid for node in nodes)
+        rows = list(zip(nodes, vectors, strict=True))
+        if not await store.vectors.store(label, model.name, rows):
+            break
+        for node, vector in rows:
+            if made is not None:
+                made(node, vector)
+        total += len(rows)
+    return total
+
+
+def is_finished(turn: Turn, *, last: bool) -> bool:
+    """Return whether a turn is complete; the last one may still wait for its answer."""
+    answered = any(message.role != "user" for message in turn.messages)
+    return all(message.state != "streaming" for message in turn.messages) and (answered or not last)
+
+
+async def catch_up(store: Store, embedder: Embedder | None, *, leave: Collection[str] = ()) -> None:
+    """Make the keys and vectors of any conversation that an import, a crash or an unavailable model left missing.
+
+    Args:
+        leave: Conversations to skip: they are open and do this themselves.
+    """
+    model = VectorModel(embedder)
+    await model.claim(store)
+    for uuid in await store.recall.conversations_without_keys():
+        if uuid not in leave:
+            sync = IndexSync(ConversationIndex(), model, uuid)
+            await sync.load(store)
+            await sync.store_missing(store)
+    for label in KINDS:
+        await embed_missing(store, model, label)
+
+
+async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int], None]) -> int:
+    """Make all vectors of the graph again with another model and return how many; a repeated call continues.
+
+    The model becomes the graph's at once, so that chats that use it already search the vectors made so far.
+
+    Args:
+        progress: Called with the number of vectors made and the number to make.
+
+    Raises:
+        ModelError: The model failed; the vectors made so far are kept.
+        GraphError: The graph cannot store its vectors.
+    """
+    # Tried first: a model that does not answer must not replace one that does.
+    await embedder.embed(["ragforge"])
+    await store.vectors.change_model(embedder.name, embedder.dimension)
+    model = VectorModel(embedder)
+    await model.claim(store)
+    if model.reason:
+        raise GraphError(model.reason)
+    total = await store.vectors.count_missing(model.name)
+    done = 0
+    progress(done, total)
+
+    def made(node: Unembedded, vector: npt.NDArray[np.float32]) -> None:
+        nonlocal done
+        done += 1
+        progress(done, max(total, done))
+
+    for label in KINDS:
+        await embed_missing(store, model, label, made=made)
+    if left := await store.vectors.count_missing(model.name):
+        raise ModelError(
+            f"{left} vectors could not be made with {model.name}, {done} were.",
+            kind="provider",
+            todo="Run it again; it continues from there.",
+        )
+    return done

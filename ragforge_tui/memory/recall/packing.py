@@ -1,0 +1,232 @@
+"""Results of recall: turns packed into a number of tokens, and their text.
+
+Packing is greedy by score, then in order of time, labels counted; it is independent of the search. It guarantees that
+the rendered text never exceeds the tokens allowed, that no text is repeated, and that turns are in order of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from ragforge_tui.llm.tokens import count_tokens
+from ragforge_tui.shared.records import Summary
+
+CUT_MARK = " […] "
+"""Marks text left out of a turn; the stored context finds the pieces again by it."""
+MIN_CUT_TOKENS = 60
+"""Tokens below which a turn that is too large is left out instead of cut."""
+MOST_MISSES = 25
+"""Consecutive candidates that do not fit, after which no more are tried."""
+MAX_SHARE_OF_ONE = 0.5
+"""Largest share of the tokens for one turn; a longer one is cut to its head and tail."""
+
+Count = Callable[[str], int]
+TITLE_CHARS = 60
+
+
+class RecalledTurn(msgspec.Struct, kw_only=True):
+    """Turn that was recalled.
+
+    Attributes:
+        date: Start of its sitting: turns of one sitting share it, and with it their heading.
+        text: Text as packed, possibly cut.
+        cut: Characters of the turn's text that are missing in `text`.
+        own: Whether it belongs to the conversation that asked.
+    """
+
+    conversation_id: str
+    title: str = ""
+    turn_index: int
+    date: datetime
+    text: str
+    cut: int = 0
+    score: float = 0.0
+    own: bool = True
+
+
+class RecalledSummary(msgspec.Struct, kw_only=True):
+    """Summary that was recalled. `score` is its similarity times the factors of level and age."""
+
+    summary: Summary
+    title: str = ""
+    score: float = 0.0
+    own: bool = True
+
+
+class Recalled(msgspec.Struct, kw_only=True):
+    """Result of recall: turns in order of time, summaries best first.
+
+    Attributes:
+        text: The turns as one text: a heading for each conversation and sitting, ``[t12]`` before each turn.
+        tokens: Tokens of `text`.
+        reason: Why vectors were not searched although they are enabled; empty if they were.
+    """
+
+    turns: list[RecalledTurn] = []
+    summaries: list[RecalledSummary] = []
+    tokens: int = 0
+    text: str = ""
+    reason: str = ""
+    sources: dict[tuple[str, int], str] = {}
+    """Whole texts of the turns by conversation and turn."""
+
+    def source_of(self, turn: RecalledTurn) -> str:
+        """Return the whole text of a recalled turn."""
+        return self.sources.get((turn.conversation_id, turn.turn_index), turn.text)
+
+
+def heading(date: datetime, *, title: str, own: bool) -> str:
+    """Return the line above the turns of a sitting; it names another conversation, so that the two are not confused."""
+    day = f"{date.day} {date:%B %Y}"
+    return (
+        f"# {day}" if own else f"# {day}, another conversation: {' '.join(title.split())[:TITLE_CHARS] or 'untitled'}"
+    )
+
+
+def render_turns(turns: Sequence[RecalledTurn]) -> str:
+    """Return turns as one text, with a heading wherever conversation or sitting changes."""
+    lines: list[str] = []
+    group: tuple[str, datetime] | None = None
+    for turn in turns:
+        current = ("" if turn.own else turn.conversation_id, turn.date)
+        if current != group:
+            group = current
+            lines.append(heading(turn.date, title=turn.title, own=turn.own))
+        lines.append(label(turn.turn_index) + turn.text)
+    return "\n".join(lines)
+
+
+def label(turn_index: int) -> str:
+    """Return the prefix by which a turn can be cited and opened."""
+    return f"[t{turn_index}] "
+
+
+class Candidate(msgspec.Struct, kw_only=True):
+    """Turn that may be recalled.
+
+    Attributes:
+        date: Start of its sitting.
+        tokens: Tokens of `text`, None if they were not counted yet.
+        own: Whether it belongs to the open conversation.
+    """
+
+    conversation_id: str
+    title: str = ""
+    turn_index: int
+    date: datetime
+    text: str
+    tokens: int | None = None
+    score: float
+    own: bool = True
+
+
+Same = Callable[[Candidate, Sequence[RecalledTurn]], bool]
+
+
+def pack(
+    ranked: Iterable[Candidate],
+    max_tokens: int,
+    *,
+    others_tokens: int | None = None,
+    same: Same | None = None,
+    count: Count = count_tokens,
+) -> list[RecalledTurn]:
+    """Return the best candidates that fit, in order of time.
+
+    Args:
+        ranked: Candidates, best first.
+        others_tokens: Most tokens for turns of other conversations; None for no separate limit.
+        same: Returns whether a candidate duplicates one that is packed already.
+    """
+    packed: list[RecalledTurn] = []
+    texts: set[str] = set()
+    groups: set[tuple[str, datetime]] = set()
+    left, left_others = max_tokens, max_tokens if others_tokens is None else others_tokens
+    largest = max(int(max_tokens * MAX_SHARE_OF_ONE), MIN_CUT_TOKENS)
+    misses = 0
+    for candidate in ranked:
+        if left < MIN_CUT_TOKENS // 4 or misses > MOST_MISSES:
+            break
+        key = " ".join(candidate.text.split())
+        if not key or key in texts:
+            continue
+        group = (candidate.conversation_id, candidate.date)
+        overhead = count(f"{label(candidate.turn_index)}") + 1
+        if group not in groups:
+            overhead += count(heading(candidate.date, title=candidate.title, own=candidate.own)) + 1
+        available = (left if candidate.own else min(left, left_others)) - overhead
+        fitted = _fitted(candidate, min(available, largest), count) if available > 0 else None
+        if fitted is None:
+            misses += 1
+            continue
+        if same and same(candidate, packed):
+            continue
+        misses = 0
+        turn, tokens = fitted
+        packed.append(turn)
+        texts.add(key)
+        groups.add(group)
+        left -= tokens + overhead
+        if not candidate.own:
+            left_others -= tokens + overhead
+    return in_time(packed)
+
+
+def in_time(turns: Sequence[RecalledTurn]) -> list[RecalledTurn]:
+    """Sort by time: other conversations first, the older before the newer, each by turn; then this one."""
+    starts: dict[str, datetime] = {}
+    for turn in turns:
+        earliest = starts.get(turn.conversation_id)
+        if earliest is None or turn.date < earliest:
+            starts[turn.conversation_id] = turn.date
+    return sorted(turns, key=lambda t: (t.own, starts[t.conversation_id], t.conversation_id, t.turn_index))
+
+
+def within(
+    turns: Sequence[RecalledTurn], max_tokens: int, count: Count = count_tokens
+) -> tuple[list[RecalledTurn], str, int]:
+    """Return turns, their text and its tokens, less the worst turns if the whole exceeds its parts."""
+    remaining = list(turns)
+    while True:
+        text = render_turns(remaining)
+        tokens = count(text)
+        if tokens <= max_tokens:
+            return remaining, text, tokens
+        remaining.remove(min(remaining, key=lambda turn: turn.score))
+
+
+def _fitted(candidate: Candidate, most: int, count: Count) -> tuple[RecalledTurn, int] | None:
+    text, cut = candidate.text, 0
+    tokens = count(text) if candidate.tokens is None else candidate.tokens
+    if tokens > most:
+        shortened = _cut(candidate.text, tokens, most, count) if most >= MIN_CUT_TOKENS else None
+        if shortened is None:
+            return None
+        text, tokens, cut = shortened
+    turn = RecalledTurn(
+        conversation_id=candidate.conversation_id,
+        title=candidate.title,
+        turn_index=candidate.turn_index,
+        date=candidate.date,
+        text=text,
+        cut=cut,
+        score=candidate.score,
+        own=candidate.own,
+    )
+    return turn, tokens
+
+
+def _cut(text: str, tokens: int, most: int, count: Count) -> tuple[str, int, int] | None:
+    """Return head and tail of a text that fit, their tokens, and how many characters are missing."""
+    keep = int(len(text) * most / tokens)
+    while keep > len(CUT_MARK):
+        head, tail = text[: keep * 2 // 3].rstrip(), text[len(text) - keep // 3 :].lstrip()
+        shortened = f"{head}{CUT_MARK}{tail}"
+        needed = count(shortened)
+        if needed <= most:
+            return shortened, needed, len(text) - len(head) - len(tail)
+        keep = int(keep * 0.9)
+    return None

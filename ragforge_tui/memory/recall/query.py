@@ -1,0 +1,126 @@
+"""Questions prepared for search: their context, their content words, and which of these are rare in the graph.
+
+Used by `Recall`. A full-text index reads every occurrence of a word, however little the word means: the common words of
+a question take nearly all of its time and hardly change which turns rank first. So other conversations are searched for
+the rarer words, by frequencies estimated from a sample of the graph's turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ragforge_tui.graph import Store
+from ragforge_tui.memory.language import language_of
+from ragforge_tui.memory.recall.terms import FALLBACK, content_words, terms, variants
+
+FEWEST_WORDS = 3
+"""Content words below which a message cannot be understood without the one before it."""
+PREVIOUS_CHARS = 500
+
+Vector = npt.NDArray[np.float32]
+
+_REFERRING = re.compile(
+    r"^\W*(?:(?:and|but|so|then|et|mais|alors|und|y|e)\b\W*)?"
+    r"(?:it|its|he|she|they|them|that|this|these|those|his|her|their|"
+    r"il|elle|ils|elles|ça|cela|ce|celui|celle|ceux|son|sa|ses|leur|"
+    r"er|sie|es|das|dies|diese|dieser|ello|eso|esto|ese|esa)\b",
+    re.IGNORECASE,
+)
+SAMPLE = 400
+"""Turns in the sample: enough to distinguish a word in a tenth of all turns from one in a twentieth."""
+FEWEST_TURNS = 2_000
+"""Smaller graphs answer whatever the words are."""
+GROWTH = 1.5
+"""Growth since the last sample, as a factor, after which a new one is taken."""
+PLACES = 10_000
+"""Most occurrences of one question's words together: an index reads them in some ten milliseconds."""
+FEWEST_SEARCHED = 2
+"""Words that are searched for however common they are."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """Question, prepared for search.
+
+    Attributes:
+        context: Text the question refers to.
+        words: Content words of question and context.
+        vector: Vector of question and context.
+        model: Model that made the vector.
+        rarest: The words for which the whole graph can be searched in little time.
+    """
+
+    text: str
+    context: str
+    words: tuple[str, ...]
+    vector: Vector | None = None
+    model: str = ""
+    rarest: tuple[str, ...] = ()
+
+
+def context_of(question: str, previous_turn: str) -> str:
+    """Return the user's previous message for a question that is too short or refers back; else nothing."""
+    if len(content_words(question, language_of(question))) >= FEWEST_WORDS and not _REFERRING.match(question):
+        return ""
+    return user_message_in(previous_turn)[:PREVIOUS_CHARS]
+
+
+def user_message_in(turn_text: str) -> str:
+    """Return the user's message from a turn's text, where it is quoted with ``>``."""
+    lines: list[str] = []
+    for line in turn_text.splitlines():
+        if not line.startswith(">"):
+            break
+        lines.append(line[1:].strip())
+    return "\n".join(lines)
+
+
+class WordFrequencies:
+    """Share of the graph's turns that contain each word."""
+
+    def __init__(self) -> None:
+        self._turns = 0
+        self._shares: dict[str, float] = {}
+        self._languages: set[str] = set()
+
+    async def learn(self, store: Store) -> None:
+        """Sample some turns of the graph, if it is much larger than at the last sample."""
+        spans = await store.recall.sample_spans()
+        turns = sum(span.last - span.first + 1 for span in spans)
+        if turns < max(FEWEST_TURNS, self._turns * GROWTH):
+            return
+        keys = await store.recall.sample_keys(spans, SAMPLE)
+        if keys:
+            await asyncio.to_thread(self._count, keys, turns)
+
+    def rarest(self, words: Sequence[str]) -> list[str]:
+        """Return the words to search for, in their order: the rarest, as many as the graph reads in little time."""
+        shares = {word: self._share(word) for word in words}
+        chosen: set[str] = set()
+        places = 0.0
+        for word in sorted(shares, key=lambda word: shares[word]):
+            places += shares[word] * self._turns
+            if places > PLACES and len(chosen) >= FEWEST_SEARCHED:
+                break
+            chosen.add(word)
+        return [word for word in words if word in chosen]
+
+    def _count(self, keys: Sequence[str], turns: int) -> None:
+        counted: Counter[str] = Counter()
+        languages = set()
+        for key in keys:
+            language = language_of(key) or FALLBACK
+            languages.add(language)
+            counted.update(set(terms(key, language)))
+        # A single turn of the sample says nothing about the graph.
+        self._shares = {term: count / len(keys) for term, count in counted.items() if count > 1}
+        self._languages, self._turns = languages, turns
+
+    def _share(self, word: str) -> float:
+        return max((self._shares.get(term, 0.0) for term in variants(word, self._languages)), default=0.0)

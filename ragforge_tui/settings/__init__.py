@@ -1,0 +1,1 @@
+"""Settings: definition, loading, validation and editing."""

@@ -1,0 +1,1 @@
+"""Records, events, requests and helpers that all other packages use; imports nothing else of ours."""

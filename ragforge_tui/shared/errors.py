@@ -1,0 +1,144 @@
+"""Errors with messages that users can act on.
+
+Every error that may reach a user is a `RagforgeError`: it states what happened, what was kept and what to do. The
+packages raise these errors; the screen and the command line only print them.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Literal
+
+import msgspec
+
+from ragforge_tui.shared.sanitize import plain_text
+
+
+class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Error as data, for the pipe between engine and screen and for storage with a failed turn.
+
+    Attributes:
+        kind: Stable identifier for programs, such as ``bad_key`` or ``graph_unreachable``.
+        what: One sentence on what happened.
+        kept: One sentence on what was kept; empty if nothing was at stake.
+        todo: One sentence on what to do about it.
+    """
+
+    kind: str
+    what: str
+    kept: str = ""
+    todo: str = ""
+
+    def sentence(self) -> str:
+        """Return the whole message on one line, safe for a terminal even if it quotes a provider or a file."""
+        return plain_text(" ".join(part for part in (self.what, self.kept, self.todo) if part))
+
+
+class RagforgeError(Exception):
+    """Base class of all errors that are shown to users."""
+
+    kind = "error"
+
+    def __init__(self, what: str, *, todo: str = "", kept: str = "", kind: str | None = None) -> None:
+        super().__init__(what)
+        self.info = ErrorInfo(kind=kind or self.kind, what=what, kept=kept, todo=todo)
+
+    def __str__(self) -> str:
+        return self.info.sentence()
+
+
+_STORAGE_ERRORS = {
+    errno.ENOSPC: ("The disk is full", "Free some space"),
+    errno.EDQUOT: ("The disk quota is used up", "Free some space"),
+    errno.EROFS: ("The disk is read-only", "Make it writable, or set RAGFORGE_HOME to a writable folder"),
+    errno.EACCES: ("No permission to write", "Change the permissions, or set RAGFORGE_HOME to another folder"),
+}
+
+
+def storage_error(error: BaseException) -> ErrorInfo | None:
+    """Return the message for a file that could not be written because of the disk; None for any other error."""
+    if not isinstance(error, OSError) or error.errno not in _STORAGE_ERRORS:
+        return None
+    what, todo = _STORAGE_ERRORS[error.errno]
+    where = f": {error.filename}." if error.filename else "."
+    return ErrorInfo(
+        kind="storage", what=what + where, kept="Everything stored before is kept.", todo=f"{todo}; then try again."
+    )
+
+
+class ConfigError(RagforgeError):
+    """A settings file or flag is invalid; the message names the file and the key path."""
+
+    kind = "config"
+
+
+class NotFoundError(RagforgeError):
+    """No conversation, turn or persona matches the reference, or more than one does."""
+
+    kind = "not_found"
+
+
+class GraphError(RagforgeError):
+    """The graph rejected a statement or failed to execute it."""
+
+    kind = "graph"
+
+
+class GraphUnavailableError(GraphError):
+    """The graph cannot be reached: no server, no route, wrong password, too old, or starting."""
+
+    kind = "graph_unreachable"
+
+
+class ForeignGraphError(GraphError):
+    """The graph holds another program's data and was not adopted."""
+
+    kind = "graph_foreign"
+
+
+ModelErrorKind = Literal[
+    "bad_key",
+    "unknown_model",
+    "rate_limit",
+    "context_too_long",
+    "no_network",
+    "stall",
+    "unfinished",
+    "provider",
+    "bad_request",
+    "not_configured",
+]
+
+
+class ModelError(RagforgeError):
+    """A provider failed to reply.
+
+    Attributes:
+        retry_after: Seconds that the provider asks to wait, None if it does not state any.
+        transient: Whether the same request may succeed later.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        kind: ModelErrorKind,
+        todo: str = "",
+        retry_after: float | None = None,
+        transient: bool = False,
+    ) -> None:
+        super().__init__(what, todo=todo, kind=kind)
+        self.retry_after = retry_after
+        self.transient = transient
+
+
+class ToolError(RagforgeError):
+    """A tool call failed; the message is returned to the model."""
+
+    kind = "tool"
+
+
+class EngineGoneError(RagforgeError):
+    """The engine's process ended while a request was pending."""
+
+    kind = "engine_gone"

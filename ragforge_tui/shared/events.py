@@ -1,0 +1,332 @@
+"""Events that the engine emits while it works.
+
+All form one union, tagged by ``type`` in snake case. The screen dispatches them in one place, `ask --json` prints
+them, and stored turns are replayed as the same events, so that a resumed session looks like a live one. Depends on
+the record types alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from ragforge_tui.shared.errors import ErrorInfo
+from ragforge_tui.shared.records import Conversation, FileAccess, Message, Summary, Todo, ToolCall, Topic, Turn, Usage
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+class _Event(msgspec.Struct, kw_only=True, tag_field="type", tag=_snake):
+    pass
+
+
+class _TurnEvent(_Event, kw_only=True):
+    conversation_id: str
+    turn_index: int
+
+
+class TurnStarted(_TurnEvent):
+    """The user's message is stored; a request to the model follows."""
+
+    message: Message
+
+
+class MessageStarted(_TurnEvent):
+    """A reply of the model starts; its text follows in deltas."""
+
+    message_id: str
+    persona: str = ""
+    persona_glyph: str = ""
+    persona_color: str = ""
+    model: str = ""
+
+
+class ReasoningDelta(_TurnEvent):
+    message_id: str
+    text: str
+
+
+class TextDelta(_TurnEvent):
+    message_id: str
+    text: str
+
+
+class MessageFinished(_TurnEvent):
+    """A reply ended, in any state; `message` is the stored record, and its tool calls have not run yet."""
+
+    message: Message
+
+
+class ToolCallStarted(_TurnEvent):
+    call: ToolCall
+
+
+class ToolCallFinished(_TurnEvent):
+    """A tool call ended; `call.result` is set."""
+
+    call: ToolCall
+
+
+ApprovalScope = Literal["once", "session"]
+ApprovalDecision = Literal["once", "session", "always", "no"]
+
+
+class ApprovalRequested(_TurnEvent):
+    """A tool call waits for the user's approval.
+
+    Attributes:
+        question: One plain line, such as ``Edit src/app.py?``.
+        detail: A unified diff (kind ``write``), the command (kind ``command``), or the path (kind ``secret``).
+        session_scope: Description of what "this session" would allow; empty if it is not offered.
+        always: Pattern of commands that "always" would allow permanently; empty if it is not offered.
+    """
+
+    approval_id: str
+    call: ToolCall
+    kind: Literal["write", "command", "secret"]
+    question: str
+    detail: str = ""
+    session_scope: str = ""
+    always: str = ""
+
+
+CostScope = Literal["turn", "session"]
+
+
+class CostLimitReached(_TurnEvent):
+    """The next request would exceed a cost limit; the turn waits for a decision, as for an approval.
+
+    ``once`` makes one more request, ``session`` raises the limit while the engine runs, ``no`` stops the turn.
+
+    Attributes:
+        limit: The limit in US dollars.
+        spent: US dollars spent so far.
+        raised: The limit in US dollars that ``session`` would set.
+    """
+
+    approval_id: str
+    scope: CostScope
+    limit: float
+    spent: float
+    raised: float
+
+
+class ApprovalResolved(_TurnEvent):
+    approval_id: str
+    decision: ApprovalDecision
+
+
+class TodosUpdated(_TurnEvent):
+    todos: list[Todo]
+
+
+class FilesAccessed(_TurnEvent):
+    files: list[FileAccess]
+
+
+class ModelRetry(_TurnEvent):
+    """The provider failed temporarily; the request is sent again in `wait_seconds`."""
+
+    attempt: int
+    attempts: int
+    wait_seconds: float
+    reason: str
+
+
+class ModelWaiting(_TurnEvent):
+    """The provider has sent nothing for a while. This is not an error yet; the user can stop the turn.
+
+    Attributes:
+        server: Name of the server, as in `ChatModel.server`.
+        seconds: Length of the silence so far.
+        begun: Whether the reply had started.
+    """
+
+    server: str
+    seconds: int
+    begun: bool = False
+
+    def sentence(self) -> str:
+        """Return the sentence shown to the user, without its full stop."""
+        silent = "sent nothing more" if self.begun else "not answered"
+        return f"{self.server} has {silent} for {self.seconds} s"
+
+
+class TurnCompleted(_TurnEvent):
+    """The turn is complete. `text` is its last reply; `usage` is the total of its requests."""
+
+    text: str
+    usage: Usage = Usage()
+
+
+class TurnCancelled(_TurnEvent):
+    text: str = ""
+
+
+class TurnFailed(_TurnEvent):
+    error: ErrorInfo
+    text: str = ""
+
+
+class TurnReset(_TurnEvent):
+    """The reader fell behind and events were dropped: the turn must be fetched again."""
+
+
+class TurnElsewhere(_TurnEvent):
+    """Another process started or continued a turn of the conversation that is open here.
+
+    Attributes:
+        turn: The turn as stored so far; sent again about once a second while it is being answered.
+        active: Whether it is still being answered.
+        interrupted: Whether it ended without a complete answer, so that a retry is offered.
+    """
+
+    turn: Turn
+    active: bool = False
+    interrupted: bool = False
+
+
+class MessageQueued(_Event):
+    """A message waits for the current turn to end."""
+
+    conversation_id: str
+    text: str
+
+
+class Notice(_Event):
+    """Line of text for the user."""
+
+    text: str
+    level: Literal["info", "warning", "error"] = "info"
+    conversation_id: str = ""
+
+
+class TrustRequested(_Event):
+    """Instructions found in the workspace (AGENTS.md, a persona) need the user's permission, once for each text.
+
+    Attributes:
+        persona: Name of the persona, empty for AGENTS.md.
+    """
+
+    root: str
+    files: list[str]
+    text: str
+    persona: str = ""
+
+
+class ConversationChanged(_Event):
+    """Title, status, model, persona or counters of a conversation changed."""
+
+    conversation: Conversation
+
+
+class SummaryStarted(_Event):
+    """A summary of these turns is being written in the background."""
+
+    conversation_id: str
+    level: int
+    start_turn_index: int
+    end_turn_index: int
+
+
+class SummaryCreated(_Event):
+    """A summary is stored; the summaries it covers have left the frontier."""
+
+    conversation_id: str
+    summary: Summary
+
+
+class SummaryFailed(_Event):
+    """A summary could not be stored; it will be retried later."""
+
+    conversation_id: str
+    level: int
+    start_turn_index: int
+    end_turn_index: int
+    reason: str
+
+
+class TopicsChanged(_Event):
+    """A summary of this conversation proposed, merged or related topics."""
+
+    conversation_id: str
+    topics: list[Topic]
+
+
+GraphPhase = Literal["starting", "ready", "unreachable", "refused"]
+
+
+class GraphChanged(_Event):
+    """State of the graph changed.
+
+    Attributes:
+        name: "embedded", or the URI without credentials.
+        chosen_by: The setting, variable or flag that selected this graph.
+    """
+
+    phase: GraphPhase
+    name: str
+    chosen_by: str = ""
+    error: ErrorInfo | None = None
+    journaled: int = 0
+    """Number of records in the journal that are not in the graph yet."""
+
+
+class ModelChanged(_Event):
+    """The model for the next turn changed.
+
+    Attributes:
+        phase: ``loading`` while the client library is imported.
+        origin: The setting, variable or discovery that selected the model.
+        destination: Server that receives the conversation ("api.openai.com", "this machine").
+    """
+
+    phase: Literal["loading", "ready", "failed"]
+    name: str
+    origin: str = ""
+    destination: str = ""
+    offline: bool = False
+    context_window: int = 0
+    error: ErrorInfo | None = None
+
+
+TurnEnd = TurnCompleted | TurnCancelled | TurnFailed
+
+TurnEvent = (
+    TurnStarted
+    | MessageStarted
+    | ReasoningDelta
+    | TextDelta
+    | MessageFinished
+    | ToolCallStarted
+    | ToolCallFinished
+    | ApprovalRequested
+    | CostLimitReached
+    | ApprovalResolved
+    | TodosUpdated
+    | FilesAccessed
+    | ModelRetry
+    | ModelWaiting
+    | TurnCompleted
+    | TurnCancelled
+    | TurnFailed
+    | TurnReset
+)
+
+MemoryEvent = SummaryStarted | SummaryCreated | SummaryFailed | TopicsChanged
+
+Event = (
+    TurnEvent
+    | MemoryEvent
+    | TurnElsewhere
+    | MessageQueued
+    | Notice
+    | TrustRequested
+    | ConversationChanged
+    | GraphChanged
+    | ModelChanged
+)
