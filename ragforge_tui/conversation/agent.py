@@ -33,8 +33,8 @@ from ragforge_tui.conversation.trust import Trust
 from ragforge_tui.graph import Journal, Store
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.export_writer import ExportWriter
-from ragforge_tui.memory.persistence import differences
 from ragforge_tui.personas import Persona, PersonaLibrary, user_name
+from ragforge_tui.settings.check import without_effect
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, Loaded
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import GraphError, NotFoundError, RagforgeError
@@ -124,7 +124,7 @@ class ConversationAgent:
         self._graph.start()
         self._model.start()
         self._leftovers = asyncio.create_task(self.toolbox.end_leftovers())
-        for sentence in differences(self.settings.agent.memory):
+        for sentence in without_effect(self.settings.agent.memory):
             self.emit(Notice(text=sentence, level="warning"))
         for sentence in self.allowed.problems():
             self.emit(Notice(text=sentence, level="warning"))
