@@ -89,9 +89,7 @@ async def _writer(pipe: Connection[Any, Any]) -> asyncio.StreamWriter:
 
 async def _reader(pipe: Connection[Any, Any], limit: int) -> asyncio.StreamReader:
     reader = asyncio.StreamReader(limit=limit)
-    await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), _file(pipe, "rb")
-    )
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), _file(pipe, "rb"))
     return reader
 
 
