@@ -10,7 +10,8 @@ from typing import Protocol
 
 import msgspec
 
-from ragforge_tui.export import document, markdown
+from ragforge_tui.export import json as document
+from ragforge_tui.export import markdown
 from ragforge_tui.memory.export_files import Region
 from ragforge_tui.shared.export_records import MemoryExport, Spoken, StoredContext
 from ragforge_tui.shared.records import AccessedFile, Conversation, Turn
