@@ -11,11 +11,11 @@ import re
 import time
 from pathlib import Path
 
-from ragforge_tui.personas.display_text import clean_name
+from ragforge_tui.personas.fields import clean_name
 from ragforge_tui.personas.library import SUFFIX, Persona, PersonaLibrary, key_of, persona_of, usable
+from ragforge_tui.shared.encoding import UTF8, Encoding, encoding_of
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.files import atomic_write
-from ragforge_tui.text_encoding import UTF8, Encoding, encoding_of
 
 DELETED = "deleted"
 _MAX_FILE_NAME_BYTES = 200
@@ -37,7 +37,7 @@ def file_name(name: str) -> str:
     return stem.encode()[:_MAX_FILE_NAME_BYTES].decode(errors="ignore") + SUFFIX
 
 
-class OwnPersonas:
+class UserPersonas:
     """Changes to the user-defined files of a library."""
 
     def __init__(self, library: PersonaLibrary) -> None:
@@ -56,7 +56,7 @@ class OwnPersonas:
             RagforgeError: The name is taken or invalid, or the text is unusable.
         """
         encoding = self._encoding(instead_of) if instead_of else UTF8
-        return self._write(encoding.encode(text), name, self._of_name(instead_of))
+        return self._write(encoding.encode_detectable(text), name, self._of_name(instead_of))
 
     def add(self, path: Path, *, replace: bool = False) -> Persona:
         """Copy a file into the folder, byte for byte.

@@ -8,7 +8,7 @@ from ragforge_tui.shared.events import SummaryCreated, SummaryFailed, SummarySta
 from ragforge_tui.shared.records import RelatedTopic, Topic
 from ragforge_tui.shared.requests.tree import MemoryDue, MemoryTree, TopicPlace, TreeNode, TurnLine
 from ragforge_tui.tui.memory.memory_tree import RAW, SummaryTree, chars_text, due_text, turn_key, turn_of
-from ragforge_tui.tui.memory.topic_list import TopicList, topic_text
+from ragforge_tui.tui.memory.topic_list import TopicList, topic_sections
 from tests.support.fake_engine import CLOCK, conversation, message
 from tests.support.memory_shelf import summary
 
@@ -204,10 +204,10 @@ def test_a_topic_opens_to_names_and_turns() -> None:
 def test_what_there_is_to_read_on_a_topic() -> None:
     found = topics().topics
     place = TopicPlace(conversation_id="own", title="Mine", first=1, last=5)
-    assert dict(topic_text(found[0], [place])) == {
+    assert {section.title: section.text for section in topic_sections(found[0], [place])} == {
         "What it is": "Trying twice.",
         "Also called": "again",
         "Near it": "locks (0.60): both wait",
         "Found in": "Mine: t1–5",
     }
-    assert topic_text(found[1]) == [("What it is", "locks")]
+    assert [(section.title, section.text) for section in topic_sections(found[1])] == [("What it is", "locks")]

@@ -19,7 +19,8 @@ from ragforge_tui.shared.requests.calls import FetchCall, ListCalls
 from ragforge_tui.shared.wire import FetchMemory
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.sidebar.files_pane import FilesPane
-from ragforge_tui.tui.sidebar.sidebar import Divider, PaneTitle, layout
+from ragforge_tui.tui.sidebar.pane import PaneTitle
+from ragforge_tui.tui.sidebar.sidebar import FILE_NAME, Divider, Layout, load_layout
 from ragforge_tui.tui.sidebar.trace_pane import TracePane
 from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
 from ragforge_tui.tui.widgets.key_bar import KeyBar
@@ -76,7 +77,7 @@ async def test_beside_the_chat_where_there_is_room(run_chat: ChatRunner) -> None
         await chat.press("f8")
         await chat.until(lambda: not sidebar.display)
         assert transcript.region.width > WIDE[0] - 5
-        assert not layout.load(chat.app.view.options.state_dir).open
+        assert not load_layout(chat.app.view.options.state_dir).open
 
 
 async def test_not_shown_where_it_is_not_wanted(run_chat: ChatRunner) -> None:
@@ -149,7 +150,7 @@ async def test_the_mouse_moves_the_divider_and_folds_panes(run_chat: ChatRunner)
         await chat.pilot.hover(chat.app.transcript, offset=(x - 10, 5))
         await chat.pilot.mouse_up(chat.app.transcript, offset=(x - 10, 5))
         await chat.until(lambda: chat.app.sidebar.region.x == x - 10)
-        assert layout.load(chat.app.view.options.state_dir).width == WIDE[0] - (x - 10)
+        assert load_layout(chat.app.view.options.state_dir).width == WIDE[0] - (x - 10)
         title = chat.app.query(PaneTitle).first()
         await chat.pilot.click(title)
         await chat.until(lambda: not trace_of(chat).display)
@@ -343,10 +344,10 @@ async def test_files_follow_the_turn_under_way(run_chat: ChatRunner) -> None:
 
 
 async def test_a_damaged_layout_is_ignored(run_chat: ChatRunner, tmp_path: Path) -> None:
-    (tmp_path / layout.FILE_NAME).write_text('{"width": "wide"')
+    (tmp_path / FILE_NAME).write_text('{"width": "wide"')
     async with run_chat(FakeEngine(), size=WIDE, tui=SHOWN) as chat:
         await chat.ready()
-        assert chat.app.sidebar.region.width == layout.Layout().width
+        assert chat.app.sidebar.region.width == Layout().width
 
 
 async def test_foreign_text_stays_text(run_chat: ChatRunner) -> None:

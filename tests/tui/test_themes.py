@@ -10,7 +10,7 @@ import yaml
 from textual.color import Color
 
 from ragforge_tui.settings.schema import TuiSettings
-from ragforge_tui.tui.settings.theme_picker import ThemePicker
+from ragforge_tui.tui.settings.settings_screen import ThemePicker
 from ragforge_tui.tui.style import theme
 from ragforge_tui.tui.style.palette import COLOR_NAMES, contrast, palette_of, persona_color
 from tests.support.fake_engine import FakeEngine, conversation, turn

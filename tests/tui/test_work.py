@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ragforge_tui.shared.events import TurnCompleted
-from ragforge_tui.shared.wire import FileDiff, RunShell, SendMessage, UndoPlan, UndoTurn
-from ragforge_tui.tui.dialogs.diff_screen import DiffLines, DiffScreen
+from ragforge_tui.shared.requests.work import FileDiff, RunShell, UndoPlan, UndoTurn
+from ragforge_tui.shared.wire import SendMessage
+from ragforge_tui.tui.dialogs.text_viewer import DiffScreen, Viewer
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
 
@@ -19,7 +20,7 @@ async def talked(chat: Chat) -> None:
 
 
 def lines(chat: Chat) -> list[str]:
-    view = chat.app.screen.query_one(DiffLines)
+    view = chat.app.screen.query_one(Viewer)
     return [view.render_line(y).text.rstrip() for y in range(view.size.height)]
 
 

@@ -49,7 +49,7 @@ async def set_theme(host: Host, name: str) -> None:
     if name:
         await _save_theme(host, name)
         return
-    from ragforge_tui.tui.settings.theme_picker import ThemePicker
+    from ragforge_tui.tui.settings.settings_screen import ThemePicker
 
     def picked(setting: str | None) -> None:
         if setting is not None:

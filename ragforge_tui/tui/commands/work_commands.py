@@ -43,7 +43,7 @@ async def set_mode(host: Host, wanted: str) -> None:
 
 async def show_diff(host: Host) -> None:
     """Show what the agent changed in this conversation."""
-    from ragforge_tui.tui.dialogs.diff_screen import DiffScreen
+    from ragforge_tui.tui.dialogs.text_viewer import DiffScreen
 
     uuid = _conversation_with_messages(host)
 

@@ -16,7 +16,9 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.shared.records import ToolCall, call_end
-from ragforge_tui.shared.sanitize import plain_value
+from ragforge_tui.shared.requests.work import FileDiff
+from ragforge_tui.shared.sanitize import plain_text, plain_value
+from ragforge_tui.tui.drawing.code import diff_counts
 from ragforge_tui.tui.transcript.render.tool_text import CallState, decoded, duration_text, failure_of, state_of
 
 Look = Literal["prose", "code", "diff", "error"]
@@ -158,6 +160,16 @@ def _content(workspace: Path, path: str) -> Section:
     if not text:
         return sentence("It is empty.")
     return Section(title=title, text=text, language=language_of(path))
+
+
+def diff_section(one: FileDiff) -> Section:
+    """Return the changes of one file among several."""
+    added, removed = diff_counts(one.diff)
+    note = f"   {plain_text(one.note)}" if one.note else ""
+    title = f"{plain_text(one.path)}   +{added} −{removed}{note}".replace("\n", " ")
+    lines = one.diff.splitlines(keepends=True)
+    text = "".join(line for line in lines if not line.startswith(("--- ", "+++ ")))
+    return Section(title=title, text=text, look="diff")
 
 
 @lru_cache(maxsize=256)

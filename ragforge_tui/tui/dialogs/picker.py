@@ -22,9 +22,7 @@ class Picker(ListScreen[str | None]):
 
     CSS = """
     Picker > Vertical { width: 90; max-width: 96%; height: 80%; }
-    Picker #picker-title { text-style: bold; }
     Picker Input { margin: 1 0 1 0; }
-    Picker #picker-keys { color: $text-muted; }
     """
     page = 10
 
@@ -40,11 +38,11 @@ class Picker(ListScreen[str | None]):
         """The key of the row at which the cursor starts."""
         self._rows: list[Choice] = []
         self._list = ChoiceList(detail_right=True)
-        self._note = Static("loading …", id="picker-keys", markup=False)
+        self._note = Static("loading …", classes="keys", markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static(self._title, id="picker-title", markup=False)
+            yield Static(self._title, classes="title", markup=False)
             yield Input(placeholder="type to filter", compact=True)
             yield self._list
             yield self._note

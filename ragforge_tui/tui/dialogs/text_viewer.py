@@ -15,16 +15,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Static
 
-from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Event, ToolCallFinished, ToolCallStarted
 from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui.dialogs.detail import Section, call_sections, call_title, is_numbered
-from ragforge_tui.tui.drawing.code import highlight
+from ragforge_tui.tui.dialogs.detail import Section, call_sections, call_title, diff_section, is_numbered
+from ragforge_tui.tui.drawing.code import diff_counts, highlight
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, wrap
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.style.palette import Palette
@@ -33,7 +32,7 @@ from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
 from ragforge_tui.tui.transcript.render.tool_text import CallState
 from ragforge_tui.tui.transcript.widget.block_view import BlockView
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
-from ragforge_tui.tui.workers import start_worker
+from ragforge_tui.tui.widgets.list_screen import Dialog
 
 PIECE_LINES = 60
 PIECE_CHARS = 6_000
@@ -180,18 +179,13 @@ class Viewer(BlockView, can_focus=True):
         if line:
             self.scroll_to(y=line)
 
-    def next_heading(self) -> None:
-        """Go to the next heading, after the last one to the first."""
-        top = self.top
-        starts = [self.viewport.start(block) for block in self.document.blocks if isinstance(block, HeadingBlock)]
-        below = [start for start in starts if start > top]
-        if below and top < self.max_scroll_y:
-            self.scroll_to(y=below[0])
-        else:
-            self.scroll_to(y=0)
+    def headings(self) -> list[int]:
+        """Return the lines of the headings."""
+        blocks = (block for block in self.document.blocks if isinstance(block, HeadingBlock))
+        return [self.viewport.start(block) + block.gap for block in blocks]
 
 
-class DetailScreen(ModalScreen[str | None]):
+class DetailScreen(Dialog[str | None]):
     """Sections of text. Returns the chosen action, None if it was closed.
 
     Args:
@@ -202,13 +196,9 @@ class DetailScreen(ModalScreen[str | None]):
     """
 
     CSS = """
-    DetailScreen { align: center middle; }
-    DetailScreen > Vertical {
-        width: 116; max-width: 98%; height: 92%; background: $surface; border: round $border; padding: 0 1;
-    }
-    DetailScreen #detail-title { text-style: bold; height: 1; }
+    DetailScreen > Vertical { width: 116; }
+    DetailScreen .title { height: 1; }
     DetailScreen Viewer { margin: 1 0; background: $surface; }
-    DetailScreen KeyBar { padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", show=False),
@@ -231,10 +221,10 @@ class DetailScreen(ModalScreen[str | None]):
         self._title_now = title_now
         self._ticker: Timer | None = None
         self._actions = dict(actions)
-        self._title = Static(plain_text(title), id="detail-title", markup=False)
+        self._title = Static(plain_text(title), classes="title", markup=False)
         self._viewer = Viewer()
         self.sections: list[Section] = []
-        self._keys = KeyBar(self._pressed)
+        self._keys = KeyBar(self)
         self._keys.show_note("loading …")
 
     def compose(self) -> ComposeResult:
@@ -254,7 +244,11 @@ class DetailScreen(ModalScreen[str | None]):
             self._ticker = self.set_interval(1.0, self._tick)
 
     def _fill_soon(self) -> None:
-        start_worker(self, self._fill(), group="detail", exclusive=True)
+        self.run_guarded(self._fill(), group="detail")
+
+    def show_error(self, sentence: str) -> None:
+        """Show an error in place of the keys."""
+        self._keys.show_note(sentence, "$error")
 
     def engine_event(self, event: Event) -> None:
         """Reload the text if the event changes it."""
@@ -274,36 +268,21 @@ class DetailScreen(ModalScreen[str | None]):
     def offer(self, key: str, action: str, words: str) -> None:
         """Bind a key to an action; it may be known only once the text is loaded."""
         self._actions[key] = (action, words)
-        self._bindings.bind(key, f"leave_with('{action}')", show=False)
+        self._bindings.bind(key, f"dismiss('{action}')", show=False)
 
     async def _fill(self) -> None:
-        try:
-            title, self.sections = await self._load()
-            palette = self._viewer.palette
-            blocks = await asyncio.to_thread(_prepared, self.sections, palette)
-        except RagforgeError as error:
-            self._keys.show_note(error.info.sentence(), "$error")
-            return
+        title, self.sections = await self._load()
+        blocks = await asyncio.to_thread(_prepared, self.sections, self._viewer.palette)
         self._show_title(title)
         self._viewer.view(blocks)
-        hints = [KeyHint("close", "esc", "back")]
-        hints += [KeyHint(action, key, words) for key, (action, words) in self._actions.items()]
+        self._keys.show_keys(self.key_hints())
+
+    def key_hints(self) -> list[KeyHint]:
+        """Return the keys that help with the loaded text."""
+        hints = [KeyHint("dismiss(None)", "esc", "back")]
+        hints += [KeyHint(f"dismiss('{action}')", key, words) for key, (action, words) in self._actions.items()]
         hints += [KeyHint("section", "s", "next section")] if len(self.sections) > 1 else []
-        self._keys.show_keys([*hints, KeyHint("copy", "y", "copy")])
-
-    def _pressed(self, name: str) -> None:
-        match name:
-            case "close":
-                self.dismiss(None)
-            case "section":
-                self.action_section()
-            case "copy":
-                self.action_copy()
-            case _:
-                self.dismiss(name)
-
-    def action_leave_with(self, action: str) -> None:
-        self.dismiss(action)
+        return [*hints, KeyHint("copy", "y", "copy")]
 
     def action_copy(self) -> None:
         """Copy the last section: the result, the file."""
@@ -312,7 +291,52 @@ class DetailScreen(ModalScreen[str | None]):
             self._keys.show_note(f"{self.sections[-1].title} sent to the clipboard")
 
     def action_section(self) -> None:
-        self._viewer.next_heading()
+        """Go to the next section, after the last one to the first."""
+        top = self._viewer.top
+        below = [line for line in self._viewer.headings() if line > top]
+        self._viewer.scroll_to(y=below[0] if below and top < self._viewer.max_scroll_y else 0)
+
+
+class DiffScreen(DetailScreen):
+    """All files that the agent changed: the first known contents against the current ones."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("n", "file(1)", show=False),
+        Binding("p", "file(-1)", show=False),
+        Binding("c", "copy", show=False),
+    ]
+
+    def __init__(self, fetch: Callable[[], Awaitable[list[FileDiff]]]) -> None:
+        super().__init__("Changes by the agent …", self._load_diffs, actions={})
+        self._fetch = fetch
+        self._diffs: list[FileDiff] = []
+
+    async def _load_diffs(self) -> tuple[str, list[Section]]:
+        self._diffs = await self._fetch()
+        if not self._diffs:
+            return "Nothing: the files are as they were before this conversation.", []
+        counts = [diff_counts(one.diff) for one in self._diffs]
+        added, removed = sum(one for one, _ in counts), sum(one for _, one in counts)
+        files = f"{len(self._diffs)} file{'s' if len(self._diffs) > 1 else ''}"
+        return f"Changes by the agent: {files}, +{added} −{removed}", [diff_section(one) for one in self._diffs]
+
+    def key_hints(self) -> list[KeyHint]:
+        """Return keys for files instead of sections."""
+        hints = [KeyHint("dismiss(None)", "esc", "back"), KeyHint("file(1)", "n", "next file")]
+        return [*hints, KeyHint("file(-1)", "p", "previous file"), KeyHint("copy", "c", "copy")]
+
+    def action_file(self, step: int) -> None:
+        """Go to the next or the previous file."""
+        top, lines = self._viewer.top, self._viewer.headings()
+        targets = [line for line in lines if (line > top if step > 0 else line < top)]
+        if targets:
+            self._viewer.scroll_to(y=targets[0] if step > 0 else targets[-1])
+
+    def action_copy(self) -> None:
+        """Copy the diffs of all files."""
+        if self._diffs:
+            self.app.copy_to_clipboard(plain_text("".join(one.diff for one in self._diffs)))
+            self._keys.show_note("The diff was sent to the clipboard.")
 
 
 def _prepared(sections: Sequence[Section], palette: Palette) -> list[Block]:

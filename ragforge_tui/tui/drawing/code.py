@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import Any
 
 from rich.style import Style
+from textual.content import Content
+from textual.style import Style as ContentStyle
 
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, wrap
 from ragforge_tui.tui.style.palette import Palette
@@ -141,6 +143,7 @@ def _follow(stack: list[str], following: tuple[str, ...] | str | int | None) -> 
 
 
 def diff_run(line: str, palette: Palette) -> Run:
+    """Return a line of a unified diff in its color; the only place that knows these colors."""
     if line.startswith(("+++", "---")):
         return line, palette.muted
     if line.startswith("+"):
@@ -150,6 +153,12 @@ def diff_run(line: str, palette: Palette) -> Run:
     if line.startswith("@@"):
         return line, palette.hunk
     return line, palette.text
+
+
+def diff_content(line: str, palette: Palette) -> Content:
+    """Return a line of a unified diff for a widget that takes `Content`."""
+    text, style = diff_run(line, palette)
+    return Content.styled(text, ContentStyle.from_rich_style(style))
 
 
 def code_lines(

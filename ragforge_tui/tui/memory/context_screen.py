@@ -14,11 +14,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ragforge_tui.export.context import context_text, item_headline, item_kind, item_turns
-from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
 from ragforge_tui.shared.requests.tree import SentRequest
 from ragforge_tui.shared.sanitize import plain_text
@@ -28,9 +26,9 @@ from ragforge_tui.tui.drawing.lines import Run, clip, one_line
 from ragforge_tui.tui.memory.tree_list import TreeList
 from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.list_screen import Dialog
 from ragforge_tui.tui.widgets.status_bar import count
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
-from ragforge_tui.tui.workers import start_worker
 
 BAR_CELLS = 8
 _PREVIEW_CELLS = 16
@@ -170,13 +168,14 @@ def _clipped(runs: list[Run], room: int) -> list[Run]:
     return found
 
 
+NOTE_SECONDS = 2.0
 CHANGED = "A source has changed since: the text sent may have differed."
 
 Source = tuple[str, int, int]
 """A conversation, and the first and last turn of a source."""
 
 
-class ContextScreen(ModalScreen[Source | None]):
+class ContextScreen(Dialog[Source | None]):
     """Returns the source that the user wants to see, None if it was closed.
 
     Args:
@@ -186,14 +185,10 @@ class ContextScreen(ModalScreen[Source | None]):
     """
 
     CSS = """
-    ContextScreen { align: center middle; }
-    ContextScreen > Vertical {
-        width: 130; max-width: 98%; height: 92%; background: $surface; border: round $border; padding: 0 1;
-    }
-    ContextScreen #sent-title { text-style: bold; height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    ContextScreen > Vertical { width: 130; }
+    ContextScreen .title { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     ContextScreen #sent-note { height: 1; color: $warning; }
     ContextScreen ContextRows { background: $surface; }
-    ContextScreen KeyBar { padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", show=False),
@@ -221,10 +216,10 @@ class ContextScreen(ModalScreen[Source | None]):
         self._last = last_turn
         self.sent: SentRequest | None = None
         self._folded: set[str] = set()
-        self._title = Static("What was sent", id="sent-title", markup=False)
+        self._title = Static("What was sent", classes="title", markup=False)
         self._note = Static("", id="sent-note", markup=False)
         self.rows = ContextRows(empty="loading …")
-        self._keys = KeyBar(self._pressed)
+        self._keys = KeyBar(self)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -241,39 +236,38 @@ class ContextScreen(ModalScreen[Source | None]):
     # -- drawing
 
     def _fetch(self) -> None:
-        start_worker(self, self._fill(), group="sent", exclusive=True)
+        self.run_guarded(self._fill(), group="sent")
 
     async def _fill(self) -> None:
-        try:
-            self.sent = await self._load(self._turn, self._number)
-        except RagforgeError as error:
-            self.sent = None
-            self._title.update(Content(f"Turn {self._turn}" if self._turn else "What was sent"))
-            self._note.update("")
-            self.rows.show([], empty=plain_text(error.info.sentence()))
-            self._say_keys()
-            return
-        record = self.sent.record
-        self._turn, self._number, self._last = record.turn_index, self.sent.number, self.sent.last_turn
+        self.sent = sent = await self._load(self._turn, self._number)
+        self._turn, self._number, self._last = sent.record.turn_index, sent.number, sent.last_turn
         self._folded.clear()
-        self._title.update(Content(plain_text(headline(self.sent))))
-        self._note.update("" if record.verified else CHANGED)
+        self._title.update(Content(plain_text(headline(sent))))
+        self._note.update("" if sent.record.verified else CHANGED)
         self._show()
         self.rows.action_move_end(-1)
-        self._say_keys()
+        self._show_keys()
+
+    def show_error(self, sentence: str) -> None:
+        """Show an error in place of the items."""
+        self.sent = None
+        self._title.update(Content(f"Turn {self._turn}" if self._turn else "What was sent"))
+        self._note.update("")
+        self.rows.show([], empty=plain_text(sentence))
+        self._show_keys()
 
     def _show(self) -> None:
         if self.sent is not None:
             self.rows.show(lines_of(self.sent.record, self._folded), empty="nothing was sent before this message")
 
-    def _say_keys(self) -> None:
-        hints = [KeyHint("close", "esc", "back")]
+    def _show_keys(self) -> None:
+        hints = [KeyHint("dismiss(None)", "esc", "back")]
         if self._turn > 1:
-            hints.append(KeyHint("previous", "p", f"turn {self._turn - 1}"))
+            hints.append(KeyHint("turn(-1)", "p", f"turn {self._turn - 1}"))
         if self._turn < self._last:
-            hints.append(KeyHint("next", "n", f"turn {self._turn + 1}"))
+            hints.append(KeyHint("turn(1)", "n", f"turn {self._turn + 1}"))
         if self.sent is not None and self.sent.count > 1:
-            hints.append(KeyHint("request", "[ ]", "request"))
+            hints.append(KeyHint("request(1)", "[ ]", "request"))
         self._keys.show_keys([*hints, KeyHint("source", "g", "source"), KeyHint("copy", "y", "copy")])
 
     def _item(self) -> ContextItem | None:
@@ -284,21 +278,6 @@ class ContextScreen(ModalScreen[Source | None]):
         return self.sent.record.sections[int(section)].items[int(number)]
 
     # -- keys
-
-    def _pressed(self, name: str) -> None:
-        match name:
-            case "close":
-                self.dismiss(None)
-            case "previous":
-                self.action_turn(-1)
-            case "next":
-                self.action_turn(1)
-            case "request":
-                self.action_request(1)
-            case "source":
-                self.action_source()
-            case _:
-                self.action_copy()
 
     def action_turn(self, by: int) -> None:
         """Go to the previous or next turn."""
@@ -320,14 +299,12 @@ class ContextScreen(ModalScreen[Source | None]):
         if source is not None:
             self.dismiss(source)
         else:
-            self._keys.show_note("This item does not come from a turn.")
-            self.set_timer(2.0, self._say_keys)
+            self._keys.show_note("This item does not come from a turn.", seconds=NOTE_SECONDS)
 
     def action_copy(self) -> None:
         if self.sent is not None:
             self.app.copy_to_clipboard(context_text(self.sent.record))
-            self._keys.show_note("The request is on the clipboard")
-            self.set_timer(2.0, self._say_keys)
+            self._keys.show_note("The request was sent to the clipboard.", seconds=NOTE_SECONDS)
 
     def on_tree_list_folded(self, event: TreeList.Folded) -> None:
         """Open or close a section; from an item, go to its section."""

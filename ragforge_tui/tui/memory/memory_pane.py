@@ -24,9 +24,18 @@ from ragforge_tui.shared.wire import FetchSummary, FetchTopicPlaces, FetchTree, 
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.drawing.lines import clip, one_line, wrap_spans
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.memory.memory_detail import cited_turns, summary_sections, summary_title, topic_sections
-from ragforge_tui.tui.memory.memory_tree import ABOUT, ABOUT_LINES, SummaryTree, TreeLine, due_text, turn_of
-from ragforge_tui.tui.memory.topic_list import TopicList
+from ragforge_tui.tui.memory.memory_tree import (
+    ABOUT,
+    ABOUT_LINES,
+    SummaryTree,
+    TreeLine,
+    cited_turns,
+    due_text,
+    summary_sections,
+    summary_title,
+    turn_of,
+)
+from ragforge_tui.tui.memory.topic_list import TopicList, topic_sections
 from ragforge_tui.tui.memory.tree_list import TopicRows, TreeList, TreeRows
 from ragforge_tui.tui.sidebar.pane import Pane
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
@@ -40,7 +49,7 @@ FETCH_SECONDS = 0.02
 AROUND = 30
 """Turns that are fetched before and after those in view."""
 MOST_TURNS = 300
-_HINTS = (KeyHint("read", "r", "read"), KeyHint("turns", "g", "go to"), KeyHint("sent", "c", "sent"))
+_HINTS = (KeyHint("read", "r", "read"), KeyHint("show_turns", "g", "go to"), KeyHint("sent", "c", "sent"))
 
 
 class Foot(Widget):
@@ -83,7 +92,7 @@ class MemoryPane(Pane):
         self.topic_rows = TopicRows(empty="no topics yet; summaries bring them")
         self.topic_rows.display = False
         self._foot = Foot(self)
-        self._bar = KeyBar(self._pressed)
+        self._bar = KeyBar(self)
         self._due = False
         self._error = ""
         self._fresh = True
@@ -284,19 +293,6 @@ class MemoryPane(Pane):
             self._show()
             self._fetch_places()
         return changed
-
-    def _pressed(self, name: str) -> None:
-        match name:
-            case "read":
-                self.action_read()
-            case "turns":
-                self.action_show_turns()
-            case "sent":
-                self.action_sent()
-            case "switch":
-                self.action_switch()
-            case "manage":
-                self.action_manage()
 
     def action_switch(self) -> None:
         """Switch between tree and topics."""

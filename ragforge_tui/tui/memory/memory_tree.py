@@ -7,13 +7,15 @@ into view. Only open nodes make lines: thousands of closed summaries cost nothin
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
 from ragforge_tui.shared.events import Event, SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
+from ragforge_tui.shared.records import Summary
 from ragforge_tui.shared.requests.tree import MemoryDue, MemoryTree, TreeNode, TurnLine
+from ragforge_tui.tui.dialogs.detail import Section
 
 Kind = Literal["about", "summary", "working", "failed", "raw", "turn"]
 
@@ -22,6 +24,8 @@ RAW = "raw"
 ABOUT_LINES = 3
 SHOWN_CHARS = 160
 _TURN = "turn:"
+_MOST_CITED = 9
+"""Findings with a key of their own, 1 to 9."""
 
 
 class TreeLine(msgspec.Struct, frozen=True):
@@ -284,3 +288,36 @@ def _order(node: TreeNode) -> tuple[int, int]:
 
 def _covers(node: TreeNode, turn: int) -> bool:
     return node.start_turn_index <= turn <= node.end_turn_index
+
+
+def summary_title(summary: Summary) -> str:
+    """Return level, turns and author of a summary."""
+    turns = range_text(summary.start_turn_index, summary.end_turn_index)
+    made = f" · by {summary.made_by}" if summary.made_by else ""
+    return f"L{summary.level} · turns {turns} · {summary.created_at.astimezone():%Y-%m-%d %H:%M}{made}"
+
+
+def summary_sections(summary: Summary) -> list[Section]:
+    """Return the sections of a summary: both parts, findings with their turns, files, tools, topics."""
+    findings = [
+        f"{number}. {found.text}{_cited(found.turns)}" for number, found in enumerate(summary.key_findings, start=1)
+    ]
+    parts = [
+        ("Conversation", summary.conversation_summary),
+        ("Actions", summary.actions_summary),
+        ("Key findings", "\n".join(findings)),
+        ("Files", "\n".join(summary.files_mentioned)),
+        ("Tools", ", ".join(summary.tools_used)),
+        ("Topics", ", ".join(summary.topics)),
+    ]
+    return [Section(title=title, text=text, look="prose") for title, text in parts if text.strip()]
+
+
+def cited_turns(summary: Summary) -> dict[str, int]:
+    """Return the key and first turn of each finding that names a turn."""
+    numbered = enumerate(summary.key_findings[:_MOST_CITED], start=1)
+    return {str(number): found.turns[0] for number, found in numbered if found.turns}
+
+
+def _cited(turns: Sequence[int]) -> str:
+    return f" [{', '.join(f't{turn}' for turn in turns)}]" if turns else ""

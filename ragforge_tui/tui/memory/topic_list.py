@@ -12,6 +12,7 @@ import msgspec
 
 from ragforge_tui.shared.records import RelatedTopic, Topic
 from ragforge_tui.shared.requests.tree import TopicPlace
+from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.memory.memory_tree import range_text
 
 Kind = Literal["topic", "merged", "place", "note"]
@@ -114,8 +115,8 @@ class TopicList:
         return found
 
 
-def topic_text(topic: Topic, places: Sequence[TopicPlace] = ()) -> list[tuple[str, str]]:
-    """Return titles and texts about a topic."""
+def topic_sections(topic: Topic, places: Sequence[TopicPlace] = ()) -> list[Section]:
+    """Return the sections of a topic: description, merged names, related topics, places."""
     merged = [near.name for near in topic.related if near.relation == "merged"]
     near = [
         f"{other.name} ({other.confidence:.2f}){f': {other.reason}' if other.reason else ''}"
@@ -129,7 +130,8 @@ def topic_text(topic: Topic, places: Sequence[TopicPlace] = ()) -> list[tuple[st
         ("Near it", "\n".join(near)),
         ("Found in", "\n".join(where)),
     ]
-    return [(title, text) for title, text in parts if text] or [("What it is", topic.name)]
+    known = [(title, text) for title, text in parts if text] or [("What it is", topic.name)]
+    return [Section(title=title, text=text, look="prose") for title, text in known]
 
 
 def _counted(topic: Topic) -> str:

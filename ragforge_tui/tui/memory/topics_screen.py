@@ -5,29 +5,26 @@ Loaded when first used. `topic_list.py` decides what is listed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Event, TopicsChanged
 from ragforge_tui.shared.records import Topic
-from ragforge_tui.shared.requests.tree import TopicPlace
+from ragforge_tui.shared.requests.base import R, Request
+from ragforge_tui.shared.requests.memory import ListTopics, MergeTopics, UnmergeTopic
+from ragforge_tui.shared.requests.tree import FetchTopicPlaces, TopicPlace
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.wire import FetchTopicPlaces, ListTopics, MergeTopics, R, Request, UnmergeTopic
 from ragforge_tui.tui.dialogs.detail import Section
-from ragforge_tui.tui.memory.memory_detail import topic_sections
-from ragforge_tui.tui.memory.topic_list import TopicList
+from ragforge_tui.tui.memory.topic_list import TopicList, topic_sections
 from ragforge_tui.tui.memory.tree_list import TopicRows, TreeList
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
+from ragforge_tui.tui.widgets.list_screen import Dialog
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
-from ragforge_tui.tui.workers import start_worker
 
 MOST_TOPICS = 1000
 NOTE_SECONDS = 4.0
@@ -48,7 +45,7 @@ class Step(msgspec.Struct, frozen=True):
     names: str
 
 
-class TopicsScreen(ModalScreen[TopicPlace | None]):
+class TopicsScreen(Dialog[TopicPlace | None]):
     """Returns the turns that the user wants to see, None if it was closed.
 
     Args:
@@ -57,14 +54,9 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
     """
 
     CSS = """
-    TopicsScreen { align: center middle; }
-    TopicsScreen > Vertical {
-        width: 100; max-width: 98%; height: 92%; background: $surface; border: round $border; padding: 0 1;
-    }
-    TopicsScreen #topics-title { text-style: bold; height: 1; }
-    TopicsScreen Input { margin: 0 0 1 0; background: $panel; }
+    TopicsScreen > Vertical { width: 100; }
+    TopicsScreen Input { margin-bottom: 1; }
     TopicsScreen TopicRows { background: $surface; }
-    TopicsScreen KeyBar { padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False),
@@ -85,12 +77,12 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         self.topics = TopicList()
         self.rows = TopicRows(empty="loading …")
         self._words = Input(value=query, placeholder="/ filters by words", compact=True)
-        self._keys = KeyBar(self._pressed)
+        self._keys = KeyBar(self)
         self._done: list[Step] = []
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static("Topics", id="topics-title", markup=False)
+            yield Static("Topics", classes="title", markup=False)
             yield self._words
             yield self.rows
             yield self._keys
@@ -99,23 +91,17 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         """Fetch the topics while the screen is already visible."""
         self.rows.focus()
         self._show_keys()
-        self._work(self._load)
+        self.run_guarded(self._load(), group="topics")
 
     def engine_event(self, event: Event) -> None:
         """Reload after a summary has changed the topics, here or in another terminal."""
         if isinstance(event, TopicsChanged) and self.topics.loaded:
-            self._work(self._load, "news")  # It must not break off a merge that was just asked for.
+            self.run_guarded(self._load(), group="news")  # It must not break off a merge that was just asked for.
 
     # -- drawing
 
-    def _work(self, work: Callable[[], Awaitable[None]], group: str = "topics") -> None:
-        async def guarded() -> None:
-            try:
-                await work()
-            except RagforgeError as error:
-                self._note(error.info.sentence(), "$error")
-
-        start_worker(self, guarded(), group=group, exclusive=True)
+    def show_error(self, sentence: str) -> None:
+        self._note(sentence, "$error")
 
     async def _load(self) -> None:
         query = self._words.value.strip()
@@ -145,22 +131,9 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         self._keys.show_keys([*hints, KeyHint("narrow", "/", "words")])
 
     def _note(self, text: str, style: str = "dim") -> None:
-        self._keys.show_note(plain_text(text), style)
-        self.set_timer(NOTE_SECONDS, self._show_keys)
+        self._keys.show_note(plain_text(text), style, seconds=NOTE_SECONDS)
 
     # -- keys
-
-    def _pressed(self, name: str) -> None:
-        actions: dict[str, Callable[[], Any]] = {
-            "leave": self.action_leave,
-            "read": self.action_read,
-            "go": self.action_go,
-            "merge": self.action_merge,
-            "unmerge": self.action_unmerge,
-            "undo": self.action_undo,
-            "narrow": self.action_narrow,
-        }
-        actions[name]()
 
     def action_leave(self) -> None:
         """Leave the search, then the mark, then the screen."""
@@ -178,7 +151,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         """Filter while the user types."""
         event.stop()
         if self.topics.loaded:
-            self._work(self._load)
+            self.run_guarded(self._load(), group="topics")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go to the topics."""
@@ -201,7 +174,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
         changed = self.topics.toggle(key, wanted)
         if changed:
             self._show()
-            self._work(self._find_places, "places")
+            self.run_guarded(self._find_places(), group="places")
         return changed
 
     def action_go(self) -> None:
@@ -247,7 +220,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
             self.rows.choose(root.uuid)
             self._note(f"{gone.name} is merged into {kept.name} · u undoes it")
 
-        self._work(work)
+        self.run_guarded(work(), group="topics")
 
     def action_unmerge(self) -> None:
         """Split a name off the topic it was merged into."""
@@ -269,7 +242,7 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
             self.rows.choose(meant.uuid)
             self._note(f"{meant.name} is a topic of its own again · u undoes it")
 
-        self._work(work)
+        self.run_guarded(work(), group="topics")
 
     def action_undo(self) -> None:
         """Undo the last merge or split."""
@@ -286,4 +259,4 @@ class TopicsScreen(ModalScreen[TopicPlace | None]):
             await self._load()
             self._note(f"Undone: {step.names} are {'two' if step.merged else 'one'} again")
 
-        self._work(work)
+        self.run_guarded(work(), group="topics")

@@ -13,47 +13,22 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft
+from ragforge_tui.shared.persona_records import QUESTIONS, PersonaBrief, PersonaDraft, PersonaQuestion
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.personas.persona_preview import HangingText, changes, preview, signature
-from ragforge_tui.tui.style.palette import COLOR_NAMES, persona_color
+from ragforge_tui.tui.style.palette import COLOR_NAMES, palette_for, persona_color
+from ragforge_tui.tui.widgets.list_screen import Dialog
 
 
-class Step(msgspec.Struct, frozen=True):
-    """One question; `field` belongs to the brief."""
-
-    field: str
-    title: str
-    help: str
-
-
-STEPS = (
-    Step("name", "Name", "Its name, as in /set-persona NAME."),
-    Step("purpose", "Purpose", "Its purpose in a sentence: reviews SQL; tells stories about logs."),
-    Step("tone", "Tone", "How it sounds: dry, warm, solemn, playful."),
-    Step("language", "Language", "The language it speaks; empty: the one you write."),
-    Step("color", "Colour", ""),
-    Step("glyph", "Glyph", "The sign before its name: ✶ ◆ ∿ ◎ ⟁ ☾ ⚗ ⛧ 🜂 or any other."),
-    Step("rules", "Rules", "Rules it always follows, separated by semicolons."),
-    Step("examples", "Examples", "Example sentences, separated by semicolons."),
-)
-
-
-class PersonaWizard(ModalScreen[PersonaBrief | None]):
+class PersonaWizard(Dialog[PersonaBrief | None]):
     """Returns the answers, None if it was cancelled."""
 
     CSS = """
-    PersonaWizard { align: center middle; }
-    PersonaWizard > Vertical {
-        width: 84; max-width: 96%; height: auto; background: $surface; border: round $border; padding: 0 1;
-    }
+    PersonaWizard > Vertical { width: 84; max-width: 96%; height: auto; }
     PersonaWizard Static { height: auto; }
-    PersonaWizard Input { margin: 1 0; background: $panel; }
-    PersonaWizard #wizard-keys { color: $text-muted; }
+    PersonaWizard Input { margin: 1 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False),
@@ -62,13 +37,13 @@ class PersonaWizard(ModalScreen[PersonaBrief | None]):
 
     def __init__(self, brief: PersonaBrief | None = None) -> None:
         super().__init__()
-        self._answers: dict[str, str] = msgspec.structs.asdict(brief) if brief is not None else {}
+        self._answers: dict[str, str] = brief.answers() if brief is not None else {}
         self._at = 0
-        self._title = Static(id="wizard-title", markup=False)
-        self._help = Static(id="wizard-help", markup=False)
-        self._given = Static(id="wizard-given", markup=False)
+        self._title = Static(markup=False)
+        self._help = Static(markup=False)
+        self._given = Static(markup=False)
         self._input = Input(compact=True)
-        self._keys = Static(id="wizard-keys", markup=False)
+        self._keys = Static(classes="keys", markup=False)
 
     def compose(self) -> ComposeResult:
         """Lay out progress, question, answer, earlier answers and keys."""
@@ -84,13 +59,15 @@ class PersonaWizard(ModalScreen[PersonaBrief | None]):
         self._show()
 
     @property
-    def _step(self) -> Step:
-        return STEPS[self._at]
+    def _step(self) -> PersonaQuestion:
+        return QUESTIONS[self._at]
 
     def _show(self, problem: str = "") -> None:
         step = self._step
         self._title.update(
-            Content.assemble(("New persona", "bold"), (f"  {self._at + 1} of {len(STEPS)} · {step.title}", "$primary"))
+            Content.assemble(
+                ("New persona", "bold"), (f"  {self._at + 1} of {len(QUESTIONS)} · {step.title}", "$primary")
+            )
         )
         text = Content(step.help) if step.help else self._colors()
         self._help.update(Content.assemble(text, "\n", (problem, "$error")) if problem else text)
@@ -98,11 +75,11 @@ class PersonaWizard(ModalScreen[PersonaBrief | None]):
         self._input.cursor_position = len(self._input.value)
         given = [
             Content.assemble((f"{one.title:<10}", "dim"), plain_text(self._answers[one.field]).replace("\n", " ")[:200])
-            for one in STEPS
+            for one in QUESTIONS
             if one is not step and self._answers.get(one.field)
         ]
         self._given.update(Content("\n").join(given))
-        last = "make the draft" if self._at == len(STEPS) - 1 else "next"
+        last = "make the draft" if self._at == len(QUESTIONS) - 1 else "next"
         skip = "" if step.field == "name" else ", empty skips"
         back = " · ^b back" if self._at else ""
         self._keys.update(f"enter {last}{skip}{back} · esc cancel")
@@ -121,11 +98,14 @@ class PersonaWizard(ModalScreen[PersonaBrief | None]):
             self._show("A name is required.")
             return
         self._answers[self._step.field] = value
-        if self._at + 1 < len(STEPS):
+        if self._at + 1 < len(QUESTIONS):
             self._at += 1
             self._show()
         else:
-            self.dismiss(msgspec.convert(self._answers, PersonaBrief))
+            self.dismiss(PersonaBrief.of(self._answers))
+
+    def show_error(self, sentence: str) -> None:
+        self._show(sentence)
 
     def action_back(self) -> None:
         """Go back to the question before; the current answer is kept."""
@@ -150,7 +130,7 @@ class Reviewed(msgspec.Struct, frozen=True):
     action: Literal["save", "use", "edit"]
 
 
-class PersonaReview(ModalScreen[Reviewed | None]):
+class PersonaReview(Dialog[Reviewed | None]):
     """Returns the decision, None if the draft was discarded.
 
     Args:
@@ -158,15 +138,10 @@ class PersonaReview(ModalScreen[Reviewed | None]):
     """
 
     CSS = """
-    PersonaReview { align: center middle; }
-    PersonaReview > Vertical {
-        width: 120; max-width: 98%; height: 90%; background: $surface; border: round $border; padding: 0 1;
-    }
-    PersonaReview #review-title { text-style: bold; }
+    PersonaReview > Vertical { width: 120; height: 90%; }
     PersonaReview VerticalScroll { height: 1fr; margin: 1 0; scrollbar-size-vertical: 1; }
     PersonaReview #review-text { height: auto; }
     PersonaReview #review-note { height: auto; }
-    PersonaReview #review-keys { color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False),
@@ -191,10 +166,10 @@ class PersonaReview(ModalScreen[Reviewed | None]):
         self._proposal: PersonaDraft | None = None
         self._asking = False
         self._first_note = note
-        self._title = Static(id="review-title", markup=False)
+        self._title = Static(classes="title", markup=False)
         self._text = HangingText(id="review-text")
         self._note = Static(id="review-note", markup=False)
-        self._keys = Static(id="review-keys", markup=False)
+        self._keys = Static(classes="keys", markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -209,7 +184,7 @@ class PersonaReview(ModalScreen[Reviewed | None]):
     def _show(self, note: str = "", style: str = "$warning") -> None:
         if self._proposal is not None:
             self._title.update(f"Proposed changes to {signature(self._draft.info)}")
-            self._text.show(changes(self._draft.text, self._proposal.text))
+            self._text.show(changes(self._draft.text, self._proposal.text, palette_for(self.app)))
         else:
             self._title.update("Draft of a persona")
             dark = self.app.current_theme.dark
@@ -225,21 +200,19 @@ class PersonaReview(ModalScreen[Reviewed | None]):
         if self._proposal is None and not self._asking:
             self._asking = True
             self._show()
-            self.run_worker(self._ask(), name="improve", group="improve", exclusive=True, exit_on_error=False)
+            self.run_guarded(self._ask(), group="improve")
 
     async def _ask(self) -> None:
-        note = ""
         try:
             proposal = await self._improve(self._draft.text)
-            if proposal.text.strip() == self._draft.text.strip():
-                note = "The model proposes no changes."
-            else:
-                self._proposal = proposal
-        except RagforgeError as error:
-            note = error.info.sentence()
         finally:
             self._asking = False
-        self._show(note)
+        same = proposal.text.strip() == self._draft.text.strip()
+        self._proposal = None if same else proposal
+        self._show("The model proposes no changes." if same else "")
+
+    def show_error(self, sentence: str) -> None:
+        self._show(sentence)
 
     def action_accept(self, accept: bool) -> None:
         """Accept the proposal, or save the draft."""

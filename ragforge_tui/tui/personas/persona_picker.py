@@ -45,8 +45,7 @@ class PersonaPicker(ListScreen[Picked | None]):
     """
 
     CSS = """
-    PersonaPicker > Vertical { width: 150; max-width: 98%; height: 90%; }
-    PersonaPicker #persona-title { text-style: bold; }
+    PersonaPicker > Vertical { width: 150; height: 90%; }
     PersonaPicker Input { margin: 1 0 1 0; }
     PersonaPicker #persona-both { height: 1fr; layout: vertical; }
     PersonaPicker #persona-both.wide { layout: horizontal; }
@@ -56,7 +55,6 @@ class PersonaPicker(ListScreen[Picked | None]):
     PersonaPicker VerticalScroll { border-top: solid $border; }
     PersonaPicker .wide VerticalScroll { border-top: none; border-left: solid $border; }
     PersonaPicker #persona-preview { height: auto; }
-    PersonaPicker #persona-keys { color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+e", "pick('edit')", show=False, priority=True),
@@ -79,11 +77,11 @@ class PersonaPicker(ListScreen[Picked | None]):
         self._views: dict[str, PersonaView] = {}
         self._list = ChoiceList()
         self._preview = HangingText(id="persona-preview")
-        self._note = Static("loading …", id="persona-keys", markup=False)
+        self._note = Static("loading …", classes="keys", markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static("Personas", id="persona-title", markup=False)
+            yield Static("Personas", classes="title", markup=False)
             yield Input(placeholder="type to filter", compact=True)
             with Container(id="persona-both"):
                 yield self._list

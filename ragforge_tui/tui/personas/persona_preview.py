@@ -14,9 +14,10 @@ from textual import events
 from textual.content import Content
 from textual.widgets import Static
 
-from ragforge_tui.shared.persona_records import PersonaInfo, PersonaRemark
+from ragforge_tui.shared.persona_records import FIELDS, PersonaInfo, PersonaRemark
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui.style.palette import persona_color
+from ragforge_tui.tui.drawing.code import diff_content
+from ragforge_tui.tui.style.palette import Palette, persona_color
 
 NARROWEST = 12
 """If a head leaves fewer cells than this, its line is wrapped below it."""
@@ -99,13 +100,9 @@ def facts(info: PersonaInfo) -> Iterator[tuple[str, str]]:
     if info.origin == "project":
         answer = {None: "you are asked before it speaks", True: "you allowed this text", False: "you did not allow it"}
         yield "trust", answer[info.allowed]
-    yield "color", info.color
-    yield "language", info.language
-    model = f"{info.model} (proposed)" if info.model and info.origin == "project" else info.model
-    yield "model", model
-    yield "warmth", "" if info.temperature is None else f"temperature {info.temperature:g}"
-    if info.tools is not None:
-        yield "tools", ", ".join(info.tools) or "none but plan and notices"
+    for name, field in FIELDS.items():
+        if field.label:
+            yield field.label, field.text(name, info)
 
 
 def _shadowed(info: PersonaInfo) -> str:
@@ -173,18 +170,11 @@ def _inked(line: str) -> Iterator[tuple[str, str]]:
     yield line[end:], ""
 
 
-def changes(before: str, after: str) -> list[Hung]:
+def changes(before: str, after: str, palette: Palette) -> list[Hung]:
     """Return the changes of a proposal as a unified diff."""
-    lines = [plain_text(line.rstrip("\r\n")).expandtabs(4) for line in _diff(before, after)]
-    return [_diff_line(line[:MAX_COLUMNS]) for line in lines[2 : MAX_LINES + 2]]
-
-
-def _diff(before: str, after: str) -> Iterator[str]:
-    return difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
-
-
-def _diff_line(line: str) -> Hung:
-    if line.startswith("@@"):
-        return _line(line, "dim")
-    style = {"+": "$success", "-": "$error"}.get(line[:1], "")
-    return indented(Content.styled(line[:1], style), Content.styled(line[1:], style))
+    diff = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
+    shown: list[Hung] = []
+    for line in list(diff)[2 : MAX_LINES + 2]:
+        content = diff_content(plain_text(line.rstrip("\r\n")).expandtabs(4)[:MAX_COLUMNS], palette)
+        shown.append(Hung(Content(), content) if line.startswith("@@") else indented(content[:1], content[1:]))
+    return shown

@@ -21,11 +21,14 @@ from textual.widgets import Input, Static
 
 from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, CostLimitReached, TrustRequested
 from ragforge_tui.shared.formatting import dollars
+from ragforge_tui.shared.requests.base import Request
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.truncation import cut_middle
-from ragforge_tui.shared.wire import AnswerApproval, AnswerTrust, Request
+from ragforge_tui.shared.wire import AnswerApproval, AnswerTrust
+from ragforge_tui.tui.drawing.code import diff_content
 from ragforge_tui.tui.questions.command_text import MIN_ROWS, CommandText, counted, drawn
 from ragforge_tui.tui.session.engine_session import EngineSession
+from ragforge_tui.tui.style.palette import Palette, palette_for
 from ragforge_tui.tui.terminal import Attention
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 
@@ -175,6 +178,9 @@ class QuestionPanel(Vertical, can_focus=True):
         yield VerticalScroll(self._detail, id="question-scroll", can_focus=False)
         yield self._choices
 
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_detail())
+
     @property
     def waiting(self) -> list[Question]:
         """Questions without an answer, the shown one first."""
@@ -233,8 +239,7 @@ class QuestionPanel(Vertical, can_focus=True):
             if self._command is None or self._command[0] != question.key:
                 self._command = question.key, CommandText(question.detail)
             lines = self._command[1].line_count
-        else:
-            self._detail.update(_detail(question))
+        self._draw_detail()
         counted = f" · {lines} lines" if lines > 1 else ""
         more = f"   ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
         self._title.update(Content.assemble((title, "bold"), (counted + more, "dim")))
@@ -248,6 +253,11 @@ class QuestionPanel(Vertical, can_focus=True):
             self.let_read()
         self._choices.show(question.answers, keep=same)
         self.make_room()
+
+    def _draw_detail(self) -> None:
+        """Draw a text or a diff; how much of a command is drawn depends on the room."""
+        if self._waiting and self._question.kind != "command":
+            self._detail.update(_detail(self._question, palette_for(self.app)))
 
     def make_room(self) -> None:
         """Let the detail have what title, choices and the rest of the screen leave: choices are never cut off."""
@@ -381,20 +391,13 @@ def _size(detail: str, command: CommandText) -> str:
     return f"{lines}{counted(len(detail))} characters"
 
 
-def _detail(question: Question) -> Content:
+def _detail(question: Question, palette: Palette) -> Content:
     text = plain_text(question.detail)
     if len(text) > MAX_DETAIL_CHARS:
         text = f"{text[:MAX_DETAIL_CHARS]}\n… {len(text) - MAX_DETAIL_CHARS} more characters are not shown"
     if question.kind == "diff":
-        return Content("\n").join([_diff_line(line) for line in text.splitlines()])
+        return Content("\n").join([diff_content(line, palette) for line in text.splitlines()])
     return Content(text)
-
-
-def _diff_line(line: str) -> Content:
-    if line.startswith(("+++", "---", "@@")):
-        return Content.styled(line, "dim")
-    style = {"+": "$success", "-": "$error"}.get(line[:1], "")
-    return Content.styled(line, style) if style else Content(line)
 
 
 DECISIONS: tuple[ApprovalDecision, ...] = get_args(ApprovalDecision)

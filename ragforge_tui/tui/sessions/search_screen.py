@@ -6,8 +6,11 @@ Loaded when first used. `search_hits.py` parses queries and formats hits.
 from __future__ import annotations
 
 import asyncio
+import re
+from datetime import datetime
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -18,17 +21,18 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ragforge_tui.shared.records import SearchHit
-from ragforge_tui.tui.sessions.search_hits import (
-    HIT_LINES,
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.sessions.session_list_model import clickable
+from ragforge_tui.tui.sessions.session_rows import short_time
+from ragforge_tui.tui.sessions.session_service import (
+    MOST_HITS,
     SCOPE_NAMES,
     SCOPES,
     Scope,
-    hit_lines,
+    SessionService,
     parse_query,
     with_topic,
 )
-from ragforge_tui.tui.sessions.session_list_model import clickable
-from ragforge_tui.tui.sessions.session_service import MOST_HITS, SessionService
 from ragforge_tui.tui.widgets.choice_list import Choice
 from ragforge_tui.tui.widgets.list_screen import ListScreen
 
@@ -36,6 +40,10 @@ SETTLE_SECONDS = 0.15
 """A search starts this long after the last letter."""
 ANY_TOPIC = "\x00any"
 HINT = 'type words · topic:NAME or topic:"MORE WORDS" searches only turns about it'
+
+
+HIT_LINES = 3
+HIGHLIGHT = "bold $accent"
 
 
 class HitList(Widget):
@@ -237,3 +245,41 @@ class SearchScreen(ListScreen[SearchHit | None]):
 
 def _set(key: str, value: str, changed: bool) -> Content:
     return Content.assemble((key, "dim"), (" ".join(value.split()), "$accent" if changed else ""))
+
+
+def hit_lines(hit: SearchHit, now: datetime, width: int, *, selected: bool, current: str = "") -> list[Content]:
+    """Return a hit as exactly `HIT_LINES` lines."""
+    when = short_time(hit.timestamp.astimezone(now.tzinfo), now.date())
+    where = f" · turn {hit.turn_index} · {when}" + (" · open now" if hit.conversation_id == current else "")
+    title = _line(hit.title) or f"untitled {hit.conversation_id[:8]}"
+    room = max(width - 2 - cell_len(where), 8)
+    cursor = ("▸ ", "$primary") if selected else ("  ", "")
+    head = Content.assemble(
+        cursor, Content.styled(title, "bold" if selected else "").truncate(room, ellipsis=True), (where, "dim")
+    )
+    body = snippet(hit, (width - 4) * (HIT_LINES - 1)).wrap(max(width - 4, 10))[: HIT_LINES - 1]
+    lines = [head, *(line.pad_left(4) for line in body)]
+    return lines + [Content("")] * (HIT_LINES - len(lines))
+
+
+def snippet(hit: SearchHit, room: int) -> Content:
+    """Return the text around the words, with the words highlighted; text far before the first one is omitted."""
+    text, spans = hit.snippet, hit.highlights
+    first = spans[0][0] if spans else 0
+    start = max(first - room // 4, 0) if first > room * 2 // 3 else 0
+    parts: list[tuple[str, str]] = [("…", "dim")] if start else []
+    at = start
+    for begin, end in spans:
+        if begin >= at:
+            parts += [(_clean(text[at:begin]), "dim"), (_clean(text[begin:end]), HIGHLIGHT)]
+            at = end
+    return Content.assemble(*parts, (_clean(text[at:]), "dim"))
+
+
+def _line(text: str) -> str:
+    return " ".join(plain_text(text).split())
+
+
+def _clean(text: str) -> str:
+    """Return a text on one line, with the blanks at its ends."""
+    return re.sub(r"\s+", " ", plain_text(text))

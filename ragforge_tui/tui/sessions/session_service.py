@@ -6,9 +6,13 @@ They keep the chat up to date if the conversation is the open one.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.export_records import ConversationExport
@@ -33,10 +37,35 @@ from ragforge_tui.shared.wire import (
     UpdateConversation,
 )
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.sessions.search_hits import SearchQuery
 from ragforge_tui.tui.sessions.session_list_model import SessionList
 
 MOST_HITS = 50
+Scope = Literal["folder", "all", "conversation"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+SCOPE_NAMES = {"folder": "this folder", "all": "all folders", "conversation": "this conversation"}
+_TOPIC = re.compile(r'(?<!\S)topic:(?:"([^"]*)"?|(\S*))', re.IGNORECASE)
+
+
+class SearchQuery(msgspec.Struct, frozen=True):
+    """Words, topic and scope of a search."""
+
+    words: str = ""
+    topic: str = ""
+    scope: Scope = "folder"
+
+
+def parse_query(text: str, scope: Scope) -> SearchQuery:
+    """Parse a query: words, and ``topic:NAME`` or ``topic:"MORE WORDS"`` among them."""
+    found = _TOPIC.search(text)
+    topic = (found[1] or found[2] or "") if found else ""
+    return SearchQuery(words=" ".join(_TOPIC.sub(" ", text).split()), topic=topic.strip(), scope=scope)
+
+
+def with_topic(text: str, topic: str) -> str:
+    """Return the query with this topic instead of any other; an empty topic removes it."""
+    words = " ".join(_TOPIC.sub(" ", text).split())
+    name = topic.replace('"', " ")
+    return f'topic:"{name}" {words}' if name else words
 
 
 class SessionService:

@@ -20,8 +20,10 @@ from textual.widgets import Input, Static
 from ragforge_tui.settings.edit import remove_value, set_value
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, section_title, shown
+from ragforge_tui.tui.style.theme import NAMES
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from ragforge_tui.tui.widgets.list_screen import ListScreen
 from ragforge_tui.tui.workers import start_worker
@@ -34,15 +36,13 @@ class SettingsScreen(ListScreen[None]):
     """Stays open while settings are changed; Escape leaves."""
 
     CSS = """
-    SettingsScreen > Vertical { width: 110; max-width: 98%; height: 90%; }
-    SettingsScreen #settings-title { text-style: bold; }
+    SettingsScreen > Vertical { width: 110; height: 90%; }
     SettingsScreen ChoiceList { margin-top: 1; }
     SettingsScreen #settings-about { height: auto; max-height: 6; margin-top: 1; }
     SettingsScreen #settings-line { height: 1; display: none; }
     SettingsScreen #settings-line Static { width: auto; color: $accent; }
     SettingsScreen #settings-line Input { width: 1fr; }
     SettingsScreen #settings-note { height: auto; max-height: 6; display: none; }
-    SettingsScreen #settings-keys { color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "reset", show=False, priority=True),
@@ -71,11 +71,11 @@ class SettingsScreen(ListScreen[None]):
         self._label = Static(markup=False)
         self._line = Input(compact=True, id="settings-value")
         self._note = Static(id="settings-note", markup=False)
-        self._keys = Static(KEYS, id="settings-keys", markup=False)
+        self._keys = Static(KEYS, classes="keys", markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static(f"Settings, saved in {plain_text(str(self._file))}", id="settings-title", markup=False)
+            yield Static(f"Settings, saved in {plain_text(str(self._file))}", classes="title", markup=False)
             yield Input(self._query, placeholder="type to search", compact=True, id="settings-query")
             yield self._list
             yield self._about
@@ -189,11 +189,8 @@ class SettingsScreen(ListScreen[None]):
         self._reload()
         if setting.wins:
             self._show_message(f"Saved in your file, but {setting.wins} overrides it.", "$warning")
-        elif setting.at_once:
-            if problems := self._changed(setting.key, value):
-                self._show_message("\n".join(problems), "$warning")
-            else:
-                self._show_message(f"{setting.key}: {shown(setting, value)}, {setting.since}")
+        elif setting.live and (problems := self._changed(setting.key, value)):
+            self._show_message("\n".join(problems), "$warning")
         else:
             self._show_message(f"{setting.key}: {shown(setting, value)}, {setting.since}")
 
@@ -271,3 +268,83 @@ def _row(setting: Setting, *, headings: bool) -> Choice:
     origin = "" if setting.origin == "default" else f" · {setting.origin}"
     badge = "*" if setting.is_own else ""
     return Choice(setting.key, name, f"{setting.shown}{origin}", section_title(setting.section), badge=badge)
+
+
+class ThemePicker(ListScreen[str | None]):
+    """Returns the theme to keep, None to go back. It covers little, so that the chat stays visible."""
+
+    CSS = """
+    ThemePicker { align: right bottom; background: transparent; }
+    ThemePicker > Vertical {
+        width: 60; max-width: 96%; height: 15; max-height: 80%; margin: 0 1 4 0;
+    }
+    """
+    page = 8
+
+    def __init__(self, others: list[str], current: str, wear: Callable[[str], None]) -> None:
+        """Create the list.
+
+        Args:
+            others: Names of themes that are not the chat's own.
+            current: The current setting.
+            wear: Tries a theme on.
+        """
+        super().__init__()
+        self._rows = [Choice(key, f"{key}", description, "The chat's own") for key, description in NAMES.items()]
+        self._rows += [Choice(name, name, "", "Textual's") for name in others]
+        self._current = current
+        self._wear = wear
+        self._list = ChoiceList(detail_right=False)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static("Theme", classes="title", markup=False)
+            yield Input(placeholder="type to filter", compact=True)
+            yield self._list
+            yield Static("enter save · esc back", classes="keys", markup=False)
+
+    def on_mount(self) -> None:
+        """Start at the current theme."""
+        self.query_one(Input).focus()
+        self._list.show(self._rows)
+        self._list.move(next((index for index, row in enumerate(self._rows) if row.key == self._current), 0))
+
+    def _try_on(self) -> None:
+        if (choice := self._list.chosen) is not None:
+            self._wear(choice.key)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while the user types."""
+        event.stop()
+        if event.value.strip() or len(self._list.rows) < len(self._rows):
+            found = fuzzy.best(event.value, self._rows, lambda row: f"{row.key} {row.detail}")
+            self._list.show(found, headings=not event.value.strip())
+            self._try_on()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if (choice := self._list.chosen) is not None:
+            self.dismiss(choice.key)
+
+    def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
+        """Try a theme on; a second click keeps it."""
+        event.stop()
+        self._try_on()
+        if event.again:
+            self.dismiss(event.choice.key)
+
+    @property
+    def cursor_list(self) -> ChoiceList:
+        return self._list
+
+    def cursor_moved(self) -> None:
+        self._try_on()
+
+    def show_error(self, sentence: str) -> None:
+        """Show an error in place of the keys."""
+        self.query_one(".keys", Static).update(sentence)
+
+    def action_leave(self) -> None:
+        """Go back to the theme before."""
+        self._wear(self._current)
+        self.dismiss(None)

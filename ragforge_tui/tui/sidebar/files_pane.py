@@ -113,7 +113,7 @@ def mention(path: str) -> str:
 
 log = logging.getLogger(__name__)
 
-HINTS = (KeyHint("open", "enter", "look"), KeyHint("insert", "i", "insert"), KeyHint("turn", "g", "turn"))
+HINTS = (KeyHint("open", "enter", "look"), KeyHint("insert", "i", "insert"), KeyHint("show_turn", "g", "turn"))
 
 
 class FileRows(VirtualList[FileLine]):
@@ -171,7 +171,7 @@ class FilesPane(Pane):
         self.files = TouchedFiles()
         self.rows = FileRows(self.files, empty="loading …")
         self._stale = True
-        self._keys = KeyBar(self._pressed, HINTS)
+        self._keys = KeyBar(self, HINTS)
 
     def compose(self) -> ComposeResult:
         """Lay out the list and the keys."""
@@ -232,14 +232,8 @@ class FilesPane(Pane):
 
     # -- one file
 
-    def _pressed(self, name: str) -> None:
-        match name:
-            case "open":
-                self.rows.action_open()
-            case "insert":
-                self.action_insert()
-            case _:
-                self.action_show_turn()
+    def action_open(self) -> None:
+        self.rows.action_open()
 
     def action_insert(self) -> None:
         if path := self.rows.chosen:

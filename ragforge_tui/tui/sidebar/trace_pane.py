@@ -331,12 +331,12 @@ def _right(row: TraceRow, width: int, palette: Palette) -> list[Run]:
 def hints_of(wanted: Filter) -> list[KeyHint]:
     """Return the filters with their keys; active ones are highlighted."""
     hints = [
-        KeyHint("failed", "x", "refused" if wanted.refused else "failed", wanted.failed or wanted.refused),
-        KeyHint("turn", "t", "this turn", wanted.turn),
-        KeyHint("tool", "o", wanted.tool or "tool", bool(wanted.tool)),
-        KeyHint("text", "/", wanted.text or "text", bool(wanted.text)),
+        KeyHint("switch('failed')", "x", "refused" if wanted.refused else "failed", wanted.failed or wanted.refused),
+        KeyHint("switch('turn')", "t", "this turn", wanted.turn),
+        KeyHint("switch('tool')", "o", wanted.tool or "tool", bool(wanted.tool)),
+        KeyHint("switch('text')", "/", wanted.text or "text", bool(wanted.text)),
     ]
-    return [*hints, KeyHint("all", "a", "all")] if wanted else hints
+    return [*hints, KeyHint("switch('all')", "a", "all")] if wanted else hints
 
 
 class TextFilter(Input):
@@ -379,7 +379,7 @@ class TracePane(Pane):
         self.trace = Trace()
         self._filter = Filter()
         self.rows = TraceRows(empty="loading …", follow=True)
-        self._bar = KeyBar(self.action_switch)
+        self._bar = KeyBar(self)
         self._text = TextFilter()
         self._fetching = False
         self._due = False

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 from rich.style import Style
+from textual.app import App
 from textual.color import Color
 
 _HUES: dict[str, tuple[float, float]] = {
@@ -189,6 +191,11 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         ansi=ansi,
         plain=plain,
     )
+
+
+def palette_for(app: App[Any]) -> Palette:
+    """Return the palette of the app's current theme."""
+    return palette_of(app.theme_variables, dark=app.current_theme.dark, ansi=app.native_ansi_color)
 
 
 def _mono() -> Palette:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from rich.cells import cell_len
 from textual import events
 from textual.content import Content
+from textual.dom import DOMNode
+from textual.timer import Timer
 from textual.widget import Widget
 
 from ragforge_tui.tui.drawing.lines import clip, one_line
@@ -19,11 +21,11 @@ class KeyHint(msgspec.Struct, frozen=True):
     """One key.
 
     Attributes:
-        name: Identifies it in a click.
+        action: The owner's action, run by a click.
         on: Whether it is active.
     """
 
-    name: str
+    action: str
     key: str
     word: str
     on: bool = False
@@ -33,27 +35,37 @@ class KeyBar(Widget):
     """The line of keys.
 
     Args:
-        pressed: Called with the name of a clicked key.
+        owner: The pane or screen that has the actions.
     """
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "KeyBar { height: 1; padding: 0 1; }"
 
-    def __init__(self, pressed: Callable[[str], None], hints: Sequence[KeyHint] = ()) -> None:
+    def __init__(self, owner: DOMNode, hints: Sequence[KeyHint] = ()) -> None:
         super().__init__()
-        self._pressed = pressed
+        self._owner = owner
         self._hints = tuple(hints)
         self._note = ""
         self._note_style = "dim"
+        self._note_timer: Timer | None = None
         self._spans: list[tuple[int, int, str]] = []
 
     def show_keys(self, hints: Sequence[KeyHint]) -> None:
-        self._hints, self._note = tuple(hints), ""
-        self.refresh()
+        self._hints = tuple(hints)
+        self._remove_note()
 
-    def show_note(self, text: str, style: str = "dim") -> None:
-        """Show a sentence instead of the keys."""
+    def show_note(self, text: str, style: str = "dim", *, seconds: float = 0.0) -> None:
+        """Show a sentence instead of the keys, for so many seconds; 0: until the keys change."""
+        self._remove_note()
         self._note, self._note_style = text, style
+        if seconds:
+            self._note_timer = self.set_timer(seconds, self._remove_note)
+
+    def _remove_note(self) -> None:
+        self._note = ""
+        if self._note_timer is not None:
+            self._note_timer.stop()
+            self._note_timer = None
         self.refresh()
 
     def render(self) -> Content:
@@ -69,15 +81,15 @@ class KeyBar(Widget):
                 at += 3
             word = clip(one_line(hint.word), _WORD_CELLS)
             end = at + cell_len(hint.key) + 1 + cell_len(word)
-            self._spans.append((at, end, hint.name))
+            self._spans.append((at, end, hint.action))
             shown += [(f"{hint.key} ", "$primary"), (word, "$accent bold" if hint.on else "dim")]
             at = end
         return Content.assemble(*shown)
 
-    def on_click(self, event: events.Click) -> None:
+    async def on_click(self, event: events.Click) -> None:
         """Run the action of the key under the mouse."""
         at = event.x - self.gutter.left
-        for start, end, name in self._spans:
+        for start, end, action in self._spans:
             if start <= at < end:
                 event.stop()
-                self._pressed(name)
+                await self.app.run_action(action, self._owner)

@@ -1,4 +1,4 @@
-"""Base of the modal screens that show a list below a search field.
+"""Base classes of the modal screens: a framed dialog, and one with a list below a search field.
 
 The search field keeps the focus; the arrow keys move the cursor of the list.
 """
@@ -18,6 +18,33 @@ from ragforge_tui.tui.workers import start_worker
 T = TypeVar("T")
 
 
+class Dialog(ModalScreen[T]):
+    """A frame over the chat, with a bold ``.title`` and a muted line of ``.keys``."""
+
+    DEFAULT_CSS = """
+    Dialog { align: center middle; }
+    Dialog > Vertical { max-width: 98%; height: 92%; background: $surface; border: round $border; padding: 0 1; }
+    Dialog Input { background: $panel; }
+    Dialog KeyBar { padding: 0; }
+    Dialog .title { text-style: bold; }
+    Dialog .keys { color: $text-muted; }
+    """
+
+    @abstractmethod
+    def show_error(self, sentence: str) -> None:
+        """Show the error of some background work in the screen."""
+
+    def run_guarded(self, work: Coroutine[Any, Any, None], *, group: str) -> None:
+        """Run work in the background, in place of earlier work of the group; its errors are shown in the screen."""
+        start_worker(self, self._guarded(work), group=group, exclusive=True, inner=work)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except RagforgeError as error:
+            self.show_error(error.info.sentence())
+
+
 class CursorList(Protocol):
     """A list with a cursor."""
 
@@ -25,15 +52,10 @@ class CursorList(Protocol):
         """Move the cursor, stopping at the ends."""
 
 
-class ListScreen(ModalScreen[T]):
+class ListScreen(Dialog[T]):
     """A list to choose from; Escape leaves without a choice."""
 
-    DEFAULT_CSS = """
-    ListScreen { align: center middle; }
-    ListScreen > Vertical { background: $surface; border: round $border; padding: 0 1; }
-    ListScreen Input { background: $panel; }
-    ListScreen ChoiceList { height: 1fr; }
-    """
+    DEFAULT_CSS = "ListScreen ChoiceList { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False),
         Binding("up", "move(-1)", show=False, priority=True),
@@ -52,22 +74,8 @@ class ListScreen(ModalScreen[T]):
     def page(self) -> int:
         """Rows that a page key moves by."""
 
-    @abstractmethod
-    def show_error(self, sentence: str) -> None:
-        """Show the error of some background work in the screen."""
-
     def cursor_moved(self) -> None:
         """Hook: a key moved the cursor."""
-
-    def run_guarded(self, work: Coroutine[Any, Any, None], *, group: str) -> None:
-        """Run work in the background, in place of earlier work of the group; its errors are shown in the screen."""
-        start_worker(self, self._guarded(work), group=group, exclusive=True, inner=work)
-
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except RagforgeError as error:
-            self.show_error(error.info.sentence())
 
     def action_move(self, step: int) -> None:
         """Move the cursor."""

@@ -18,7 +18,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ragforge_tui.tui.drawing.lines import Run, line_of, one_line, wrap_spans
-from ragforge_tui.tui.style.palette import Palette, palette_of
+from ragforge_tui.tui.style.palette import Palette, palette_for
 
 L = TypeVar("L")
 
@@ -146,8 +146,7 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
     def palette(self) -> Palette:
         """The styles of the current theme."""
         if self._palette is None:
-            app = self.app
-            self._palette = palette_of(app.theme_variables, dark=app.current_theme.dark, ansi=app.native_ansi_color)
+            self._palette = palette_for(self.app)
         return self._palette
 
     def on_mount(self) -> None:

@@ -18,7 +18,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from ragforge_tui.tui.drawing.lines import Line
-from ragforge_tui.tui.style.palette import Palette, palette_of
+from ragforge_tui.tui.style.palette import Palette, palette_for
 from ragforge_tui.tui.transcript.model.blocks import Block
 from ragforge_tui.tui.transcript.model.document import DisplayOptions, Document
 from ragforge_tui.tui.transcript.widget.viewport import Frame, Row, Viewport, text_between
@@ -80,8 +80,7 @@ class BlockView(ScrollView):
     def palette(self) -> Palette:
         """The styles of the current theme."""
         if self._palette is None:
-            app = self.app
-            self._palette = palette_of(app.theme_variables, dark=app.current_theme.dark, ansi=app.native_ansi_color)
+            self._palette = palette_for(self.app)
         return self._palette
 
     @property
