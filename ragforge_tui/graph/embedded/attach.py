@@ -17,10 +17,11 @@ from typing import NoReturn
 import psutil
 
 import ragforge_tui
-from ragforge_tui.graph.embedded.files import FileLock, ServerAddress, ServerFiles, open_private_log
+from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles, open_private_log
 from ragforge_tui.graph.embedded.server import STOP_TIMEOUT, Server, find_running, require_installed, stop
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError
+from ragforge_tui.shared.files import FileLock
 from ragforge_tui.shared.records import now
 
 log = logging.getLogger(__name__)
