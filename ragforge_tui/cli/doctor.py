@@ -152,9 +152,9 @@ def _settings(loaded: Loaded, config: str | None, report: Report) -> Facts:
         "your file": f"{file}{'' if file.exists() else ' (none)'}",
         "project's file": f"{project}{'' if project.exists() else ' (none)'}",
     }
-    from ragforge_tui.memory.persistence import differences
+    from ragforge_tui.settings.check import without_effect
 
-    for sentence in differences(loaded.settings.agent.memory):
+    for sentence in without_effect(loaded.settings.agent.memory):
         report.problem(f"settings: {sentence}")
     values = effective(loaded)
     return facts | {key: f"{values[key]}  (from {origin})" for key, origin in loaded.origins.items()}
