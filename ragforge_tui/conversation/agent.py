@@ -32,8 +32,8 @@ from ragforge_tui.conversation.trust.instructions import InstructionTrust
 from ragforge_tui.conversation.trust.personas import Personas
 from ragforge_tui.graph import Journal, Store
 from ragforge_tui.llm import ChatModel
-from ragforge_tui.memory.persistence import differences
 from ragforge_tui.personas import Persona, PersonaLibrary
+from ragforge_tui.settings.check import without_effect
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, Loaded
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import GraphError, NotFoundError, RagforgeError
@@ -123,7 +123,7 @@ class ConversationAgent:
         self.services.graph.start()
         self.services.model.start()
         self._leftovers = asyncio.create_task(self.services.toolbox.end_leftovers())
-        for sentence in differences(self.settings.agent.memory):
+        for sentence in without_effect(self.settings.agent.memory):
             self.emit(Notice(text=sentence, level="warning"))
         for sentence in self._allowed.problems():
             self.emit(Notice(text=sentence, level="warning"))

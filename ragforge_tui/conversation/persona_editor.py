@@ -11,7 +11,7 @@ import asyncio
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.personas import key_of, persona_of
 from ragforge_tui.personas.drafts import improved, improvement_request, template
-from ragforge_tui.personas.user_personas import OwnPersonas, file_name
+from ragforge_tui.personas.user_personas import UserPersonas, file_name
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft, PersonaInfo
 
@@ -24,7 +24,7 @@ class PersonaEditor:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._personas = services.personas
-        self._own = OwnPersonas(services.personas.library)
+        self._own = UserPersonas(services.personas.library)
 
     def draft(self, brief: PersonaBrief) -> PersonaDraft:
         """Return a complete persona from the user's answers, without a model.
@@ -65,7 +65,7 @@ class PersonaEditor:
         return PersonaDraft(text=text, info=self._personas.info(persona))
 
     async def save(self, text: str, name: str, *, instead_of: str = "") -> PersonaInfo:
-        """Save a text as a persona of the user; see `OwnPersonas.save`.
+        """Save a text as a persona of the user; see `UserPersonas.save`.
 
         Raises:
             RagforgeError: The name is taken or invalid, or the text is unusable.

@@ -177,7 +177,7 @@ class Toolbox:
 
     async def _prepared(self, tool: Tool, arguments: str) -> PreparedCall:
         name = tool.name
-        typed, unknown = parse(name, tool.arguments, arguments)
+        typed, unknown = parse(name, tool.arguments, arguments, repair=tool.access not in ("write", "command"))
         try:
             plan = await tool.prepare(typed)
         except (OSError, ValueError) as error:

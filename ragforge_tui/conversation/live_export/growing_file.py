@@ -11,11 +11,12 @@ import errno
 import os
 import sys
 import time
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+
+from ragforge_tui.shared.files import replacing
 
 _CHUNK = 16 * 1024 * 1024
 _STALE_SECONDS = 3600
@@ -58,16 +59,8 @@ class GrowingFile:
         Raises:
             OSError: It could not be written; the old file stays.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        partial = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.partial")
-        try:
-            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-                spans = self._write_regions(file.fileno(), regions)
-            partial.replace(self.path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                partial.unlink(missing_ok=True)
-            raise
+        with replacing(self.path, sync=False) as file:
+            spans = self._write_regions(file.fileno(), regions)
         self._spans, self._stamp = spans, _stamp(self.path)
 
     def _write_regions(self, target: int, regions: Sequence[Region]) -> list[_Span]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ragforge_tui.shared.events import Event, Notice, TrustRequested
+from ragforge_tui.shared.files import atomic_write
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable
 
@@ -82,10 +83,7 @@ class TrustBook:
         """Store an answer; the file is replaced atomically."""
         entries = self._load()
         entries[instructions.root] = (instructions.digest, allowed)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        new = self._path.with_suffix(".new")
-        new.write_bytes(msgspec.json.format(msgspec.json.encode(entries)))
-        new.replace(self._path)
+        atomic_write(self._path, msgspec.json.format(msgspec.json.encode(entries)))
 
     def _load(self) -> dict[str, tuple[str, bool]]:
         try:

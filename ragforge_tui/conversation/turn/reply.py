@@ -7,7 +7,6 @@ its writer is alive. The turn loop creates one instance per reply.
 from __future__ import annotations
 
 import asyncio
-import json
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -33,6 +32,7 @@ from ragforge_tui.shared.events import (
     ReasoningDelta,
     TextDelta,
 )
+from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import Message, MessageState, now
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import storable
@@ -275,8 +275,5 @@ def _given_reasons(requests: list[ToolRequest]) -> str:
 
 def given_reason(arguments: str) -> str:
     """Return the optional `reason` of a call, empty if it is missing or the arguments are malformed."""
-    try:
-        value = json.loads(arguments).get("reason", "")
-    except (ValueError, AttributeError):
-        return ""
+    value = json_object(arguments).get("reason")
     return value if isinstance(value, str) else ""

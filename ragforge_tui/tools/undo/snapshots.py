@@ -15,11 +15,11 @@ import contextlib
 import hashlib
 import logging
 import os
-import secrets
 import time
 from pathlib import Path
 
 from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.files import atomic_write
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.tools.workspace import Workspace, read_bytes, remove_file, write_bytes
 
@@ -61,18 +61,7 @@ class UndoStore:
         with contextlib.suppress(FileNotFoundError):
             os.utime(target)  # its age counts from now
             return digest
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        atomic_write(target, content)
         return digest
 
     def load(self, digest: str) -> bytes:
