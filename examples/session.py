@@ -58,7 +58,7 @@ SAID = (
     "Which files are in ragforge_tui/memory/summaries",
     "What happens when a model gives a malformed summary?",
     "Where is `UnusableAnswerError` raised?",
-    "Remember that the words of extracted summaries stand in ragforge_tui/memory/summaries/offline/phrase_tables.py.",
+    "Remember that the words of extracted summaries stand in ragforge_tui/memory/summaries/offline/phrases.toml.",
     "Next question: how are secrets masked?",
     "Where is `mask_secrets` called?",
     "Read ragforge_tui/text.py lines 1-40",

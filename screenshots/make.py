@@ -37,7 +37,12 @@ COMMON = {
     "tui.reduced_motion": True,
     "agent.memory.summarization.every_turns": 2,
 }
-RECORDED_SETTINGS = {**COMMON, "model.name": "openai/claude", "model.context_window": 200_000}
+RECORDED_SETTINGS = {
+    **COMMON,
+    "model.name": "openai/claude",
+    "model.context_window": 200_000,
+    "agent.memory.summarization.every_turns": 4,
+}
 OFFLINE_SETTINGS = {
     **COMMON,
     "model.name": "offline",
@@ -48,12 +53,12 @@ OFFLINE_SETTINGS = {
 }
 """Numbers that make summaries come early and the past exceed its budget."""
 RECORDED = (
-    ("A pickup was ordered twice last night. Can a retry do that?", 0),
-    ("They do: Idempotency-Key, kept for 24 hours. Do it, and add a test.", 5),
-    ("The retry test fails now and then in CI. Why?", 0),
-    ("Fix the test, not the backoff. Nobody should wait in tests.", 4),
+    "A pickup was ordered twice last night. Can a retry do that?",
+    "They do: Idempotency-Key, kept for 24 hours. Do it, and add a test.",
+    "The retry test fails now and then in CI. Why?",
+    "Fix the test, not the backoff. Nobody should wait in tests.",
 )
-"""Messages of the recorded session, and the number of approvals each needs."""
+"""Messages of the recorded session."""
 EARLIER = (
     ("Where are secrets masked?", "Where is `plain_text` defined?"),
     ("Read ragforge_tui/graph/target.py lines 1-20",),
@@ -86,8 +91,8 @@ SCREENS = (
 
 async def recorded(studio: Studio) -> None:
     """Hold the recorded session."""
-    for message, approvals in RECORDED:
-        await studio.send(message, approvals=approvals)
+    for message in RECORDED:
+        await studio.send(message, approve=True)
     await studio.take("chat", as_png=True)
     await studio.take("chat-light", theme=LIGHT.name)
 

@@ -61,20 +61,22 @@ class Studio:
         await self._pilot.pause()
         await self._pilot.press(*(["escape"] if text.startswith("/") else []), "enter")
 
-    async def send(self, text: str, *, approvals: int = 0) -> None:
-        """Send a message, approve that many calls, and wait for the answer and for the memory.
+    async def send(self, text: str, *, approve: bool = False) -> None:
+        """Send a message and wait for the answer and for the memory.
 
         Args:
-            approvals: Number of questions to answer with yes.
+            approve: Answer all questions with yes.
         """
         turns = self._turns()
         await self.type(text)
-        for _ in range(approvals):
-            await self.wait_until(lambda: self._app.questions.has_focus, "an approval")
-            await self._pilot.pause(0.8)  # a question ignores keys for its first 0.7 seconds
-            await self._pilot.press("y")
-            await self.wait_until(lambda: not self._app.questions.has_focus, "the end of an approval")
-        await self.wait_until(lambda: self._turns() > turns and not self._app.session.state.busy, text)
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while self._turns() == turns or self._app.session.state.busy:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"timed out: {text}")
+            await self._pilot.pause(0.1)
+            if approve and self._app.questions.has_focus:
+                await self._pilot.pause(0.8)  # a question ignores keys for its first 0.7 seconds
+                await self._pilot.press("y")
         await self.settle()
 
     def _turns(self) -> int:

@@ -64,7 +64,7 @@ def _subset(file: Path, letters: str) -> str:
     return base64.b64encode(out.getvalue()).decode()
 
 
-def png(picture: str, fonts: Path, *, zoom: float = 1.5) -> bytes:
+def png(picture: str, fonts: Path, *, zoom: float = 1.25) -> bytes:
     """Return the picture as PNG, `zoom` times the size of the SVG."""
     named = _FAMILY.sub(f'font-family: "{FONT}";', _FACES.sub("", picture))
     files = [str(fonts / name) for name in FONT_FILES.values()]

@@ -98,7 +98,7 @@ class _Watch:
         return self._agent.opened(self._conversation.record.uuid) is self._conversation
 
     async def _poll(self, store: Store) -> None:
-        pulse = await store.sessions.pulse(self._conversation.record.uuid)
+        pulse = await store.conversations.pulse(self._conversation.record.uuid)
         if self._conversation.busy or not self._open_here():
             return  # The result is outdated, or the change was made here.
         if pulse is None:
@@ -139,7 +139,7 @@ class _Watch:
             self._remember_answer(turn)
             if reported == _answer(turn):
                 return
-        await self._conversation.take_in(turn)
+        await self._conversation.reload(turn)
         interrupted = not active and interrupted_turn(turns) is not None
         self._agent.emit(
             TurnElsewhere(conversation_id=uuid, turn_index=index, turn=turn, active=active, interrupted=interrupted)

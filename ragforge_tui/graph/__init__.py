@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.embedded.attach import server_status as server_status
     from ragforge_tui.graph.embedded.attach import stop_server as stop_server
     from ragforge_tui.graph.journal import Journal as Journal
-    from ragforge_tui.graph.journal_folders import UNKNOWN as UNKNOWN
-    from ragforge_tui.graph.journal_folders import JournalFolders as JournalFolders
-    from ragforge_tui.graph.journal_folders import JournalInfo as JournalInfo
-    from ragforge_tui.graph.journal_move import move_journal as move_journal
+    from ragforge_tui.graph.journal import move_journal as move_journal
+    from ragforge_tui.graph.journal_files import UNKNOWN as UNKNOWN
+    from ragforge_tui.graph.journal_files import JournalFolders as JournalFolders
+    from ragforge_tui.graph.journal_files import JournalInfo as JournalInfo
     from ragforge_tui.graph.repositories import Store as Store
     from ragforge_tui.graph.target import GraphTarget as GraphTarget
     from ragforge_tui.graph.target import resolve_target as resolve_target
@@ -30,11 +30,11 @@ _EXPORTS = {
     "Graph": "connect",
     "GraphTarget": "target",
     "Journal": "journal",
-    "JournalFolders": "journal_folders",
-    "JournalInfo": "journal_folders",
+    "JournalFolders": "journal_files",
+    "JournalInfo": "journal_files",
     "Store": "repositories",
-    "UNKNOWN": "journal_folders",
-    "move_journal": "journal_move",
+    "UNKNOWN": "journal_files",
+    "move_journal": "journal",
     "resolve_target": "target",
     "server_status": "embedded.attach",
     "stop_server": "embedded.attach",

@@ -18,22 +18,22 @@ from neo4j import (
     AsyncDriver,
     AsyncGraphDatabase,
     AsyncManagedTransaction,
+    Auth,
+    basic_auth,
     unit_of_work,
 )
-from neo4j.exceptions import DriverError, Neo4jError
+from neo4j.auth_management import AsyncAuthManager
+from neo4j.exceptions import DriverError, Neo4jError, ServiceUnavailable
 
 from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
 from ragforge_tui.graph.embedded import http
 from ragforge_tui.graph.embedded.attach import ServerHold
 from ragforge_tui.graph.embedded.files import DATABASE, ServerAddress
-from ragforge_tui.graph.embedded.login import ServerLogin
 from ragforge_tui.graph.embedded.ports import ServerPorts
-from ragforge_tui.graph.errors import explain, lost, refused, timed_out, too_old
-from ragforge_tui.graph.plain import plain
-from ragforge_tui.graph.retries import Retries
-from ragforge_tui.graph.schema.migrate import migrate
-from ragforge_tui.graph.schema.version_node import ensure_identity, read_identity
+from ragforge_tui.graph.errors import Retries, explain, lost, refused, timed_out, too_old
+from ragforge_tui.graph.schema.migrate import ensure_identity, migrate, read_identity
 from ragforge_tui.graph.target import GraphTarget
+from ragforge_tui.graph.values import plain
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ErrorInfo, GraphError, GraphUnavailableError
 from ragforge_tui.shared.events import GraphPhase
@@ -446,3 +446,30 @@ def _all_rows(statement: str, parameters: dict[str, Any]) -> Work[list[dict[str,
         return [dict(record) async for record in await tx.run(statement, parameters)]
 
     return work
+
+
+class ServerLogin(AsyncAuthManager):
+    """Login of the embedded server for the driver, given only to connections to that server's own port.
+
+    The driver opens connections long after the first one, when the server may have ended and another process may have
+    its port. It requests the login after it connected and before it sends it.
+    """
+
+    def __init__(self, ports: ServerPorts, port: int, username: str, password: str) -> None:
+        self._ports = ports
+        self._port = port
+        self._auth = basic_auth(username, password)
+
+    async def get_auth(self) -> Auth:
+        """Return the login.
+
+        Raises:
+            ServiceUnavailable: Another process has the port; the driver drops the connection.
+        """
+        if not self._ports.still_holds(self._port) and not await asyncio.to_thread(self._ports.holds, self._port):
+            raise ServiceUnavailable(f"Port {self._port} is not the embedded server's.")
+        return self._auth
+
+    async def handle_security_exception(self, auth: tuple[str, str] | Auth | None, error: Neo4jError) -> bool:
+        """Let the error through: there is no other login."""
+        return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 import re
 import ssl
 from collections.abc import Iterator
@@ -21,15 +23,18 @@ from ragforge_tui.shared.errors import ErrorInfo, GraphError, GraphUnavailableEr
 MINIMUM = (5, 23)
 REFUSALS = frozenset({"graph_auth", "graph_version", "graph_database", "graph_tls", "graph_uri", "graph_foreign"})
 """Kinds of error where the server answered, or never will as configured: waiting does not help."""
+LOST_PATIENCE = 3.0
+"""Seconds a broken connection to a server of somebody else's is tried again before it counts as away."""
+CONSTRAINT_ATTEMPTS = 25
 
 
 def refused(error: ErrorInfo) -> bool:
-    """Whether only a person can mend it."""
+    """Return whether only the user can fix it."""
     return error.kind in REFUSALS or error.kind in {"graph_newer", "graph_not_embedded"}
 
 
 def lost(error: BaseException) -> bool:
-    """Whether the connection broke, as opposed to the server refusing a statement."""
+    """Return whether the connection broke, as opposed to the server rejecting a statement."""
     if isinstance(error, DriverError):
         return isinstance(error, ServiceUnavailable | SessionExpired) or "Connection" in type(error).__name__
     return isinstance(error, OSError)
@@ -63,7 +68,7 @@ def explain(error: BaseException, name: str, username: str, database: str) -> Gr
 
 
 def too_old(agent: str, name: str) -> GraphUnavailableError | None:
-    """An error when what the server calls itself is not a Neo4j new enough."""
+    """Return an error if the server's name is not that of a recent enough Neo4j."""
     match = re.match(r"Neo4j/v?(\d+)\.(\d+)", agent)
     if match and "compatible" not in agent and (int(match[1]), int(match[2])) >= MINIMUM:
         return None
@@ -76,10 +81,36 @@ def too_old(agent: str, name: str) -> GraphUnavailableError | None:
 
 
 def timed_out(name: str, seconds: float) -> GraphUnavailableError:
-    """The error of a statement or connection that got no answer in time."""
+    """Return the error of a statement or connection that got no response in time."""
     return _unavailable(
         "graph_timeout", f"The graph at {name} did not answer within {seconds:.0f} s.", "Check that it is running."
     )
+
+
+class Retries:
+    """The decision whether a failed transaction is worth another attempt, and the wait before it."""
+
+    def __init__(self) -> None:
+        self._constraints = 0
+        self._tries = 0
+        self._lost_since: float | None = None
+
+    def worth(self, error: BaseException, *, patient: bool) -> bool:
+        """Return whether to retry; `patient` if this program restarts a lost server."""
+        if isinstance(error, ConstraintError):
+            self._constraints += 1
+            return self._constraints < CONSTRAINT_ATTEMPTS
+        if lost(error):
+            clock = asyncio.get_running_loop().time()
+            self._lost_since = self._lost_since or clock
+            return patient or clock - self._lost_since < LOST_PATIENCE
+        return isinstance(error, DriverError | Neo4jError) and error.is_retryable()
+
+    async def wait(self) -> None:
+        """Wait a little longer each time, never in step with other writers."""
+        self._tries += 1
+        longest = 0.5 if self._lost_since else 0.1
+        await asyncio.sleep(min(0.01 * 2**self._tries, longest) * random.uniform(0.3, 1.0))
 
 
 def _rejected(error: AuthError, name: str, username: str) -> GraphUnavailableError:

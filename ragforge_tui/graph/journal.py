@@ -21,14 +21,38 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.graph.journal_folders import UNKNOWN, JournalFolders, JournalInfo, by_age
-from ragforge_tui.graph.journal_records import Line, apply_line, encode_line, is_about, named_in, whole_lines
+from ragforge_tui.graph.journal_files import (
+    UNKNOWN,
+    JournalFolders,
+    JournalInfo,
+    Line,
+    Named,
+    apply_line,
+    by_age,
+    encode_line,
+    is_about,
+    named_in,
+    whole_lines,
+)
 from ragforge_tui.shared.errors import GraphError, GraphUnavailableError, NotFoundError, RagforgeError
+from ragforge_tui.shared.files import atomic_write, try_lock
+from ragforge_tui.shared.records import Conversation, now
 
 if TYPE_CHECKING:
     from ragforge_tui.graph.repositories import Store
 
 log = logging.getLogger(__name__)
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """The outcome of `move_journal`, in records."""
+
+    written: int
+    refused: int
+    busy: int
+    """Files that a running chat still appends to; they were left alone."""
+    conversations: int
+    """Conversations that were made to hold turns whose own conversation is in another graph."""
 
 
 class Journal:
@@ -193,6 +217,46 @@ class Journal:
         return self._file
 
 
+async def move_journal(root: Path, key: str, store: Store, *, workspace: str) -> Moved:
+    """Write a journal into a graph it does not belong to, because a user wants it there.
+
+    Conversations that only the other graph has are made here, to hold the turns that are in the journal. Records that
+    were refused are tried again.
+
+    Args:
+        key: Of the `JournalInfo`.
+        workspace: Folder of the conversations that are made.
+
+    Raises:
+        GraphUnavailableError: The graph went away; what is not in yet is kept.
+    """
+    written = refused = busy = made = 0
+    for path in JournalFolders(root).files(key):
+        try:
+            with path.open("rb+") as file:
+                if not lock(path, file):
+                    busy += 1
+                    continue
+                lines = list(whole_lines(file))
+                made += await _make_missing(store, named_in(lines), workspace)
+                file.seek(0)
+                done = await drain_file(store, path, file, set())
+                written, refused = written + done, refused + len(lines) - done
+        except FileNotFoundError:
+            continue
+    return Moved(written=written, refused=refused, busy=busy, conversations=made)
+
+
+async def _make_missing(store: Store, named: Named, workspace: str) -> int:
+    missing = [ref for ref in sorted(named.others) if not await is_stored(store, ref)]
+    for ref in missing:
+        moment = now()
+        await store.conversations.create(
+            Conversation(uuid=ref, title="From a journal", created_at=moment, updated_at=moment, workspace=workspace)
+        )
+    return len(missing)
+
+
 async def drain_file(store: Store, path: Path, file: io.BufferedRandom, touched: set[str]) -> int:
     """Write a locked file in and remove it; what the graph refuses for good is set aside next to it.
 
@@ -223,24 +287,18 @@ def _done(path: Path, rejected: list[bytes]) -> None:
     """Remove a file that is written in, keeping next to it what the graph refused for good."""
     aside = path.with_suffix(".rejected")
     if rejected:
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(b"\n".join(rejected) + b"\n")
-        partial.replace(aside)
+        atomic_write(aside, b"\n".join(rejected) + b"\n")
     if not rejected or aside != path:
         path.unlink()
 
 
 def lock(path: Path, file: io.BufferedRandom) -> bool:
     """Take a file that no living process holds, when it is still there."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return path.exists() and os.fstat(file.fileno()).st_nlink > 0
+    return try_lock(file) and path.exists() and os.fstat(file.fileno()).st_nlink > 0
 
 
 async def _belongs(store: Store, file: io.BufferedRandom) -> bool:
-    """Whether a file without a graph is of the store's: a process had one graph, and it has the conversations."""
+    """Return whether a file of an unknown graph belongs to this one, which then has its conversations."""
     named = named_in(whole_lines(file))
     file.seek(0)
     for conversation_id in named.others:
@@ -251,7 +309,7 @@ async def _belongs(store: Store, file: io.BufferedRandom) -> bool:
 
 
 async def is_stored(store: Store, uuid: str) -> bool:
-    """Whether the graph has a conversation, whatever its status."""
+    """Return whether the graph has a conversation, whatever its status."""
     try:
         await store.conversations.get(uuid)
     except NotFoundError:
@@ -274,9 +332,7 @@ def _forget_in(path: Path, file: io.BufferedRandom, conversation_id: str) -> int
     if len(kept) == len(lines):
         return 0
     if kept:
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(b"\n".join(kept) + b"\n")
-        partial.replace(path)
+        atomic_write(path, b"\n".join(kept) + b"\n")
     else:
         path.unlink()
     return len(lines) - len(kept)

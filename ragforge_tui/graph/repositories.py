@@ -11,16 +11,13 @@ from ragforge_tui.graph.store.conversations import Conversations
 from ragforge_tui.graph.store.files import Files
 from ragforge_tui.graph.store.messages import Messages
 from ragforge_tui.graph.store.other_conversations import OtherConversations
-from ragforge_tui.graph.store.outline import Outline
 from ragforge_tui.graph.store.recall import Recall
 from ragforge_tui.graph.store.search import Search
-from ragforge_tui.graph.store.sessions import Sessions
 from ragforge_tui.graph.store.summaries import Summaries
 from ragforge_tui.graph.store.tool_calls import ToolCalls
 from ragforge_tui.graph.store.topics import Topics
 from ragforge_tui.graph.store.turns import Turns
 from ragforge_tui.graph.store.vectors import Vectors
-from ragforge_tui.graph.store.word_samples import WordSamples
 from ragforge_tui.graph.transfer.memory_out import MemoryExporter
 from ragforge_tui.graph.transfer.transfer import Transfer
 
@@ -31,17 +28,14 @@ class Store:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self.conversations = Conversations(graph)
-        self.sessions = Sessions(graph)
         self.turns = Turns(graph)
         self.messages = Messages(graph)
         self.tool_calls = ToolCalls(graph)
         self.files = Files(graph)
         self.contexts = Contexts(graph)
         self.summaries = Summaries(graph)
-        self.outline = Outline(graph)
         self.topics = Topics(graph)
         self.recall = Recall(graph)
-        self.word_samples = WordSamples(graph)
         self.vectors = Vectors(graph)
         self.search = Search(graph)
         self.other_conversations = OtherConversations(graph, self.search, self.summaries)
@@ -50,5 +44,5 @@ class Store:
 
     @property
     def graph(self) -> Graph:
-        """The graph that holds the records."""
+        """Return the graph that holds the records."""
         return self._graph

@@ -4,12 +4,22 @@ The only package that imports litellm, and only inside functions: importing this
 separate because everything about providers (their names, errors, retries, prices) changes together.
 """
 
-from ragforge_tui.llm.base import THIS_MACHINE, ChatModel, ModelChoice
+from ragforge_tui.llm.base import (
+    THIS_MACHINE,
+    ChatModel,
+    Finished,
+    ModelChoice,
+    ModelPart,
+    Progress,
+    ReasoningPart,
+    Retrying,
+    TextPart,
+    ToolRequest,
+)
 from ragforge_tui.llm.client import LiteLLMModel
 from ragforge_tui.llm.discover import choose_model, list_models, make_model
 from ragforge_tui.llm.litellm_loader import preload
 from ragforge_tui.llm.offline import OfflineAssistant
-from ragforge_tui.llm.parts import Finished, ModelPart, Progress, ReasoningPart, Retrying, TextPart, ToolRequest
 from ragforge_tui.llm.tokens import count_tokens
 
 __all__ = [

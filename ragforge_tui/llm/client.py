@@ -1,15 +1,22 @@
 """Any LiteLLM model as a `ChatModel`: streaming, retries the user can see, errors in sentences.
 
-Used by the conversation through `ChatModel`. Chunks (`assemble`), errors (`failures`) and loading (`library`) have
-modules of their own, so this one holds only the course of one request.
+Used by the conversation through `ChatModel`. Chunks (`assemble`), errors (`provider_errors`) and
+loading (`litellm_loader`) have modules of their own, so this one holds only the course of one request.
+
+Servers of local models render messages with the model's own template, and a template refuses what its model was not
+trained on: Gemma's and Mistral's a user message after another user message, Mistral's also one after tool results and a
+call id that is not nine letters or digits. The conversation builds a request from parts (past turns, the memory block,
+the new message, notes) and need not know this; `alternating` brings every request into an order all templates accept.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
 import random
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -17,11 +24,20 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ragforge_tui.llm.alternating import alternating
 from ragforge_tui.llm.assemble import Assembler
-from ragforge_tui.llm.base import DEFAULT_CONTEXT_WINDOW, KEYLESS, THIS_MACHINE, Messages, ModelChoice
+from ragforge_tui.llm.base import (
+    DEFAULT_CONTEXT_WINDOW,
+    KEYLESS,
+    THIS_MACHINE,
+    Finished,
+    Messages,
+    ModelChoice,
+    ModelPart,
+    Progress,
+    Retrying,
+    TextPart,
+)
 from ragforge_tui.llm.litellm_loader import load_litellm, loaded_litellm
-from ragforge_tui.llm.parts import Finished, ModelPart, Progress, Retrying, TextPart
 from ragforge_tui.llm.provider_errors import cut_off, never_began, stalled, to_model_error, unfinished
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, ModelSettings
 from ragforge_tui.shared.errors import ModelError
@@ -38,6 +54,12 @@ FIRST_TOKEN_TIMEOUT = 600.0
 _CONNECT_TIMEOUT = 30.0
 _NO_TIMEOUT = 1e7
 """Seconds; at most providers LiteLLM reads None as its own limit of 600 s."""
+NO_ANSWER = "[No answer was given to these results.]"
+"""Sent between tool results and a user message: the turn was interrupted, or a note follows."""
+LEFT_OUT = "[Earlier messages are left out.]"
+"""Sent first in a conversation that starts with the assistant's message, as some imported ones do."""
+SEPARATOR = "\n\n"
+_TAKEN_BY_ALL = re.compile(r"[0-9a-zA-Z]{9}")
 
 
 class _Clock:
@@ -363,3 +385,43 @@ def _marked_for_cache(messages: Messages, marks: Sequence[int]) -> Messages:
     for block in blocks[: len(marks)]:
         block["cache_control"] = {"type": "ephemeral"}
     return [{**system, "content": blocks}, *rest]
+
+
+def alternating(messages: Messages) -> Messages:
+    """Return the messages with user and assistant in turn, the user first; no text is left out.
+
+    Runs of one role are joined. Tool results stay after the calls they answer.
+    """
+    ordered: Messages = []
+    for message in messages:
+        role, before = message["role"], ordered[-1]["role"] if ordered else "system"
+        if role == before and role in ("user", "assistant"):
+            ordered[-1] = _joined(ordered[-1], message)
+            continue
+        if role == "assistant" and before == "system":
+            ordered.append({"role": "user", "content": LEFT_OUT})
+        elif role == "user" and before == "tool":
+            ordered.append({"role": "assistant", "content": NO_ANSWER})
+        ordered.append(message)
+    return [_with_short_ids(message) for message in ordered]
+
+
+def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Return both as one message; of two replies only the second has calls, whose results follow it."""
+    texts = [text for text in (first["content"], second["content"]) if text]
+    return {**first, **second, "content": SEPARATOR.join(texts)}
+
+
+def _with_short_ids(message: dict[str, Any]) -> dict[str, Any]:
+    if calls := message.get("tool_calls"):
+        return {**message, "tool_calls": [{**call, "id": _short_id(call["id"])} for call in calls]}
+    if call_id := message.get("tool_call_id"):
+        return {**message, "tool_call_id": _short_id(call_id)}
+    return message
+
+
+def _short_id(call_id: str) -> str:
+    """Return an id of nine letters and digits, the same for the same call in every request."""
+    if _TAKEN_BY_ALL.fullmatch(call_id):
+        return call_id
+    return hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()[:9]

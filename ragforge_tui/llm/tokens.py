@@ -1,7 +1,7 @@
 """Token counts, offline.
 
 The cl100k vocabulary in LiteLLM's wheel is used for every model: the counts of others differ by a few percent, which
-a budget can bear. Used by conversation and memory; `library` gives the folder.
+a budget can bear. Used by conversation and memory; `litellm_loader` gives the folder.
 """
 
 from __future__ import annotations

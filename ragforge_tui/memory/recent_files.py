@@ -17,8 +17,8 @@ from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import AccessedFile, Turn
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.touched_files import Group, joined, most_telling, touched_by
-from ragforge_tui.tools.gitignore import Patterns
-from ragforge_tui.tools.ignore import IgnoreRules
+from ragforge_tui.tools.search.gitignore import Patterns
+from ragforge_tui.tools.search.ignore import IgnoreRules
 from ragforge_tui.tools.workspace import Workspace
 
 MOST_FILES = 100

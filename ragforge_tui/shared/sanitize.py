@@ -75,6 +75,18 @@ def plain_text(text: str) -> str:
     return _CONTROLS.sub("", text)
 
 
+def visible(text: str) -> str:
+    """Replace control characters and bidi overrides by symbols, so that they are visible in what a user approves."""
+    return _CONTROLS.sub(_symbol, text)
+
+
+def _symbol(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else f"<U+{code:04X}>"
+
+
 def fenced(name: str, text: str) -> str:
     """Put a text, byte for byte, between two marker lines with its digest, so that it cannot contain its own end."""
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]

@@ -13,7 +13,7 @@ from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.tools.base import Access
 from ragforge_tui.tools.narrowed import NarrowedTools
-from ragforge_tui.tools.toolbox import PreparedCall
+from ragforge_tui.tools.registry import PreparedCall
 
 PLANNING = "planning"
 """Kind of the error for a call that is not allowed while planning."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools.base import Access
-from ragforge_tui.tools.toolbox import PreparedCall, Toolbox
+from ragforge_tui.tools.registry import PreparedCall, Toolbox
 
 READING = "read"
 """Name that allows all tools that only read."""

@@ -18,8 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.shared.sanitize import storable
-from ragforge_tui.tools.textfile import visible
+from ragforge_tui.shared.sanitize import storable, visible
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Largest file that the tools read into memory or store an earlier copy of."""

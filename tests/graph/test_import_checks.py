@@ -315,4 +315,4 @@ async def test_a_huge_turn_index_of_an_earlier_release_is_read_at_once(store: St
     await graph.write(work)
     export = await store.transfer.export(c.uuid)
     assert [turn.turn_index for turn in export.turns] == [1, 10**9]
-    assert [line.turn_index for line in await store.outline.turns(c.uuid, 1, 10**9)] == [1, 10**9]
+    assert [line.turn_index for line in await store.turns.lines(c.uuid, 1, 10**9)] == [1, 10**9]

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.graph.store.outline import HEADLINE_CHARS
+from ragforge_tui.graph.store.summaries import HEADLINE_CHARS
+from ragforge_tui.graph.store.turns import LINE_CHARS
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import ContextRecord, now
 from tests.support.records import conversation, message
@@ -20,7 +21,7 @@ def store(graph: Graph) -> Store:
 
 async def test_the_outline_is_the_tree_with_headlines(store: Store) -> None:
     uuid = await remembered(store)
-    whole, outline = await store.summaries.of(uuid), await store.outline.summaries(uuid)
+    whole, outline = await store.summaries.of(uuid), await store.summaries.outline(uuid)
     assert [node.uuid for node in outline] == [made.uuid for made in whole]
     assert [node.parent for node in outline] == [made.parent for made in whole]
     assert [(n.level, n.start_turn_index, n.end_turn_index) for n in outline] == [(1, 1, 2), (1, 3, 4), (2, 1, 4)]
@@ -32,14 +33,14 @@ async def test_a_headline_is_short(store: Store) -> None:
     made = await store.conversations.create(conversation())
     await talk(store, made.uuid, "one")
     await store.summaries.store(summary(made.uuid, 1, 1, 1, conversation_summary="é" * 500))
-    assert [node.headline for node in await store.outline.summaries(made.uuid)] == ["é" * HEADLINE_CHARS]
+    assert [node.headline for node in await store.summaries.outline(made.uuid)] == ["é" * HEADLINE_CHARS]
 
 
 async def test_an_outline_of_nothing_is_an_error(store: Store) -> None:
     with pytest.raises(NotFoundError):
-        await store.outline.summaries("nobody")
+        await store.summaries.outline("nobody")
     with pytest.raises(NotFoundError):
-        await store.outline.turns("nobody", 1, 3)
+        await store.turns.lines("nobody", 1, 3)
 
 
 async def test_turns_begin_as_they_were_written_in_a_branch_too(store: Store) -> None:
@@ -48,18 +49,18 @@ async def test_turns_begin_as_they_were_written_in_a_branch_too(store: Store) ->
         await talk(store, parent.uuid, f"question {n}\nsecond line")
     branch = await store.conversations.create(conversation(branch_of=parent.uuid, branch_turn=2, next_turn=3))
     await talk(store, branch.uuid, "x" * 1000)
-    lines = await store.outline.turns(branch.uuid, 2, 9)
+    lines = await store.turns.lines(branch.uuid, 2, 9)
     assert [(line.turn_index, line.text) for line in lines] == [
         (2, "question 2\nsecond line"),
-        (3, "x" * HEADLINE_CHARS),
+        (3, "x" * LINE_CHARS),
     ]
-    assert [line.turn_index for line in await store.outline.turns(parent.uuid, 0, 2)] == [1, 2]
+    assert [line.turn_index for line in await store.turns.lines(parent.uuid, 0, 2)] == [1, 2]
 
 
 async def test_a_message_kept_in_parts_has_a_beginning(store: Store) -> None:
     made = await store.conversations.create(conversation())
     await store.messages.begin_turn(message(made.uuid, content="large " * 400_000))
-    assert (await store.outline.turns(made.uuid, 1, 1))[0].text.startswith("large large")
+    assert (await store.turns.lines(made.uuid, 1, 1))[0].text.startswith("large large")
 
 
 async def test_requests_of_a_turn_in_their_order_those_alike_once(store: Store) -> None:

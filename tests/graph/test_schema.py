@@ -17,8 +17,14 @@ from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
 from ragforge_tui.graph.schema import indexes
 from ragforge_tui.graph.schema import migrate as migrating
 from ragforge_tui.graph.schema.indexes import FULLTEXT, VECTOR
-from ragforge_tui.graph.schema.migrate import MIGRATIONS, VERSION, Migration, migrate
-from ragforge_tui.graph.schema.version_node import record_embedding, recorded_embedding
+from ragforge_tui.graph.schema.migrate import (
+    MIGRATIONS,
+    VERSION,
+    Migration,
+    migrate,
+    record_embedding,
+    recorded_embedding,
+)
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ForeignGraphError, GraphError
 from tests.conftest import EMBEDDED, open_graph

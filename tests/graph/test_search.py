@@ -7,8 +7,7 @@ from neo4j import AsyncManagedTransaction
 
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.schema.indexes import MESSAGE_TEXT
-from ragforge_tui.graph.store.search import BEST_OF_INDEX, MAX_TERMS, terms
-from ragforge_tui.graph.store.snippets import SNIPPET_CHARS, excerpt, matcher
+from ragforge_tui.graph.store.search import BEST_OF_INDEX, MAX_TERMS, SNIPPET_CHARS, Matcher, excerpt, terms
 from ragforge_tui.shared.records import now
 from tests.support.records import conversation, message, one_turn
 
@@ -134,7 +133,7 @@ def test_terms() -> None:
 
 def test_excerpt_of_a_long_text_is_around_the_matches() -> None:
     text = "fox " + "filler " * 500 + "the quick\x1b[31m brown\nfoxes jumping " + "filler " * 500
-    snippet, highlights = excerpt(text, matcher(["fox", "quick", "jump"]))
+    snippet, highlights = excerpt(text, Matcher(["fox", "quick", "jump"]))
     assert len(snippet) <= SNIPPET_CHARS
     assert [snippet[a:b] for a, b in highlights] == ["quick", "foxes", "jumping"]
     assert "\x1b" not in snippet and "\n" not in snippet
@@ -142,5 +141,5 @@ def test_excerpt_of_a_long_text_is_around_the_matches() -> None:
 
 
 def test_excerpt_without_a_match_is_the_beginning() -> None:
-    assert excerpt("short text", matcher(["zebra"])) == ("short text", [])
-    assert excerpt("", matcher(["zebra"])) == ("", [])
+    assert excerpt("short text", Matcher(["zebra"])) == ("short text", [])
+    assert excerpt("", Matcher(["zebra"])) == ("", [])

@@ -19,9 +19,9 @@ from neo4j import AsyncGraphDatabase
 from neo4j.exceptions import ServiceUnavailable
 
 from ragforge_tui.graph import Graph, GraphTarget, server_status, stop_server
+from ragforge_tui.graph.connect import ServerLogin
 from ragforge_tui.graph.embedded import http
 from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles
-from ragforge_tui.graph.embedded.login import ServerLogin
 from ragforge_tui.graph.embedded.ports import ForeignPortError, ServerPorts
 from ragforge_tui.graph.embedded.server import find_running, installed_version
 from ragforge_tui.settings.schema import Paths

@@ -27,19 +27,19 @@ async def said(store: Store, uuid: str, question: str, *answers: str) -> None:
 
 async def test_how_a_conversation_begins_and_ends(store: Store) -> None:
     c = await store.conversations.create(conversation(title="T"))
-    assert (await store.sessions.peek(c.uuid)).first == ""
+    assert (await store.conversations.peek(c.uuid)).first == ""
     await said(store, c.uuid, "Why twice?", "Let me look.", "")
     await said(store, c.uuid, "And now? " + "x" * 500, "", "It is the lock. " + "y" * 500, "")
-    peek = await store.sessions.peek(c.uuid, chars=20)
+    peek = await store.conversations.peek(c.uuid, chars=20)
     assert (peek.first, peek.last, peek.last_role) == ("Why twice?", "It is the lock. yyyy", "assistant")
     assert peek.conversation.message_count == 7
     branch = await store.conversations.create(conversation(branch_of=c.uuid, branch_turn=1))
-    assert (await store.sessions.peek(branch.uuid)).last == "Let me look."
+    assert (await store.conversations.peek(branch.uuid)).last == "Let me look."
     await said(store, branch.uuid, "Another way?")
-    peek = await store.sessions.peek(branch.uuid)
+    peek = await store.conversations.peek(branch.uuid)
     assert (peek.first, peek.last, peek.last_role) == ("Why twice?", "Another way?", "user")
     with pytest.raises(NotFoundError):
-        await store.sessions.peek("nope")
+        await store.conversations.peek("nope")
 
 
 async def test_what_changed_since(store: Store) -> None:
@@ -49,12 +49,12 @@ async def test_what_changed_since(store: Store) -> None:
         await store.conversations.create(conversation(workspace=folder, updated_at=old + timedelta(hours=n)))
         for n in range(3)
     ]
-    found = await store.sessions.changed(old, workspace=folder)
+    found = await store.conversations.changed(old, workspace=folder)
     assert [c.uuid for c in found.changed] == [c.uuid for c in reversed(made)] and found.count == 3
-    found = await store.sessions.changed(old + timedelta(hours=2), workspace=folder)
+    found = await store.conversations.changed(old + timedelta(hours=2), workspace=folder)
     assert [c.uuid for c in found.changed] == [made[2].uuid] and found.count == 3
     await store.conversations.update(made[0].uuid, status="deleted", deleted_at=now())
-    found = await store.sessions.changed(old + timedelta(hours=3), workspace=folder)
+    found = await store.conversations.changed(old + timedelta(hours=3), workspace=folder)
     assert [(c.uuid, c.status) for c in found.changed] == [(made[0].uuid, "deleted")] and found.count == 3
     assert msgspec.structs.asdict(found.changed[0])["deleted_at"] is not None
-    assert (await store.sessions.changed(old)).count >= 3
+    assert (await store.conversations.changed(old)).count >= 3

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ragforge_tui.graph import Graph, Store, writer_id
-from ragforge_tui.graph.schema.version_node import record_embedding
+from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.graph.store.summary_tree import finding_from, finding_text, summary_uuid
-from ragforge_tui.graph.store.topic_links import ProposedTopic
+from ragforge_tui.graph.store.topics import ProposedTopic
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import EXTRACTIVE, FileAccess, Finding, Summary, ToolResult, now
 from tests.support.records import call_of, conversation, message, one_turn, rows_of
@@ -261,7 +261,7 @@ async def test_what_a_model_wrote_replaces_an_extract_and_nothing_else(graph: Gr
     unembedded = await store.vectors.missing("Summary", model, limit=9, conversation_id=uuid)
     vector = np.eye(DIMENSION, dtype=np.float32)[0]
     assert await store.vectors.store("Summary", model, [(node, vector) for node in unembedded])
-    stamp, pulse = await store.memory_exporter.stamp(uuid), await store.sessions.pulse(uuid)
+    stamp, pulse = await store.memory_exporter.stamp(uuid), await store.conversations.pulse(uuid)
     written = msgspec.structs.replace(
         summary(uuid, 1, 3), conversation_summary="They chose to wait.", files_mentioned=["b.py", "c.py"]
     )
@@ -289,7 +289,7 @@ async def test_what_a_model_wrote_replaces_an_extract_and_nothing_else(graph: Gr
     await record_embedding(graph, "", DIMENSION)
     # Who follows the conversation, and its live export, see that something changed.
     assert await store.memory_exporter.stamp(uuid) != stamp
-    assert await store.sessions.pulse(uuid) != pulse
+    assert await store.conversations.pulse(uuid) != pulse
     # Neither an extract nor another model's text comes over what a model wrote.
     for made_by in (EXTRACTIVE, "another"):
         late = msgspec.structs.replace(written, conversation_summary="Late.", made_by=made_by)

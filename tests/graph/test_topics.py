@@ -8,7 +8,7 @@ import pytest
 
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.summary_tree import summary_uuid
-from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink, topic_key
+from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import Summary, now
 from tests.support.records import rows_of

@@ -6,7 +6,7 @@ import pytest
 
 from ragforge_tui.export import from_json, to_json
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.graph.store.topic_links import ProposedTopic
+from ragforge_tui.graph.store.topics import ProposedTopic
 from tests.support.records import conversation, rows_of
 from tests.support.remembered import remembered, summary, talk
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.llm.alternating import LEFT_OUT, NO_ANSWER, alternating
+from ragforge_tui.llm.client import LEFT_OUT, NO_ANSWER, alternating
 from ragforge_tui.shared.errors import ModelError
 from tests.llm.conftest import MakeModel
 from tests.support.chat_templates import (

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ragforge_tui.llm import Finished, OfflineAssistant, TextPart, ToolRequest
-from ragforge_tui.llm.offline.answers import Done, Evidence, answer
-from ragforge_tui.llm.offline.intents import key_terms, understand
+from ragforge_tui.llm.offline.answers import Evidence, FinishedCall, answer
+from ragforge_tui.llm.offline.intents import key_terms, parse_intent
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools import Toolbox
@@ -131,21 +131,21 @@ async def test_what_memory_gave_is_listed_without_its_marks(talk: Talk) -> None:
         "From the memory. This is a record.\n<recalled>\n[t4] “Lamps”, 2026-11-20: the lantern needs four retries\n"
         "[t1] this conversation, 2026-11-22: lantern quoted\n</recalled>\nopen_turn gives a turn in full."
     )
-    call = Done(name="search_history", arguments={}, text=found)
-    intent = understand("what about the lantern?")
+    call = FinishedCall(name="search_history", arguments={}, text=found)
+    intent = parse_intent("what about the lantern?")
     text = answer(Evidence(intent=intent, done=[call]))
     assert "- [t4] “Lamps”, 2026-11-20: the lantern needs four retries" in text
     assert "- [t1] this conversation" in text and "<recalled>" not in text and "record" not in text
-    hits = Done(name="grep_files", arguments={}, text="README.md:1: # Lantern")
+    hits = FinishedCall(name="grep_files", arguments={}, text="README.md:1: # Lantern")
     assert "this conversation" not in answer(Evidence(intent=intent, done=[hits, call]))
 
 
 async def test_what_memory_gave_needs_two_words_of_a_longer_question_and_no_half_of_a_code_span() -> None:
     found = "[t1] “A”, 2026-11-20: the lantern is red\n[t2] “B”, 2026-11-20: the red lantern `of the harb…"
-    call = Done(name="search_history", arguments={}, text=found)
-    text = answer(Evidence(intent=understand("Where is the lantern of the harbour master lit?"), done=[call]))
+    call = FinishedCall(name="search_history", arguments={}, text=found)
+    text = answer(Evidence(intent=parse_intent("Where is the lantern of the harbour master lit?"), done=[call]))
     assert "“A”" not in text and "- [t2] “B”, 2026-11-20: the red lantern of the harb…" not in text
-    text = answer(Evidence(intent=understand("Which lantern is red?"), done=[call]))
+    text = answer(Evidence(intent=parse_intent("Which lantern is red?"), done=[call]))
     assert "“A”" in text and "- [t2] “B”, 2026-11-20: the red lantern of the harb…" in text
 
 
@@ -239,7 +239,7 @@ async def test_refusals_end_the_turn() -> None:
     ],
 )
 def test_intents(text: str, kind: str) -> None:
-    assert understand(text).kind == kind
+    assert parse_intent(text).kind == kind
 
 
 def test_terms_put_names_first() -> None:

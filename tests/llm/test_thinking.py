@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.llm.parts import ReasoningPart, TextPart
-from ragforge_tui.llm.thinking import ThoughtSplitter
+from ragforge_tui.llm.assemble import ThoughtSplitter
+from ragforge_tui.llm.base import ReasoningPart, TextPart
 
 
 def split(pieces: list[str]) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from ragforge_tui.memory.prose import answer_prose, compress, cut, sentences, st
 from ragforge_tui.memory.summaries.draft import Draft
 from ragforge_tui.memory.summaries.offline.extract import extract
 from ragforge_tui.memory.summaries.offline.levels import extract_conversation, extract_over
-from ragforge_tui.memory.summaries.offline.phrase_tables import PHRASES
+from ragforge_tui.memory.summaries.offline.phrases import phrases
 from ragforge_tui.shared.records import FileAccess, Finding, Summary, ToolResult, Turn, now
 from tests.support.records import call_of, message
 from tests.support.turns import turn_of
@@ -52,7 +52,7 @@ def test_questions_and_answers_are_told_in_order() -> None:
         ("And the tests?", "The tests stand in tests/test_auth.py. Shall I run them?"),
     )
     assert draft.conversation_summary == (
-        "The person asked: “Where are passwords checked?”; the answer: They are checked in auth.py. It uses bcrypt. "
+        "The user asked: “Where are passwords checked?”; the answer: They are checked in auth.py. It uses bcrypt. "
         "Then: “And the tests?”; the answer: The tests stand in tests/test_auth.py."
     )
     assert [(f.text, f.turns) for f in draft.key_findings] == [
@@ -73,7 +73,7 @@ def test_french_is_told_in_french() -> None:
         ("Corrige-le.", "J'ai ajouté le fichier config.yaml et les 12 essais passent."),
     )
     assert draft.conversation_summary == (
-        "La personne a demandé : « Pourquoi les essais échouent-ils ? » ; la réponse : Les essais échouent parce que "
+        "L'utilisateur a demandé : « Pourquoi les essais échouent-ils ? » ; la réponse : Les essais échouent parce que "
         "le fichier config.yaml manque. Il faut lancer `make config` avant. Puis : « Corrige-le. » ; la réponse : J'ai "
         "ajouté le fichier config.yaml et les 12 essais passent."
     )
@@ -94,11 +94,11 @@ TALKS = {
 @pytest.mark.parametrize("language", sorted(STOP_WORDS))
 def test_each_language_is_told_in_its_own_words(language: str) -> None:
     asked, answer = TALKS[language]
-    said = PHRASES[language]
+    said = phrases(language)
     call = ("read_file", '{"path": "src/app.py"}', "", '{"text": "x = 1"}')
     draft = extract([acted(1, asked, answer, call)], language=language_of(f"{asked}\n{answer}"))
     assert draft.conversation_summary == said.asked.format(said.quote.format(asked)) + said.answer.format(answer)
-    assert said.read.format("`src/app.py`").casefold() in draft.actions_summary.casefold()
+    assert said.verbs["read"].format("`src/app.py`").casefold() in draft.actions_summary.casefold()
     words = draft.conversation_summary.replace(asked, "").replace(answer, "") + draft.actions_summary
     english = STOP_WORDS["en"] - STOP_WORDS[language]
     assert language == "en" or not english.intersection(re.findall(r"[a-z]{3,}", words.lower()))
@@ -110,9 +110,9 @@ def test_what_the_person_says_of_themselves_is_kept_as_theirs() -> None:
         ("My sister moved to Lyon in 2021.", "How nice for you!"),
     )
     texts = [finding.text for finding in draft.key_findings]
-    assert "The person: “I adopted a dog called Rex yesterday.”" in texts
-    assert "The person: “My sister moved to Lyon in 2021.”" in texts
-    assert draft.conversation_summary.startswith("The person said: “I adopted a dog called Rex yesterday.”")
+    assert "The user: “I adopted a dog called Rex yesterday.”" in texts
+    assert "The user: “My sister moved to Lyon in 2021.”" in texts
+    assert draft.conversation_summary.startswith("The user said: “I adopted a dog called Rex yesterday.”")
 
 
 def test_actions_are_told_with_their_reasons_and_outcomes() -> None:
@@ -313,7 +313,7 @@ def over(*exchanges: tuple[str, str], start: int = 1) -> Summary:
 def test_what_the_person_decided_is_found_before_what_nobody_asked_for() -> None:
     draft = of(*DECIDED)
     texts = [finding.text for finding in draft.key_findings]
-    assert "The person: “I decided on 15 seconds.”" in texts
+    assert "The user: “I decided on 15 seconds.”" in texts
     assert not any(text.startswith("`README.md") for text in texts[:3])
     assert "README" not in draft.conversation_summary
 
@@ -330,6 +330,29 @@ def test_higher_levels_tell_what_the_person_asked_and_decided() -> None:
     )
     again = extract_over([*children, over(("And now?", "All tests pass."), start=5)])
     assert "“My plan is to raise the grace" in again.conversation_summary
+
+
+@pytest.mark.parametrize(
+    ("label", "now"), [("The person: {}", "The user: {}"), ("The user: {}", "The user: {}"), ("{}", "{}")]
+)
+def test_the_users_decisions_come_first_in_summaries_of_earlier_versions_too(label: str, now: str) -> None:
+    decision = label.format("“I decided on 15 seconds.”")
+    stored = part(1, 3, "Leases are renewed each second.", "`lease.py` renews `LEASE_GRACE` in 3 places.", decision)
+    told = extract_conversation([stored], [], language="en")
+    found = now.format("“I decided on 15 seconds.”")
+    assert told.endswith(f"Found: {found}") == (label != "{}")
+    assert found in [
+        finding.text for finding in extract_over([stored, part(4, 6, "", "Tests take long.")]).key_findings
+    ]
+
+
+@pytest.mark.parametrize("language", sorted(STOP_WORDS))
+def test_labels_of_all_languages_are_recognised(language: str) -> None:
+    said = phrases(language)
+    for label in (said.user, said.user_before):
+        assert said.without_label(label.format("“No.”")) == ("“No.”", True)
+    assert said.user != said.user_before
+    assert said.without_label("No.") == ("No.", False)
 
 
 def test_looks_are_only_counted_where_not_all_can_be_told() -> None:

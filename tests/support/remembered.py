@@ -8,7 +8,7 @@ import msgspec
 
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.summary_tree import summary_uuid
-from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink
+from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink
 from ragforge_tui.shared.records import FileAccess, FileAccessKind, Finding, Summary, ToolCall, ToolResult, now
 from tests.support.records import call_of, conversation, message
 

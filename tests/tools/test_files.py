@@ -26,6 +26,12 @@ async def test_lines_are_numbered_and_ranges_cut(folder: Path, call: Call) -> No
     assert "has 3 lines" in (await call("read_file", path="a.txt", start_line=9)).text
 
 
+async def test_an_empty_file_is_created(folder: Path, call: Call) -> None:
+    outcome = await call("create_file", path="empty.txt")
+    assert outcome.text == "Created empty.txt (+0 -0 lines)."
+    assert (folder / "empty.txt").read_bytes() == b""
+
+
 async def test_long_files_and_lines_are_cut_with_a_way_on(folder: Path, tmp_path: Path) -> None:
     settings = ToolSettings(max_output_chars=3_000)
     box = Toolbox(folder, settings, undo_dir=tmp_path / "undo", state_dir=tmp_path / "state")

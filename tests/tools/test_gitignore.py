@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools import ignore
-from ragforge_tui.tools.gitignore import Patterns
-from ragforge_tui.tools.ignore import IgnoreRules
-from ragforge_tui.tools.matching import list_files
+from ragforge_tui.tools.search import ignore
+from ragforge_tui.tools.search.gitignore import Patterns
+from ragforge_tui.tools.search.ignore import IgnoreRules
+from ragforge_tui.tools.search.matching import list_files
 from tests.tools.conftest import Call
 
 EXPLODING = "*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b"
@@ -189,7 +189,7 @@ def in_bounded_time(code: str, *arguments: str) -> str:
     ids=["name", "folder", "brackets", "stars between slashes", "folders", "many stars"],
 )
 def test_no_pattern_backtracks_for_ever(pattern: str, path: str) -> None:
-    code = "import sys; from ragforge_tui.tools.gitignore import Patterns; "
+    code = "import sys; from ragforge_tui.tools.search.gitignore import Patterns; "
     code += "print(Patterns([sys.argv[1]]).covers(sys.argv[2]))"
     assert in_bounded_time(code, pattern, path) == "False\n"
 
@@ -197,7 +197,7 @@ def test_no_pattern_backtracks_for_ever(pattern: str, path: str) -> None:
 def test_a_hostile_gitignore_does_not_hold_up_the_list_of_files(folder: Path) -> None:
     (folder / ".gitignore").write_text(EXPLODING + "\n")
     (folder / ("a" * 200)).touch()
-    code = "import sys; from pathlib import Path; from ragforge_tui.tools.matching import list_files; "
+    code = "import sys; from pathlib import Path; from ragforge_tui.tools.search.matching import list_files; "
     code += "print(len(list_files(Path(sys.argv[1]), [])))"
     assert in_bounded_time(code, str(folder)) == "2\n"
 
@@ -220,7 +220,7 @@ async def test_a_hostile_glob_is_answered(call: Call, folder: Path) -> None:
 
 
 def test_braces_without_an_end_are_read_once() -> None:
-    code = "from ragforge_tui.tools.listing import expand_braces; print(len(expand_braces('{' + ',' * 400_000)))"
+    code = "from ragforge_tui.tools.search.listing import expand_braces; print(len(expand_braces('{' + ',' * 400_000)))"
     assert in_bounded_time(code) == "1\n"
 
 

@@ -14,9 +14,9 @@ import pytest
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools import Toolbox, match_files
-from ragforge_tui.tools.ignore import IgnoreRules
-from ragforge_tui.tools.listing import expand_braces
-from ragforge_tui.tools.matching import best_matches, list_files
+from ragforge_tui.tools.search.ignore import IgnoreRules
+from ragforge_tui.tools.search.listing import expand_braces
+from ragforge_tui.tools.search.matching import best_matches, list_files
 from tests.tools.conftest import Call
 
 
@@ -258,8 +258,8 @@ def test_rules_of_the_repository_above_count(folder: Path) -> None:
 
 
 async def test_a_list_of_files_is_renewed_beside_the_keys(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragforge_tui.tools.matching._FRESH_SECONDS", 0.0)
-    monkeypatch.setattr("ragforge_tui.tools.matching._SHARE", 0)
+    monkeypatch.setattr("ragforge_tui.tools.search.matching._FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("ragforge_tui.tools.search.matching._SHARE", 0)
     (folder / "first.txt").write_text("")
     assert await match_files(folder, "", [], 0) == []
     (folder / "second.txt").write_text("")

@@ -16,9 +16,9 @@ import pytest
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools import Toolbox, ToolOutcome
-from ragforge_tui.tools import process as process_module
-from ragforge_tui.tools.process import MARK, end_leftovers, scrubbed_environment
-from ragforge_tui.tools.shell import Output
+from ragforge_tui.tools.shell import process as process_module
+from ragforge_tui.tools.shell.process import MARK, end_leftovers, scrubbed_environment
+from ragforge_tui.tools.shell.run_command import Output
 from tests.tools.conftest import Call
 
 
@@ -211,7 +211,7 @@ async def test_commands_that_are_none(box: Toolbox, command: str) -> None:
 ENGINE = """
 import asyncio, sys
 from pathlib import Path
-from ragforge_tui.tools import process
+from ragforge_tui.tools.shell import process
 
 if len(sys.argv) > 4:
     process.shutil.which = lambda name, which=process.shutil.which: None if name == "setpriv" else which(name)

@@ -1,16 +1,17 @@
-"""Bring a graph to the current version of the schema.
+"""Schema of a graph: migrations to the current version, and the node that records version, identity and embedding.
 
-`Graph.open` calls `migrate` before anything else is asked. Each step is a module with its own statements, so that a
-released step reaches a new graph as it reached the old ones.
+`Graph.open` calls `migrate` before any other request. Each step is a module with its own statements, so that a released
+step has the same effect on a new graph as it had on old ones.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -20,12 +21,24 @@ from ragforge_tui.shared.errors import ForeignGraphError, GraphError
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
     from ragforge_tui.graph.dialect import Dialect
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _ATTEMPTS = 4
+
+
+class SchemaGraph(Protocol):
+    """Part of `graph.connect.Graph` that this module uses; `Graph.open` migrates, so it cannot be imported here."""
+
+    name: str
+    dialect: Dialect
+
+    async def read(self, work: Callable[[AsyncManagedTransaction], Awaitable[T]]) -> T: ...
+    async def one(self, statement: str, /, **parameters: Any) -> dict[str, Any] | None: ...
+    async def run(self, statement: str, /, **parameters: Any) -> None: ...
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -44,7 +57,7 @@ MIGRATIONS = (
 VERSION = MIGRATIONS[-1].version
 
 
-async def migrate(graph: Graph, *, adopt: bool, embedding_dimension: int) -> None:
+async def migrate(graph: SchemaGraph, *, adopt: bool, embedding_dimension: int) -> None:
     """Bring the graph to this version's schema; does nothing when it is there already.
 
     Args:
@@ -77,7 +90,7 @@ async def migrate(graph: Graph, *, adopt: bool, embedding_dimension: int) -> Non
         await _apply(graph, step, embedding_dimension, anew=version is None)
 
 
-async def _apply(graph: Graph, step: Migration, dimension: int, *, anew: bool) -> None:
+async def _apply(graph: SchemaGraph, step: Migration, dimension: int, *, anew: bool) -> None:
     """Apply a step once. Two processes may try at once; `IF NOT EXISTS` does not hold against that on Neo4j.
 
     Args:
@@ -115,7 +128,7 @@ async def _applied(tx: AsyncManagedTransaction) -> set[str]:
     return {record["name"] async for record in result}
 
 
-async def _record(graph: Graph, step: Migration, dimension: int) -> None:
+async def _record(graph: SchemaGraph, step: Migration, dimension: int) -> None:
     parameters: dict[str, Any] = {
         "step": step.name,
         "version": step.version,
@@ -128,4 +141,42 @@ async def _record(graph: Graph, step: Migration, dimension: int) -> None:
         "ON CREATE SET v.embedding_model = '', v.embedding_dimension = $dimension, v.created_at = $now "
         "SET v.version = CASE WHEN coalesce(v.version, 0) > $version THEN v.version ELSE $version END",
         **parameters,
+    )
+
+
+async def read_identity(graph: SchemaGraph) -> str:
+    """Return the uuid that makes this graph itself, wherever it is reached; empty when it has none."""
+    record = await graph.one("MATCH (v:RagforgeSchema {name: 'schema'}) RETURN v.identity AS identity")
+    return (record["identity"] or "") if record else ""
+
+
+async def ensure_identity(graph: SchemaGraph) -> str:
+    """Return the graph's identity; a graph of an earlier release gets one. No migration, so that those still open it.
+
+    Two processes may try at once: the first one to commit wins, and both read what is there then.
+    """
+    found = await read_identity(graph)
+    if found:
+        return found
+    fresh = uuid.uuid4().hex
+    await graph.run(
+        "MATCH (v:RagforgeSchema {name: 'schema'}) SET v.identity = coalesce(v.identity, $fresh)", fresh=fresh
+    )
+    return await read_identity(graph)
+
+
+async def recorded_embedding(graph: SchemaGraph) -> tuple[str, int]:
+    """Return the embedding model (empty until one was used) and the dimension that belong to the graph."""
+    record = await graph.one(
+        "MATCH (v:RagforgeSchema {name: 'schema'}) RETURN v.embedding_model AS model, v.embedding_dimension AS size"
+    )
+    return (record["model"] or "", record["size"] or 0) if record else ("", 0)
+
+
+async def record_embedding(graph: SchemaGraph, model: str, dimension: int) -> None:
+    """Note which embedding model the graph's vectors come from."""
+    await graph.run(
+        "MATCH (v:RagforgeSchema {name: 'schema'}) SET v.embedding_model = $model, v.embedding_dimension = $size",
+        model=model,
+        size=dimension,
     )

@@ -5,10 +5,11 @@ Deleting hides a conversation at once; `purge` removes it in small batches that 
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ragforge_tui.graph.store.orphans import remove_orphans
+import msgspec
+
 from ragforge_tui.graph.store.records import (
     CONVERSATION_FIELDS,
     conversation_from,
@@ -17,7 +18,14 @@ from ragforge_tui.graph.store.records import (
     projection,
 )
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.records import Conversation, ConversationFilter, now
+from ragforge_tui.shared.records import (
+    Conversation,
+    ConversationChanges,
+    ConversationFilter,
+    ConversationPeek,
+    ConversationPulse,
+    now,
+)
 from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
@@ -29,6 +37,12 @@ _CONVERSATION = projection("c", CONVERSATION_FIELDS)
 _FIXED = {"uuid", "created_at", "next_turn", "message_count", "total_chars", "branch_of", "branch_turn"}
 _CHANGEABLE = {*CONVERSATION_FIELDS, "summary_embedding"} - _FIXED
 _CANDIDATES = 5
+MOST_CHANGES = 1_000
+_END = 2**31
+_MIN_DENSE = 100
+"""Turns that are looked for one by one without asking which exist: one page of a reader."""
+_SHARED = ("File", "Persona", "SystemText")
+_AT_ONCE = 500
 
 # What a conversation owns, leaves first, with how many go at once: nodes that may hold a MiB each go in small
 # batches, because a delete loads what it deletes.
@@ -41,6 +55,14 @@ _OWNED = (
     ("Summary", 500),
     ("Message", 100),
 )
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """Turns `first` to `last`, inclusive, of one conversation of a chain of branches."""
+
+    conversation_id: str
+    first: int
+    last: int
 
 
 class Conversations:
@@ -78,7 +100,7 @@ class Conversations:
         return created
 
     async def get(self, uuid: str) -> Conversation:
-        """The conversation of that id, whatever its status.
+        """Return the conversation with this id, whatever its status.
 
         Raises:
             NotFoundError: There is none.
@@ -124,12 +146,12 @@ class Conversations:
         return found[0]
 
     async def latest(self, workspace: str) -> Conversation | None:
-        """The active conversation of the workspace that changed last."""
+        """Return the active conversation of the workspace that changed last."""
         found = await self.matching(ConversationFilter(workspace=workspace, limit=1))
         return found[0] if found else None
 
     async def matching(self, f: ConversationFilter) -> list[Conversation]:
-        """Conversations that pass the filter, newest first."""
+        """Return the conversations that pass the filter, newest first."""
         order = "created_at" if f.order == "created" else "updated_at"
         statement = (
             "MATCH (c:Conversation) "
@@ -147,6 +169,58 @@ class Conversations:
             "limit": max(f.limit, 0),
         }
         return [conversation_from(record["c"]) for record in await self._graph.rows(statement, **parameters)]
+
+    async def peek(self, conversation_id: str, *, chars: int = 600) -> ConversationPeek:
+        """Return the first message and the last text of a conversation; a branch starts with its parent's.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> ConversationPeek:
+            found = await existing_conversation(tx, conversation_id)
+            segments = await segments_of(tx, found.uuid, 1, _END)
+            if not segments:
+                return ConversationPeek(conversation=found)
+            begin = await _texts(tx, segments[0], segments[0].first, chars)
+            end = await _texts(tx, segments[-1], segments[-1].last, chars)
+            role, last = end[-1] if end else ("user", "")
+            return ConversationPeek(
+                conversation=found, first=begin[0][1] if begin else "", last=last, last_role=_role(role)
+            )
+
+        peeked: ConversationPeek = await self._graph.read(work)
+        return peeked
+
+    async def pulse(self, conversation_id: str) -> ConversationPulse | None:
+        """Return the state an open conversation polls: one node, by its id; None when it is gone."""
+        record = await self._graph.one(
+            f"MATCH (c:Conversation {{uuid: $id}}) RETURN {_CONVERSATION} AS c, "
+            "coalesce(c.summary_sequence, 0) + coalesce(c.summaries_replaced, 0) AS summaries",
+            id=conversation_id,
+        )
+        if record is None:
+            return None
+        return ConversationPulse(conversation=conversation_from(record["c"]), summaries=record["summaries"])
+
+    async def changed(self, since: datetime, *, workspace: str | None = None) -> ConversationChanges:
+        """Return at most `MOST_CHANGES` changed at `since` or later, newest first, and the number of all."""
+        where = "c.workspace = $workspace" if workspace is not None else "true"
+        parameters = {"since": graph_value(since), "workspace": workspace, "limit": MOST_CHANGES}
+
+        async def work(tx: AsyncManagedTransaction) -> ConversationChanges:
+            result = await tx.run(
+                f"MATCH (c:Conversation) WHERE c.updated_at >= $since AND {where} "
+                f"RETURN {_CONVERSATION} AS c ORDER BY c.updated_at DESC, c.uuid LIMIT $limit",
+                parameters,
+            )
+            changed = [conversation_from(record["c"]) async for record in result]
+            result = await tx.run(f"MATCH (c:Conversation) WHERE {where} RETURN count(c) AS n", parameters)
+            record = await result.single(strict=True)
+            return ConversationChanges(changed=changed, count=record["n"])
+
+        changes: ConversationChanges = await self._graph.read(work)
+        return changes
 
     async def update(self, uuid: str, **changes: Any) -> Conversation:
         """Set properties that the user or the engine may change, and `updated_at` unless it is among them.
@@ -193,11 +267,11 @@ class Conversations:
             "MATCH (n:Conversation {uuid: $uuid}) DETACH DELETE n RETURN 0 AS removed",
             uuid,
         )
-        await remove_orphans(self._graph, uuid)
+        await _remove_orphans(self._graph, uuid)
         return True
 
     async def expired(self, older_than: timedelta = timedelta(days=7)) -> list[str]:
-        """Ids of the conversations that were deleted longer ago than that."""
+        """Return the ids of conversations that were deleted longer ago than this."""
         cutoff = now() - older_than
         return [
             record["uuid"]
@@ -220,14 +294,71 @@ class Conversations:
 
 
 async def find_conversation(tx: AsyncManagedTransaction, uuid: str) -> Conversation | None:
-    """The conversation of that id, None when there is none."""
+    """Return the conversation with this id, None if there is none."""
     result = await tx.run(f"MATCH (c:Conversation {{uuid: $uuid}}) RETURN {_CONVERSATION} AS c", uuid=uuid)
     record = await result.single()
     return conversation_from(record["c"]) if record else None
 
 
+async def existing_conversation(tx: AsyncManagedTransaction, uuid: str) -> Conversation:
+    """Return a conversation.
+
+    Raises:
+        NotFoundError: There is no such conversation.
+    """
+    found = await find_conversation(tx, uuid)
+    if found is None:
+        raise NotFoundError(f"There is no conversation {uuid!r}.")
+    return found
+
+
+async def segments_of(tx: AsyncManagedTransaction, conversation_id: str, first: int, last: int) -> list[Segment]:
+    """Return the segments of the chain of branches that hold the turns [first, last], oldest first.
+
+    Segments are safe to loop over: where the indexes reach further than there can be turns, as earlier releases let an
+    import do, only the runs of turns that exist are returned.
+    """
+    current = await existing_conversation(tx, conversation_id)
+    last = min(last, current.next_turn - 1)
+    found: list[Segment] = []
+    seen = {current.uuid}
+    while first <= last:
+        shared = (current.branch_turn or 0) if current.branch_of else 0
+        if last > shared:
+            segment = Segment(current.uuid, max(first, shared + 1), last)
+            # A turn has at least one message, so more turns than messages means that most do not exist.
+            dense = segment.last - segment.first < max(current.message_count, _MIN_DENSE)
+            found += [segment] if dense else (await _runs(tx, segment))[::-1]
+        last = min(last, shared)
+        parent = await find_conversation(tx, current.branch_of) if current.branch_of and first <= last else None
+        if parent is None or parent.uuid in seen:
+            break
+        seen.add(parent.uuid)
+        current = parent
+    return found[::-1]
+
+
+async def _runs(tx: AsyncManagedTransaction, segment: Segment) -> list[Segment]:
+    """Return the existing turns of a segment as ascending runs without gaps."""
+    result = await tx.run(
+        "MATCH (m:Message {conversation_id: $id}) WHERE m.turn_index >= $first AND m.turn_index <= $last "
+        "RETURN DISTINCT m.turn_index AS turn ORDER BY turn",
+        id=segment.conversation_id,
+        first=segment.first,
+        last=segment.last,
+    )
+    runs: list[Segment] = []
+    async for record in result:
+        turn = record["turn"]
+        if runs and turn == runs[-1].last + 1:
+            runs[-1] = Segment(segment.conversation_id, runs[-1].first, turn)
+        else:
+            runs.append(Segment(segment.conversation_id, turn, turn))
+    return runs
+
+
 async def _size(tx: AsyncManagedTransaction, uuid: str, last_turn: int) -> tuple[int, int]:
-    """Messages and their characters up to a turn, in a conversation and those it is a branch of."""
+    """Return the numbers of messages and characters up to a turn, including those shared with its parents."""
     messages = chars = 0
     seen: set[str] = set()
     while uuid and last_turn and uuid not in seen:
@@ -258,6 +389,74 @@ async def _link_branch(tx: AsyncManagedTransaction, c: Conversation) -> None:
         uuid=c.uuid,
         turn=c.branch_turn,
     )
+
+
+async def _texts(tx: AsyncManagedTransaction, segment: Segment, turn: int, chars: int) -> list[tuple[str, str]]:
+    """Return roles and beginnings of a turn's messages that have text, in order."""
+    result = await tx.run(
+        "MATCH (m:Message {conversation_id: $id, turn_index: $turn}) WHERE m.state <> 'superseded' "
+        "RETURN m.role AS role, left(m.content, $chars) AS text ORDER BY m.position",
+        id=segment.conversation_id,
+        turn=turn,
+        chars=max(chars, 1),
+    )
+    rows = [(record["role"], record["text"] or "") async for record in result]
+    return [(role, text) for role, text in rows if text.strip()]
+
+
+def _role(value: Any) -> Any:
+    return value if value in ("user", "assistant", "system") else "user"
+
+
+async def _remove_orphans(graph: Graph, purged: str) -> None:
+    """Remove unused shared nodes, in small transactions, and relations of topics that the purged conversation made."""
+    for label in _SHARED:
+        deletion = f"MATCH (n:{label}) WHERE NOT (n)--() WITH n LIMIT {_AT_ONCE} DELETE n RETURN count(*) AS removed"
+        while (row := await graph.write_one(deletion)) and row["removed"]:
+            pass
+    await graph.run("MATCH (:Topic)-[r:RELATED_TO {conversation_id: $uuid}]->(:Topic) DELETE r", uuid=purged)
+    orphans, told_by = await graph.read(_orphaned_topics)
+    for start in range(0, len(orphans), _AT_ONCE):
+        await graph.write(_topics_deletion(orphans[start : start + _AT_ONCE], told_by))
+
+
+async def _orphaned_topics(tx: AsyncManagedTransaction) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the topics to remove, and the names that each remaining topic loses as aliases."""
+    result = await tx.run("MATCH (t:Topic) RETURN t.uuid AS uuid, t.name AS name")
+    names = {record["uuid"]: record["name"] async for record in result}
+    result = await tx.run("MATCH (:Summary)-[h:HAS_TOPIC]->(t:Topic) RETURN DISTINCT t.uuid AS uuid, h.topic AS named")
+    needed = {uuid async for record in result for uuid in (record["uuid"], record["named"])}
+    result = await tx.run("MATCH (a:Topic)-[:MERGED_INTO]->(b:Topic) RETURN a.uuid AS a, b.uuid AS b")
+    became = {record["a"]: record["b"] async for record in result}
+    for uuid in [uuid for uuid in became if uuid in needed]:
+        needed.update(_line(uuid, became))
+    orphans = sorted(names.keys() - needed)
+    told_by: dict[str, list[str]] = {}
+    for uuid in orphans:
+        for heir in _line(uuid, became):
+            if heir in needed:
+                told_by.setdefault(heir, []).append(names[uuid])
+    return orphans, told_by
+
+
+def _line(uuid: str, became: dict[str, str]) -> list[str]:
+    """Return the topics that a topic was merged into, nearest first."""
+    found: list[str] = []
+    while (uuid := became.get(uuid, "")) and uuid not in found:
+        found.append(uuid)
+    return found
+
+
+def _topics_deletion(orphans: list[str], told_by: dict[str, list[str]]) -> Any:
+    async def work(tx: AsyncManagedTransaction) -> None:
+        await tx.run(
+            "UNWIND $rows AS row MATCH (t:Topic {uuid: row.uuid}) "
+            "SET t.aliases = [x IN coalesce(t.aliases, []) WHERE NOT x IN row.names]",
+            rows=[{"uuid": uuid, "names": names} for uuid, names in told_by.items()],
+        )
+        await tx.run("UNWIND $ids AS id MATCH (t:Topic {uuid: id}) DETACH DELETE t", ids=orphans)
+
+    return work
 
 
 def _unknown(ref: str) -> NotFoundError:

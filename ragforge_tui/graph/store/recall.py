@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX
+from ragforge_tui.graph.store.conversations import segments_of
 from ragforge_tui.graph.store.messages import INDEXED_CHARS
 from ragforge_tui.graph.store.parts import batches, row_size
-from ragforge_tui.graph.store.records import derived, native
-from ragforge_tui.graph.store.segments import segments_of
+from ragforge_tui.graph.store.records import derived
+from ragforge_tui.graph.values import native
 from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 PAGE = 200
 """Turns read in one statement."""
+_SAMPLE_PAGE = 50
+"""Keys read at once: together far below what one message may hold."""
+_KEY_CHARS = 8_000
+"""Read of a key; longer ones are mostly results of tools."""
 
 
 class RecallRow(msgspec.Struct, kw_only=True):
@@ -61,6 +66,14 @@ class KeyRow(msgspec.Struct, kw_only=True, frozen=True):
     version: int
 
 
+class Span(msgspec.Struct, frozen=True):
+    """A conversation's own turns, both ends included."""
+
+    conversation_id: str
+    first: int
+    last: int
+
+
 class Recall:
     """The recall keys of a conversation's own turns."""
 
@@ -68,7 +81,7 @@ class Recall:
         self._graph = graph
 
     async def rows(self, conversation_id: str, *, start: int, end: int, model: str = "") -> list[RecallRow]:
-        """The turns with index in [start, end), in order, with the vectors of `model`; a branch reads its parent's.
+        """Return the turns with index in [start, end), in order, with vectors of `model`; a branch reads its parent's.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -127,7 +140,7 @@ class Recall:
             await self._graph.write(work)
 
     async def conversations_without_keys(self, *, limit: int = 1_000) -> list[str]:
-        """Conversations whose last turns have no keys, the newest first; deleted ones are left out."""
+        """Return conversations whose last turns have no keys, newest first, without deleted ones."""
         return [
             record["uuid"]
             for record in await self._graph.rows(
@@ -152,11 +165,60 @@ class Recall:
         )
 
     async def sittings_stored(self, conversation_id: str) -> int:
-        """The highest ordinal among the sittings that are stored, 0 when none is."""
+        """Return the highest ordinal of the stored sittings, 0 if there are none."""
         record = await self._graph.one(
             "MATCH (s:Sitting {conversation_id: $id}) RETURN max(s.ordinal) AS last", id=conversation_id
         )
         return int(record["last"] or 0) if record else 0
+
+    async def sample_spans(self) -> list[Span]:
+        """Return the own turns of conversations that may be recalled from; shared ones count once."""
+        found = [
+            Span(record["uuid"], record["first"], record["last"])
+            for record in await self._graph.rows(
+                "MATCH (c:Conversation) WHERE c.status <> 'deleted' AND NOT coalesce(c.private, false) "
+                "RETURN c.uuid AS uuid, coalesce(c.branch_turn, 0) + 1 AS first, c.next_turn - 1 AS last "
+                "ORDER BY c.uuid"
+            )
+        ]
+        return [span for span in found if span.first <= span.last]
+
+    async def sample_keys(self, spans: Sequence[Span], size: int) -> list[str]:
+        """Return window keys of about `size` of these turns, evenly spread, without turns that have none yet."""
+        places = spread(spans, size)
+        keys: list[str] = []
+        for start in range(0, len(places), _SAMPLE_PAGE):
+            page: list[dict[str, Any]] = [
+                {"id": uuid, "turn": turn} for uuid, turn in places[start : start + _SAMPLE_PAGE]
+            ]
+            keys += [
+                record["key"]
+                for record in await self._graph.rows(
+                    "UNWIND $rows AS row "
+                    "MATCH (m:Message {conversation_id: row.id, turn_index: row.turn, position: 0}) "
+                    "RETURN left(coalesce(m.lex_key, m.lex_key_fr, ''), $chars) AS key",
+                    rows=page,
+                    chars=_KEY_CHARS,
+                )
+                if record["key"]
+            ]
+        return keys
+
+
+def spread(spans: Sequence[Span], size: int) -> list[tuple[str, int]]:
+    """Return at most `size` turns at even distances, as if the conversations were one."""
+    total = sum(span.last - span.first + 1 for span in spans)
+    wanted = iter([n * total // size for n in range(size)] if total > size else range(total))
+    place = next(wanted, None)
+    places: list[tuple[str, int]] = []
+    before = 0
+    for span in spans:
+        turns = span.last - span.first + 1
+        while place is not None and place < before + turns:
+            places.append((span.conversation_id, span.first + place - before))
+            place = next(wanted, None)
+        before += turns
+    return places
 
 
 def _recall_row(row: dict[str, Any]) -> RecallRow:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from ragforge_tui.graph.values import native
 from ragforge_tui.shared.records import Conversation, FileAccess, Message, ToolCall, ToolResult, Usage
 from ragforge_tui.shared.sanitize import storable, storable_value
 
@@ -30,37 +31,24 @@ def derived(*parts: object) -> str:
 
 
 def projection(variable: str, fields: tuple[str, ...], *extra: str) -> str:
-    """A map projection of exactly these properties: never ``.*``, which would ship embeddings."""
+    """Return a map projection of exactly these properties: never ``.*``, which would transfer embeddings."""
     return f"{variable} {{{', '.join(f'.{name}' for name in (*fields, *extra))}}}"
 
 
-def native(value: Any) -> Any:
-    """A value of the driver as Python's own: aware UTC datetimes, lists and maps walked."""
-    if hasattr(value, "to_native"):
-        value = value.to_native()
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    if isinstance(value, list):
-        return [native(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: native(item) for key, item in value.items()}
-    return value
-
-
 def given(properties: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
-    """The fields that have a value: a property that was never set keeps its default."""
+    """Return the fields that have a value: a property that was never set keeps its default."""
     return {name: native(properties[name]) for name in fields if properties.get(name) is not None}
 
 
 def graph_value(value: Any) -> Any:
-    """A value as the driver takes it."""
+    """Convert a value for the driver."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return storable_value(value)
 
 
 def properties_of(record: Any, fields: tuple[str, ...]) -> dict[str, Any]:
-    """The named fields of a record, storable; None stays, since setting it removes the property."""
+    """Return these fields of a record, storable; None stays, since setting it removes the property."""
     return {name: graph_value(getattr(record, name)) for name in fields}
 
 

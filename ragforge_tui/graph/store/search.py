@@ -11,6 +11,7 @@ neighbours have the same subject ranks above one that mentions the word in passi
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, MESSAGE_TEXT
-from ragforge_tui.graph.store.conversations import find_conversation
-from ragforge_tui.graph.store.find import turns_holding
+from ragforge_tui.graph.store.conversations import Segment, find_conversation, segments_of
 from ragforge_tui.graph.store.messages import INDEXED_CHARS
-from ragforge_tui.graph.store.records import native
-from ragforge_tui.graph.store.segments import Segment, segments_of
-from ragforge_tui.graph.store.snippets import excerpt, matcher
+from ragforge_tui.graph.values import native
 from ragforge_tui.shared.records import SearchHit
-from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.shared.sanitize import plain_text, storable
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
@@ -41,6 +39,41 @@ _LAST_TURN = 2**31 - 1
 BEST_OF_INDEX = "CALL db.index.fulltext.queryNodes($index, $text, {limit: $depth}) YIELD node, score"
 """The index is told how many are wanted: the embedded graph would load every node that matches, to sort them."""
 
+SNIPPET_CHARS = 300
+_ENDINGS = ("ings", "ing", "ers", "ed", "er", "es", "ly", "s", "e")
+_WINDOW = 20_000
+"""Characters on either side of the first match that are looked at for a better place."""
+
+# Statements of the search for a text.
+_IN_MESSAGES = (
+    "MATCH (m:Message {conversation_id: $id}) WHERE m.turn_index >= $first AND m.turn_index <= $last "
+    "AND m.state <> 'superseded' AND (toLower(coalesce(m.content, '')) CONTAINS $text "
+    "OR toLower(coalesce(m.reasoning, '')) CONTAINS $text) RETURN DISTINCT m.turn_index AS turn"
+)
+_IN_CALLS = (
+    "MATCH (t:ToolCall {conversation_id: $id}) WHERE toLower(coalesce(t.arguments, '')) CONTAINS $coded "
+    "OR toLower(coalesce(t.reasoning, '')) CONTAINS $text RETURN DISTINCT t.message_id AS message"
+)
+_IN_RESULTS = (
+    "MATCH (r:ToolResult {conversation_id: $id}) WHERE toLower(coalesce(r.result, '')) CONTAINS $coded "
+    "OR toLower(coalesce(r.error, '')) CONTAINS $text "
+    "MATCH (t:ToolCall {uuid: r.tool_call_id}) RETURN DISTINCT t.message_id AS message"
+)
+_IN_PARTS = (
+    "MATCH (p:Part {conversation_id: $id}) WHERE toLower(p.text) CONTAINS $text OR toLower(p.text) CONTAINS $coded "
+    "RETURN DISTINCT p.owner AS owner"
+)
+_OWNERS = (
+    "UNWIND $ids AS id MATCH (m:Message {uuid: id}) RETURN m.uuid AS message",
+    "UNWIND $ids AS id MATCH (t:ToolCall {uuid: id}) RETURN t.message_id AS message",
+    "UNWIND $ids AS id MATCH (r:ToolResult {uuid: id}) MATCH (t:ToolCall {uuid: r.tool_call_id}) "
+    "RETURN t.message_id AS message",
+)
+_TURNS = (
+    "UNWIND $ids AS id MATCH (m:Message {uuid: id}) WHERE m.turn_index >= $first AND m.turn_index <= $last "
+    "AND m.state <> 'superseded' RETURN DISTINCT m.turn_index AS turn"
+)
+
 
 class Scope(msgspec.Struct, frozen=True):
     """The conversations a search may find: all those `named`, or when that is None all but `excluded`."""
@@ -49,13 +82,13 @@ class Scope(msgspec.Struct, frozen=True):
     excluded: list[str]
 
     def without(self, uuids: Sequence[str]) -> Scope:
-        """The same without some conversations."""
+        """Return the scope without some conversations."""
         if self.named is not None:
             return Scope([uuid for uuid in self.named if uuid not in uuids], [])
         return Scope(None, [*self.excluded, *uuids])
 
     def allows(self, uuid: str) -> bool:
-        """Whether a conversation may be found."""
+        """Return whether a conversation is in scope."""
         return uuid not in self.excluded and (self.named is None or uuid in self.named)
 
 
@@ -69,7 +102,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 def matches(rows: Iterable[Mapping[str, Any]]) -> list[Match]:
-    """The matches of a statement that returns all of them in one row, as lists of their fields; best first.
+    """Return the matches of a statement that returns all of them in one row, as lists of fields; best first.
 
     A row of its own for each of some hundred small ones would cost the driver more than all the rest of a search.
     """
@@ -96,7 +129,7 @@ class Search:
         workspace: str | None = None,
         turns: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     ) -> list[SearchHit]:
-        """Turns that match, best first, one hit a turn.
+        """Return matching turns, best first, one hit per turn.
 
         Private conversations are found only when named by `conversation_id`, deleted ones never. A branch that is
         named has the turns it shares with its parent too; hits in them are its own.
@@ -120,7 +153,7 @@ class Search:
         return sorted(hits, key=lambda hit: (-hit.score, hit.turn_index))[:limit]
 
     async def find_text(self, conversation_id: str, text: str) -> list[int]:
-        """Indexes of the turns that hold a text, ascending; a branch is looked through with the turns it shares.
+        """Return the indexes of turns that contain a text, ascending, including a branch's shared turns.
 
         Upper and lower case are the same. A text that spans two pieces of a message above 1 MiB is not found.
 
@@ -140,7 +173,7 @@ class Search:
         return sorted(await self._graph.read(work))
 
     async def _shared(self, conversation_id: str) -> tuple[str, list[Segment]]:
-        """A branch's title and which conversations hold its turns; nothing when it is none, or unknown."""
+        """Return a branch's title and the segments with its turns; empty if it is no branch, or unknown."""
 
         async def work(tx: AsyncManagedTransaction) -> tuple[str, list[Segment]]:
             found = await find_conversation(tx, conversation_id)
@@ -232,7 +265,7 @@ class Search:
         label: str = "Message",
         depth: int = 0,
     ) -> list[Match]:
-        """The best `limit` allowed matches by one full-text index; more is asked for until enough survive.
+        """Return the best `limit` allowed matches of one full-text index; more are requested until enough pass.
 
         Args:
             depth: How many to ask for first; 0: twice the limit.
@@ -287,7 +320,7 @@ class Search:
         if not rows:
             return []
         titles, messages = await self._graph.read(work)
-        found = matcher(words)
+        found = Matcher(words)
         hits: list[SearchHit] = []
         for row in rows:
             candidates = messages.get(row.uuid, [])
@@ -323,7 +356,7 @@ def terms(query: str) -> list[str]:
 
 
 def _lucene(words: Sequence[str], scope: Scope, prop: str) -> str:
-    """The query: any of the words, in conversations that may be found. Quoted, so nothing in it is syntax."""
+    """Return the query: any of the words, in conversations in scope. Quoted, so that nothing in it is syntax."""
     query = f"+{prop}:({_quoted(words)})"
     if scope.named is not None and len(scope.named) <= _FEW:
         return f"{query} +conversation_id:({_quoted(scope.named)})"
@@ -335,3 +368,75 @@ def _lucene(words: Sequence[str], scope: Scope, prop: str) -> str:
 def _quoted(values: Sequence[str]) -> str:
     escaped = (value.replace("\\", "\\\\").replace('"', '\\"') for value in values)
     return " ".join(f'"{value}"' for value in escaped)
+
+
+async def turns_holding(tx: AsyncManagedTransaction, segment: Segment, text: str) -> set[int]:
+    """Return the indexes of the turns of a segment that hold a text, which is lower case."""
+    # Arguments and results are kept as JSON: there a quote or a line end is written with a backslash.
+    coded = json.dumps(text, ensure_ascii=False)[1:-1]
+    asked: dict[str, Any] = {"id": segment.conversation_id, "text": text, "coded": coded}
+    between = {"first": segment.first, "last": segment.last}
+    turns = await _column(tx, _IN_MESSAGES, "turn", id=segment.conversation_id, text=text, **between)
+    messages = await _column(tx, _IN_CALLS, "message", **asked)
+    messages |= await _column(tx, _IN_RESULTS, "message", **asked)
+    if owners := await _column(tx, _IN_PARTS, "owner", **asked):
+        for statement in _OWNERS:
+            messages |= await _column(tx, statement, "message", ids=sorted(owners))
+    return turns | await _column(tx, _TURNS, "turn", ids=sorted(messages), **between)
+
+
+async def _column(tx: AsyncManagedTransaction, statement: str, name: str, **values: Any) -> set[Any]:
+    result = await tx.run(statement, values)
+    return {record[name] async for record in result}
+
+
+class Matcher:
+    """Finds words in a text the way the index does, about: inflected forms count as the same word."""
+
+    def __init__(self, words: list[str]) -> None:
+        stems = sorted({re.escape(_stem(word)) for word in words}, key=len, reverse=True)
+        self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(stems)})\w{{0,4}}(?!\w)", re.IGNORECASE)
+
+    def count(self, text: str) -> int:
+        """Return the number of different words of the search in a text."""
+        return len({match[0].casefold() for match in self._pattern.finditer(text)})
+
+    def spans(self, text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
+        """Return the positions of the words between `start` and `end`."""
+        return [match.span() for match in self._pattern.finditer(text, start, len(text) if end is None else end)]
+
+
+def excerpt(text: str, found: Matcher) -> tuple[str, list[tuple[int, int]]]:
+    """Return the part of a text with most matches, at most `SNIPPET_CHARS` on one line, and their positions in it."""
+    text = plain_text(text)
+    first = next(iter(found.spans(text)), (0, 0))[0]
+    low, high = max(0, first - _WINDOW), first + _WINDOW
+    spans = found.spans(text, low, high)
+    start = _best_start(spans, len(text))
+    end = min(len(text), start + SNIPPET_CHARS - 2)
+    line = re.sub(r"\s", " ", text[start:end])
+    head, tail = "…" if start > 0 else "", "…" if end < len(text) else ""
+    shift = len(head) - start
+    inside = [(a + shift, b + shift) for a, b in spans if a >= start and b <= end]
+    return f"{head}{line}{tail}", inside
+
+
+def _best_start(spans: list[tuple[int, int]], length: int) -> int:
+    if not spans or length <= SNIPPET_CHARS - 2:
+        return 0
+    width = SNIPPET_CHARS - 2
+    best, most = spans[0][0], 0
+    last = 0
+    for n, (start, _) in enumerate(spans):
+        while last < len(spans) and spans[last][1] <= start + width * 2 // 3:
+            last += 1
+        if last - n > most:
+            best, most = start, last - n
+    return max(0, min(best - width // 4, length - width))
+
+
+def _stem(word: str) -> str:
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word

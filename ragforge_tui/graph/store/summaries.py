@@ -18,16 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.graph.store.conversations import find_conversation
-from ragforge_tui.graph.store.records import (
-    CONVERSATION_FIELDS,
-    conversation_from,
-    given,
-    graph_value,
-    native,
-    projection,
-)
-from ragforge_tui.graph.store.segments import Segment, segments_of
+from ragforge_tui.graph.store.conversations import Segment, find_conversation, segments_of
+from ragforge_tui.graph.store.records import CONVERSATION_FIELDS, conversation_from, given, graph_value, projection
 from ragforge_tui.graph.store.summary_tree import (
     TurnSize,
     chosen_end,
@@ -36,10 +28,12 @@ from ragforge_tui.graph.store.summary_tree import (
     frontier_marked,
     merged_chain,
 )
-from ragforge_tui.graph.store.topic_links import ProposedTopic, TopicLink, attach_topics, link_topics
+from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, attach_topics, link_topics
+from ragforge_tui.graph.values import native
 from ragforge_tui.graph.writer import writer_alive
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import EXTRACTIVE, Conversation, Summary, now
+from ragforge_tui.shared.requests.tree import TreeNode
 from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
@@ -49,6 +43,7 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 _EDGES_AT_ONCE = 100
+HEADLINE_CHARS = 160
 _COMPUTED = ("key_findings", "topics", "parent")
 _FIELDS = tuple(name for name in Summary.__struct_fields__ if name not in _COMPUTED)
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
@@ -89,6 +84,35 @@ class Summaries:
         if found is None:
             raise NotFoundError(f"There is no conversation {conversation_id!r}.")
         return found
+
+    async def outline(self, conversation_id: str) -> list[TreeNode]:
+        """Return the tree of summaries without its texts, as `of` orders it.
+
+        A screen asks for this, so that thousands of summaries cost as much as the part that is visible.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> list[Summary] | None:
+            headline = f"conversation_summary: substring(coalesce(s.conversation_summary, ''), 0, {HEADLINE_CHARS})"
+            return await _visible(tx, conversation_id, f"{_OUTLINE[:-1]}, {headline}}}")
+
+        found: list[Summary] | None = await self._graph.read(work)
+        if found is None:
+            raise NotFoundError(f"There is no conversation {conversation_id!r}.")
+        return [
+            TreeNode(
+                uuid=summary.uuid,
+                level=summary.level,
+                start_turn_index=summary.start_turn_index,
+                end_turn_index=summary.end_turn_index,
+                headline=summary.conversation_summary,
+                topics=summary.topics,
+                parent=summary.parent,
+            )
+            for summary in found
+        ]
 
     async def by_id(self, uuids: Sequence[str]) -> list[Summary]:
         """Return the summaries of these ids that exist, in the order of the turns, without their parents."""
@@ -249,14 +273,8 @@ def _finished(messages: list[dict[str, Any]], *, is_last: bool) -> bool:
     return bool(end["state"] != "complete" or not end["calls"])
 
 
-async def headlines_of(tx: AsyncManagedTransaction, conversation_id: str, chars: int) -> list[Summary] | None:
-    """The summaries a conversation has, with no text but how each begins; None when there is no such conversation."""
-    headline = f"conversation_summary: substring(coalesce(s.conversation_summary, ''), 0, {int(chars)})"
-    return await _visible(tx, conversation_id, f"{_OUTLINE[:-1]}, {headline}}}")
-
-
 async def _visible(tx: AsyncManagedTransaction, conversation_id: str, fields: str = _OUTLINE) -> list[Summary] | None:
-    """The summaries a conversation has, None when there is no such conversation."""
+    """Return the summaries of a conversation, None if it does not exist."""
     lineage = await _lineage(tx, conversation_id)
     if not lineage:
         return None
@@ -270,7 +288,7 @@ async def _visible(tx: AsyncManagedTransaction, conversation_id: str, fields: st
 
 
 async def _lineage(tx: AsyncManagedTransaction, conversation_id: str) -> list[Lineage]:
-    """The conversation and its ancestors with how far each counts; empty when there is none."""
+    """Return the conversation and its ancestors, each with its last turn that counts; empty if it does not exist."""
     found: list[Lineage] = []
     last = 2**31
     current = await find_conversation(tx, conversation_id)
@@ -339,7 +357,7 @@ def _replaces(summary: Summary, existing: Summary) -> bool:
 
 
 async def _summarised_by_model(tx: AsyncManagedTransaction, conversation_id: str) -> bool:
-    """Whether a model wrote the conversation's text; unless that was stored, whether one wrote a summary of it."""
+    """Return whether a model wrote the conversation's text, or, if that was not stored, one of its summaries."""
     text, made_by = await _summary_and_writer(tx, conversation_id)
     if not text or made_by:
         return bool(text) and made_by != EXTRACTIVE
@@ -353,7 +371,7 @@ async def _summarised_by_model(tx: AsyncManagedTransaction, conversation_id: str
 
 
 async def _summary_and_writer(tx: AsyncManagedTransaction, conversation_id: str) -> tuple[str, str]:
-    """The text on a conversation as a whole, and who wrote it; older graphs do not hold the latter."""
+    """Return the summary of a whole conversation and its author; older graphs do not store the latter."""
     result = await tx.run(
         "MATCH (c:Conversation {uuid: $id}) "
         "RETURN coalesce(c.summary, '') AS text, coalesce(c.summary_made_by, '') AS made_by",
@@ -364,7 +382,7 @@ async def _summary_and_writer(tx: AsyncManagedTransaction, conversation_id: str)
 
 
 def _said(summary: Summary, topics: Sequence[ProposedTopic]) -> dict[str, Any]:
-    """The properties that hold lists of texts in a form of their own."""
+    """Return the properties that store lists as texts."""
     return {
         "key_findings": [storable(finding_text(finding)) for finding in summary.key_findings],
         "topics": [storable(name) for name in summary.topics or [topic.name for topic in topics]],

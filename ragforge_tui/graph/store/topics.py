@@ -7,20 +7,59 @@ conversations sees only the names proposed there.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.graph.store.records import native
-from ragforge_tui.graph.store.topic_links import merge_in, relate_in, roots_in, topic_key, unmerge_in
+from ragforge_tui.graph.store.records import derived
+from ragforge_tui.graph.values import native
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.records import RelatedTopic, Topic
+from ragforge_tui.shared.records import RelatedTopic, Topic, now
+from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
     from ragforge_tui.graph.connect import Graph
+
+
+MERGE_CONFIDENCE = 0.8
+"""From here on two topics said to be the same are merged; below, they are related."""
+MAX_NAME_CHARS = 80
+_MAX_STEPS = 50
+
+
+class ProposedTopic(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic as a summary proposes it."""
+
+    name: str
+    description: str = ""
+    confidence: float = 1.0
+
+
+class TopicLink(msgspec.Struct, frozen=True, kw_only=True):
+    """That two topics, by their names, are the same or near each other."""
+
+    a: str
+    b: str
+    confidence: float
+    reason: str = ""
+
+
+def topic_key(name: str) -> str:
+    """Return the form in which names are compared: NFKC, case folded, letters and digits of all scripts."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return " ".join(re.sub(r"[^\w\s+#]|_", " ", folded).split())
+
+
+def topic_uuid(name: str, private_to: str = "") -> str:
+    """Return the id of the topic with this name; `private_to` is the private conversation it belongs to."""
+    return derived("topic", private_to, topic_key(name))
 
 
 class TopicScope(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +83,7 @@ class Topics:
     async def search(
         self, query: str = "", *, limit: int = 50, workspace: str | None = None, conversation_id: str = ""
     ) -> list[Topic]:
-        """Topics whose name or alias holds all words of `query`, those of most conversations and summaries first.
+        """Return topics whose name or alias contains all words of `query`, those with most conversations first.
 
         Only what conversations in scope proposed is seen: neither private conversations (unless named by
         `conversation_id`) nor deleted ones, nor those of another workspace, show a name, an alias or a relation.
@@ -57,7 +96,7 @@ class Topics:
         return hits[:limit]
 
     async def get(self, ref: str, *, workspace: str | None = None, conversation_id: str = "") -> Topic:
-        """The topic of that id, name or alias, merged ones leading to what they became.
+        """Return the topic with this id, name or alias; for a merged one, its successor.
 
         Raises:
             NotFoundError: No conversation in scope has it.
@@ -74,7 +113,7 @@ class Topics:
     async def turns(
         self, ref: str, *, workspace: str | None = None, conversation_id: str = ""
     ) -> dict[str, list[tuple[int, int]]]:
-        """Ranges of turns (both ends included) whose summaries have the topic, by conversation; L1 where there is one.
+        """Return ranges of turns, inclusive, whose summaries have the topic, by conversation; of L1 if there is one.
 
         Raises:
             NotFoundError: No conversation in scope has it.
@@ -164,7 +203,7 @@ class Topics:
         await self._graph.write(work)
 
     async def _bare(self, uuid: str) -> Topic:
-        """A topic's own properties, whoever has it."""
+        """Return a topic with its own properties only."""
 
         async def work(tx: AsyncManagedTransaction) -> dict[str, Any]:
             result = await tx.run(
@@ -184,7 +223,7 @@ class Topics:
         )
 
     async def _seen(self, scope: TopicScope) -> list[Topic]:
-        """All topics as a reader of `scope` sees them."""
+        """Return all topics as a reader of `scope` sees them."""
 
         async def work(
             tx: AsyncManagedTransaction,
@@ -221,7 +260,7 @@ class Topics:
 
 
 def _topic(root: str, members: list[dict[str, Any]], nodes: dict[str, dict[str, Any]]) -> Topic:
-    """A topic from what conversations in scope proposed; the root's own name only when one of them proposed it."""
+    """Return a topic as proposed by conversations in scope; the root's own name only if one of them proposed it."""
     said: Counter[str] = Counter()
     for row in members:
         said[row["proposed"]] += row["summaries"]
@@ -240,7 +279,7 @@ def _topic(root: str, members: list[dict[str, Any]], nodes: dict[str, dict[str, 
 
 
 def _add_relations(topics: dict[str, Topic], roots: dict[str, str], related: list[dict[str, Any]]) -> None:
-    """Relations between topics in scope, each seen from both its ends."""
+    """Add the relations between topics in scope to both their ends."""
     best: dict[tuple[str, str], dict[str, Any]] = {}
     for row in related:
         a, b = (roots.get(row[end], row[end]) for end in ("a", "b"))
@@ -261,7 +300,7 @@ def _keys(topic: Topic) -> list[str]:
 
 
 def _in_scope(scope: TopicScope) -> tuple[str, dict[str, Any]]:
-    """A condition on the conversation `c`, and its parameters."""
+    """Return a condition on the conversation `c`, and its parameters."""
     if scope.conversation_id:
         return "c.uuid = $conversation AND c.status <> 'deleted'", {"conversation": scope.conversation_id}
     public = "c.status <> 'deleted' AND NOT coalesce(c.private, false)"
@@ -271,7 +310,7 @@ def _in_scope(scope: TopicScope) -> tuple[str, dict[str, Any]]:
 
 
 async def _related(tx: AsyncManagedTransaction, scope: TopicScope) -> list[dict[str, Any]]:
-    """RELATED_TO edges; `shown` tells whether the reason comes from a conversation in scope."""
+    """Return RELATED_TO edges; `shown` is whether the reason comes from a conversation in scope."""
     result = await tx.run(
         "MATCH (a:Topic)-[r:RELATED_TO]->(b:Topic) RETURN a.uuid AS a, b.uuid AS b, r.confidence AS confidence, "
         "coalesce(r.reason, '') AS reason, coalesce(r.conversation_id, '') AS source"
@@ -285,3 +324,187 @@ async def _related(tx: AsyncManagedTransaction, scope: TopicScope) -> list[dict[
     )
     visible = {record["uuid"] async for record in result}
     return [{**row, "shown": not row["source"] or row["source"] in visible} for row in rows]
+
+
+async def attach_topics(
+    tx: AsyncManagedTransaction, summary_uuid: str, topics: Sequence[ProposedTopic], private_to: str
+) -> None:
+    """Add topics to a summary in the transaction that stores it; a name merged before resolves to its successor."""
+    proposed: dict[str, ProposedTopic] = {}
+    for topic in topics:
+        if topic_key(topic.name):
+            proposed.setdefault(topic_uuid(topic.name, private_to), topic)
+    if not proposed:
+        return
+    moment = now()
+    rows: list[dict[str, Any]] = [
+        {
+            "uuid": uuid,
+            "name": storable(topic.name[:MAX_NAME_CHARS]),
+            "description": storable(topic.description),
+            "confidence": topic.confidence,
+            # The first named counts as the older one, also where a backend keeps milliseconds only.
+            "at": moment + timedelta(milliseconds=place),
+        }
+        for place, (uuid, topic) in enumerate(proposed.items())
+    ]
+    await tx.run(
+        "UNWIND $rows AS row MERGE (t:Topic {uuid: row.uuid}) "
+        "ON CREATE SET t.name = row.name, t.description = row.description, t.aliases = [], t.created_at = row.at",
+        rows=rows,
+    )
+    roots = await _roots_of(tx, list(proposed))
+    await tx.run(
+        "MATCH (s:Summary {uuid: $summary}) UNWIND $rows AS row MATCH (t:Topic {uuid: row.root}) "
+        "MERGE (s)-[h:HAS_TOPIC {topic: row.uuid}]->(t) SET h.confidence = row.confidence",
+        summary=summary_uuid,
+        rows=[{**row, "root": roots[row["uuid"]]} for row in rows],
+    )
+
+
+async def _roots_of(tx: AsyncManagedTransaction, uuids: Sequence[str]) -> dict[str, str]:
+    """Return the last successor of each of these topics; a topic that was not merged is its own."""
+    result = await tx.run(
+        "UNWIND $ids AS id MATCH (:Topic {uuid: id})-[:MERGED_INTO]->(:Topic) RETURN DISTINCT id", ids=list(uuids)
+    )
+    merged = {record["id"] async for record in result}
+    return {uuid: await root_in(tx, uuid) if uuid in merged else uuid for uuid in uuids}
+
+
+async def link_topics(
+    tx: AsyncManagedTransaction, links: Sequence[TopicLink], private_to: str, conversation_id: str
+) -> None:
+    """Merge the topics linked as the same with enough confidence, relate the others; unknown names are left out."""
+    for link in links:
+        a, b = topic_uuid(link.a, private_to), topic_uuid(link.b, private_to)
+        if link.confidence >= MERGE_CONFIDENCE:
+            await merge_in(tx, a, b, confidence=link.confidence, conversation_id=conversation_id)
+        elif link.confidence > 0:
+            await relate_in(tx, a, b, confidence=link.confidence, reason=link.reason, conversation_id=conversation_id)
+
+
+async def merge_in(tx: AsyncManagedTransaction, a: str, b: str, *, confidence: float, conversation_id: str) -> str:
+    """Merge two topics; the id of the one they are, empty when one does not exist."""
+    found = [await _node(tx, await root_in(tx, uuid)) for uuid in (a, b)]
+    ages = sorted((native(node["created_at"]), node["uuid"], node["name"]) for node in found if node)
+    if len(ages) < 2 or ages[0][1] == ages[1][1]:
+        return ages[0][1] if len(ages) == 2 else ""
+    (_, winner, _), (_, loser, name) = ages
+    await tx.run(
+        "MATCH (l:Topic {uuid: $loser}), (w:Topic {uuid: $winner}) "
+        "SET w.aliases = [x IN coalesce(w.aliases, []) WHERE NOT x IN $names] + $names "
+        "MERGE (l)-[m:MERGED_INTO]->(w) SET m.confidence = $confidence, m.at = $at, m.conversation_id = $source",
+        loser=loser,
+        winner=winner,
+        names=[name, *(await _node(tx, loser) or {}).get("aliases", [])],
+        confidence=confidence,
+        at=now(),
+        source=conversation_id,
+    )
+    await _move(tx, loser, winner, None)
+    return str(winner)
+
+
+async def unmerge_in(tx: AsyncManagedTransaction, uuid: str) -> bool:
+    """Undo a merge; False when the topic was not merged."""
+    root = await root_in(tx, uuid)
+    if root == uuid:
+        return False
+    await tx.run("MATCH (t:Topic {uuid: $uuid})-[m:MERGED_INTO]->(:Topic) DELETE m", uuid=uuid)
+    roots = await roots_in(tx)
+    family = [uuid, *(member for member, top in roots.items() if top == uuid)]
+    await _move(tx, root, uuid, family)
+    names = [node["name"] for node in [await _node(tx, member) for member in family] if node]
+    await tx.run(
+        "MATCH (w:Topic {uuid: $root}) SET w.aliases = [x IN coalesce(w.aliases, []) WHERE NOT x IN $names]",
+        root=root,
+        names=names,
+    )
+    return True
+
+
+async def relate_in(
+    tx: AsyncManagedTransaction, a: str, b: str, *, confidence: float, reason: str, conversation_id: str
+) -> None:
+    """Relate two topics, never one to itself; a greater confidence replaces a smaller one."""
+    first, second = sorted((await root_in(tx, a), await root_in(tx, b)))
+    if first == second:
+        return
+    await tx.run(
+        "MATCH (a:Topic {uuid: $a}), (b:Topic {uuid: $b}) MERGE (a)-[r:RELATED_TO]->(b) "
+        "WITH r WHERE coalesce(r.confidence, -1.0) < $confidence "
+        "SET r.confidence = $confidence, r.reason = $reason, r.conversation_id = $source",
+        a=first,
+        b=second,
+        confidence=confidence,
+        reason=storable(reason),
+        source=conversation_id,
+    )
+
+
+async def _move(tx: AsyncManagedTransaction, source: str, target: str, proposed: list[str] | None) -> None:
+    """Move HAS_TOPIC edges from one topic to another: all, or those proposed as one of these."""
+    result = await tx.run(
+        "MATCH (s:Summary)-[h:HAS_TOPIC]->(:Topic {uuid: $source}) WHERE $proposed IS NULL OR h.topic IN $proposed "
+        "RETURN s.uuid AS summary, h.topic AS topic, h.confidence AS confidence",
+        source=source,
+        proposed=proposed,
+    )
+    rows = [dict(record) async for record in result]
+    for start in range(0, len(rows), 500):
+        batch = rows[start : start + 500]
+        await tx.run(
+            "UNWIND $rows AS row MATCH (s:Summary {uuid: row.summary}), (t:Topic {uuid: $target}) "
+            "MERGE (s)-[h:HAS_TOPIC {topic: row.topic}]->(t) SET h.confidence = row.confidence",
+            rows=batch,
+            target=target,
+        )
+        await tx.run(
+            "UNWIND $rows AS row MATCH (s:Summary {uuid: row.summary})"
+            "-[h:HAS_TOPIC {topic: row.topic}]->(:Topic {uuid: $source}) DELETE h",
+            rows=batch,
+            source=source,
+        )
+
+
+async def _node(tx: AsyncManagedTransaction, uuid: str) -> dict[str, Any] | None:
+    result = await tx.run(
+        "MATCH (t:Topic {uuid: $uuid}) "
+        "RETURN t.uuid AS uuid, t.name AS name, t.created_at AS created_at, coalesce(t.aliases, []) AS aliases",
+        uuid=uuid,
+    )
+    record = await result.single()
+    return dict(record) if record else None
+
+
+async def root_in(tx: AsyncManagedTransaction, uuid: str) -> str:
+    """Return the last successor of a topic; a topic that was not merged is its own."""
+    for _ in range(_MAX_STEPS):
+        result = await tx.run(
+            "MATCH (:Topic {uuid: $uuid})-[:MERGED_INTO]->(w:Topic) "
+            "RETURN w.uuid AS uuid ORDER BY w.created_at, w.uuid LIMIT 1",
+            uuid=uuid,
+        )
+        record = await result.single()
+        if record is None:
+            break
+        uuid = record["uuid"]
+    return uuid
+
+
+async def roots_in(tx: AsyncManagedTransaction) -> dict[str, str]:
+    """Return the last successor of each merged topic."""
+    result = await tx.run(
+        "MATCH (t:Topic)-[:MERGED_INTO]->(w:Topic) RETURN t.uuid AS uuid, w.uuid AS into, w.created_at AS at"
+    )
+    into: dict[str, tuple[datetime, str]] = {}
+    async for record in result:
+        older = (native(record["at"]), record["into"])
+        into[record["uuid"]] = min(older, into.get(record["uuid"], older))
+    roots = {}
+    for uuid in into:
+        current = uuid
+        while current in into:
+            current = into[current][1]
+        roots[uuid] = current
+    return roots

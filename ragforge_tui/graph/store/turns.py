@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ragforge_tui.graph.store.conversations import Segment, existing_conversation, segments_of
 from ragforge_tui.graph.store.messages import LARGE, MESSAGE
 from ragforge_tui.graph.store.parts import join_large
 from ragforge_tui.graph.store.records import (
@@ -18,10 +19,11 @@ from ragforge_tui.graph.store.records import (
     projection,
     result_from,
 )
-from ragforge_tui.graph.store.segments import Segment, existing_conversation, segments_of
 from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE
+from ragforge_tui.graph.values import native
 from ragforge_tui.graph.writer import writer_alive
 from ragforge_tui.shared.records import FileAccess, Message, ToolCall, Turn, now
+from ragforge_tui.shared.requests.tree import TurnLine
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 PAGE = 100
 """Turns asked for in one statement."""
+_LINES_PAGE = 500
+LINE_CHARS = 160
 
 _CALL = projection("t", CALL_FIELDS, *(f"{name}_parts" for name in CALL_LARGE))
 _RESULT = projection("r", RESULT_FIELDS, *(f"{name}_parts" for name in RESULT_LARGE))
@@ -42,7 +46,7 @@ class Turns:
         self._graph = graph
 
     async def between(self, conversation_id: str, *, start: int, end: int) -> list[Turn]:
-        """The turns with index in [start, end), whole and in order.
+        """Return the turns with index in [start, end), whole and in order.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -71,8 +75,40 @@ class Turns:
             )
         return list(turns.values())
 
+    async def lines(self, conversation_id: str, first: int, last: int) -> list[TurnLine]:
+        """Return the beginnings of the turns of a range, both ends included, in order.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def segments(tx: AsyncManagedTransaction) -> list[Segment]:
+            return await segments_of(tx, conversation_id, max(first, 1), last)
+
+        found: list[TurnLine] = []
+        for segment in await self._graph.read(segments):
+            for start in range(segment.first, segment.last + 1, _LINES_PAGE):
+                found += await self._lines(segment.conversation_id, start, min(start + _LINES_PAGE - 1, segment.last))
+        return found
+
+    async def _lines(self, conversation_id: str, first: int, last: int) -> list[TurnLine]:
+        # What is too large for one property stands in parts; the search text of the turn begins the same.
+        return [
+            TurnLine(turn_index=record["turn"], text=record["text"] or record["other"], timestamp=native(record["at"]))
+            for record in await self._graph.rows(
+                "UNWIND range($first, $last) AS turn "
+                "MATCH (m:Message {conversation_id: $id, turn_index: turn, position: 0}) "
+                "RETURN turn, substring(coalesce(m.content, ''), 0, $chars) AS text, "
+                "substring(coalesce(m.turn_text, ''), 0, $chars) AS other, m.timestamp AS at ORDER BY turn",
+                id=conversation_id,
+                first=first,
+                last=last,
+                chars=LINE_CHARS,
+            )
+        ]
+
     async def range(self, conversation_id: str) -> tuple[int, int]:
-        """The lowest and highest turn index there is, (1, 0) when there is none.
+        """Return the lowest and highest turn index, (1, 0) if there are no turns.
 
         Raises:
             NotFoundError: There is no such conversation.

@@ -6,12 +6,12 @@ interrupted one continues.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ragforge_tui.graph.store.locks import hold
 from ragforge_tui.graph.store.parts import batches, row_size
 from ragforge_tui.graph.store.records import graph_value, properties_of
 from ragforge_tui.graph.store.summary_tree import finding_text
@@ -86,7 +86,7 @@ async def fitting_summaries(tx: AsyncManagedTransaction, page: list[Summary]) ->
 
 
 async def _create_summaries(tx: AsyncManagedTransaction, fresh: list[Summary]) -> None:
-    """The nodes, and how far they take their conversations' watermarks."""
+    """Create the nodes, and move the watermarks of their conversations."""
     for uuid in dict.fromkeys(summary.conversation_id for summary in fresh):
         own = [summary for summary in fresh if summary.conversation_id == uuid]
         result = await tx.run(
@@ -160,7 +160,7 @@ async def _link_files(tx: AsyncManagedTransaction, fresh: list[Summary], workspa
 
 
 async def _link_topics(tx: AsyncManagedTransaction, edges: list[TopicEdge]) -> None:
-    """From summaries to what the topics they named are here: merges made here count too."""
+    """Link summaries to the topics they named, or to their successors in this graph."""
     roots = await _roots(tx, {edge.target for edge in edges})
     await tx.run(
         "UNWIND $rows AS row MATCH (s:Summary {uuid: row.summary}) MATCH (t:Topic {uuid: row.root}) "
@@ -317,3 +317,18 @@ async def _import_system_texts(graph: Graph, e: ConversationExport) -> None:
             )
 
         await graph.write(work)
+
+
+async def hold(tx: AsyncManagedTransaction, label: str, uuids: Iterable[str]) -> None:
+    """Let no other holder of these nodes pass until the transaction ends.
+
+    Neo4j locks a node whose property is set, so the second holder waits and then sees what the first has made. The
+    embedded server refuses the second one's commit, and it is run again; for that the node must really change,
+    so each holder leaves a mark of its own. Always in the same order, so that two do not cross.
+    """
+    result = await tx.run(
+        f"UNWIND $ids AS id MATCH (n:{label} {{uuid: id}}) SET n.held = $mark",
+        ids=sorted(set(uuids)),
+        mark=secrets.token_hex(4),
+    )
+    await result.consume()

@@ -1,6 +1,6 @@
 """Wording of the offline assistant's answers: lines quoted from tool results, with path and line.
 
-Used by `offline` and `offline_plan`; pure functions over tool results. Nothing is invented: every fact in an answer
+Used by the assistant; pure functions over tool results. Nothing is invented: every fact in an answer
 is a line of a result.
 """
 
@@ -50,7 +50,7 @@ _HELP = {
 }
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True):
+class FinishedCall(msgspec.Struct, frozen=True, kw_only=True):
     """Tool call of this turn and its result."""
 
     name: str
@@ -75,7 +75,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     intent: Intent
-    done: list[Done]
+    done: list[FinishedCall]
     past: list[tuple[str, str]] = []
     first: bool = False
 
@@ -154,7 +154,7 @@ def _outcome(evidence: Evidence) -> str:
     return "\n\n".join(dict.fromkeys(call.text for call in done))
 
 
-def _file(intent: Intent, read: Done) -> str:
+def _file(intent: Intent, read: FinishedCall) -> str:
     """Return the lines of a file that match the question, else its beginning."""
     path = str(read.arguments.get("path", intent.path))
     lines = read.text.splitlines()

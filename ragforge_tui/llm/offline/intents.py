@@ -1,7 +1,7 @@
 """Intents of messages to the offline assistant, read from the words alone, in English and French.
 
 Patterns, not understanding: the first match wins, and a message that matches none is a question whose words are
-looked up. Used by `offline` only.
+looked up. Used by the assistant only.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ _LINES = re.compile(r"\b(?:lines?|lignes?)\s+(\d+)(?:\s*(?:-|–|to|à|and|et)\s
 _GLOB = re.compile(r"\S*\*\S*")
 
 
-def understand(text: str) -> Intent:
+def parse_intent(text: str) -> Intent:
     """Return the intent of a message."""
     text = text.strip()
     french = is_french(text)

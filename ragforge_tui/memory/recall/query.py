@@ -91,11 +91,11 @@ class WordFrequencies:
 
     async def learn(self, store: Store) -> None:
         """Sample some turns of the graph, if it is much larger than at the last sample."""
-        spans = await store.word_samples.spans()
+        spans = await store.recall.sample_spans()
         turns = sum(span.last - span.first + 1 for span in spans)
         if turns < max(FEWEST_TURNS, self._turns * GROWTH):
             return
-        keys = await store.word_samples.keys(spans, SAMPLE)
+        keys = await store.recall.sample_keys(spans, SAMPLE)
         if keys:
             await asyncio.to_thread(self._count, keys, turns)
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from textual.app import App, SuspendNotSupported
 
+from ragforge_tui.shared.encoding import decode_saved
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.text_encoding import as_meant
 
 FALLBACKS = ("nano", "vim", "vi")
 
@@ -51,7 +51,7 @@ async def edited(app: App[str], text: str, name: str) -> str:
         path = Path(folder) / name
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
         await _run(app, [*command, str(path)])
-        return as_meant(path.read_bytes())
+        return decode_saved(path.read_bytes())
 
 
 async def _run(app: App[str], command: list[str]) -> None:

@@ -7,7 +7,6 @@ are imported and mounted when it is first shown. The layout is stored; a damaged
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +24,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ragforge_tui.shared.events import Event, ReasoningDelta, TextDelta
+from ragforge_tui.shared.files import atomic_write
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sidebar.pane import PANES, Pane, PaneTitle
 from ragforge_tui.tui.transcript import Transcript
@@ -99,12 +99,8 @@ def load_layout(state_dir: Path) -> Layout:
 
 def save_layout(state_dir: Path, layout: Layout) -> None:
     """Store a layout. Failure is logged, never shown: the chat matters more."""
-    path = state_dir / FILE_NAME
-    fresh = path.with_name(f".{FILE_NAME}.{os.getpid()}")
     try:
-        state_dir.mkdir(parents=True, exist_ok=True)
-        fresh.write_bytes(msgspec.json.encode(layout))
-        fresh.replace(path)
+        atomic_write(state_dir / FILE_NAME, msgspec.json.encode(layout), sync=False)
     except OSError as error:
         log.warning("layout not saved: %s", error)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.graph.schema.version_node import record_embedding
+from ragforge_tui.graph.schema.migrate import record_embedding
 from tests.support.sizes import DIMENSION
 
 

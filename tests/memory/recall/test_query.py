@@ -9,7 +9,7 @@ import pytest
 
 from ragforge_tui.graph import Store
 from ragforge_tui.graph.store.other_conversations import Others, TurnElsewhere
-from ragforge_tui.graph.store.word_samples import Span, spread
+from ragforge_tui.graph.store.recall import Span, spread
 from ragforge_tui.memory.recall import query
 from ragforge_tui.memory.recall.query import WordFrequencies
 from ragforge_tui.shared.errors import GraphUnavailableError
@@ -59,14 +59,14 @@ async def test_small_graphs_are_asked_for_all_words(store: Store) -> None:
 @pytest.mark.usefixtures("small_places")
 async def test_a_graph_is_looked_at_again_when_it_has_grown(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
-    sampled = store.word_samples.keys
+    sampled = store.recall.sample_keys
 
     async def counted(spans: Sequence[Span], size: int) -> list[str]:
         looked.append(sum(span.last - span.first + 1 for span in spans))
         return await sampled(spans, size)
 
     await common_harbours(store)
-    monkeypatch.setattr(store.word_samples, "keys", counted)
+    monkeypatch.setattr(store.recall, "sample_keys", counted)
     known = await learnt(store)
     await known.learn(store)
     await talked(store, HARBOURS, title="More")
@@ -95,9 +95,9 @@ async def test_other_conversations_are_asked_for_the_rarer_words(store: Store, m
 async def test_a_branch_adds_its_own_turns_alone(store: Store) -> None:
     parent = await talked(store, TALK)
     branch = await store.conversations.create(conversation(branch_of=parent.uuid, branch_turn=4, next_turn=5))
-    assert await store.word_samples.spans() == [Span(parent.uuid, 1, 6)]
+    assert await store.recall.sample_spans() == [Span(parent.uuid, 1, 6)]
     await one_turn(store, branch.uuid, "And then?")
-    assert set(await store.word_samples.spans()) == {Span(parent.uuid, 1, 6), Span(branch.uuid, 5, 5)}
+    assert set(await store.recall.sample_spans()) == {Span(parent.uuid, 1, 6), Span(branch.uuid, 5, 5)}
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_places_are_evenly_spread(size: int, places: list[tuple[str, int]]) -> N
 @pytest.mark.usefixtures("small_places")
 async def test_private_and_deleted_conversations_teach_nothing(store: Store) -> None:
     await common_harbours(store, private=True)
-    assert await store.word_samples.spans() == []
+    assert await store.recall.sample_spans() == []
     assert (await learnt(store)).rarest(["harbour", "violin", "sloop"]) == ["harbour", "violin", "sloop"]
 
 

@@ -132,9 +132,9 @@ def _action(turn: int, call: ToolCall, words: Phrases) -> Action:
     verb = _VERBS.get(call.tool_name, "")
     shown = f"`{argument}`" if argument else ""
     if not verb:
-        text = words.used.format(f"{call.tool_name}({argument})")
+        text = words.verbs["used"].format(f"{call.tool_name}({argument})")
     else:
-        text = str(getattr(words, verb)).format(shown or call.tool_name)
+        text = words.verbs[verb].format(shown or call.tool_name)
     failed = call.result is None or not call.result.success
     outcome = _outcome(call, words)
     weight = 3 if failed else 3 if call.tool_name in _CHANGES else 1 if call.tool_name in _LOOKS else 2

@@ -1,15 +1,13 @@
-"""Summaries without a model: selected and compressed sentences, tool calls in words, facts with their turns.
+"""Summaries of turns without a model: selected and compressed sentences, tool calls in words, facts with their turns.
 
-Used if there is no model, or if its answers are unusable. Deterministic: the same turns give the same summary. Nothing
-is invented: every statement is quoted from the turns or derived from the stored tool calls.
+Deterministic: the same turns give the same summary. Nothing is invented: every statement is quoted from the turns or
+derived from the stored tool calls.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-
-import msgspec
+from collections.abc import Collection, Mapping, Sequence
 
 from ragforge_tui.memory.keyterms import topics_of, weights
 from ragforge_tui.memory.language import language_of
@@ -23,9 +21,8 @@ from ragforge_tui.memory.summaries.draft import (
     limited,
 )
 from ragforge_tui.memory.summaries.offline.actions import actions, calls_of, narrative
-from ragforge_tui.memory.summaries.offline.informativeness import alike, decides, score
-from ragforge_tui.memory.summaries.offline.phrase_tables import phrases
-from ragforge_tui.memory.summaries.offline.phrases import Phrases
+from ragforge_tui.memory.summaries.offline.informativeness import QUESTION_MARKS, Statement, decides, distinct, score
+from ragforge_tui.memory.summaries.offline.phrases import Phrases, phrases
 from ragforge_tui.shared.records import EXTRACTIVE, Finding, Turn
 
 _MOST_SHOWN = 4
@@ -65,15 +62,6 @@ _EXTENSIONS_TEXT = (
 _EXTENSIONS = frozenset(_EXTENSIONS_TEXT.split())
 
 
-class _Sentence(msgspec.Struct, frozen=True):
-    """Sentence with its turn, its author and its score."""
-
-    turn: int
-    by_user: bool
-    text: str
-    score: float
-
-
 def extract(turns: Sequence[Turn], *, language: str = "", known_topics: Collection[str] = ()) -> Draft:
     """Return the summary of consecutive turns; a known topic is preferred to a new one."""
     messages = [message for turn in turns for message in _messages(turn)]
@@ -81,17 +69,14 @@ def extract(turns: Sequence[Turn], *, language: str = "", known_topics: Collecti
     language = language or language_of_turns(turns)
     wording = phrases(language)
     weigh = weights(texts, language)
-    spoken = [_sentences(turn, weigh, language) for turn in turns]
+    statements = [_statements(turn, weigh, language) for turn in turns]
     done = actions(turns, wording)
-    findings = _findings([sentence for per_turn in spoken for sentence in per_turn], wording)
-    if not findings:
-        findings = [Finding(text=action.text, turns=[action.turn]) for action in done[:MAX_FINDINGS]]
+    acted = narrative(done, wording, PART_CHARS)
+    findings = _findings([statement for of_turn in statements for statement in of_turn], wording)
     draft = Draft(
-        conversation_summary=_conversation(turns, spoken, wording)
-        or narrative(done, wording, PART_CHARS)
-        or wording.nothing,
-        actions_summary=narrative(done, wording, PART_CHARS),
-        key_findings=findings,
+        conversation_summary=_conversation(statements, wording) or acted or wording.nothing,
+        actions_summary=acted,
+        key_findings=findings or [Finding(text=action.text, turns=[action.turn]) for action in done[:MAX_FINDINGS]],
         files_mentioned=files_of(turns),
         # The user's texts count twice: a reply that quotes a file is full of other names.
         topics=topics_of([*texts, *(text for by_user, text in messages if by_user)], language, known=known_topics),
@@ -132,37 +117,41 @@ def _messages(turn: Turn) -> list[tuple[bool, str]]:
     ]
 
 
-def _sentences(turn: Turn, weigh: dict[str, float], language: str) -> list[_Sentence]:
-    messages = _messages(turn)
-    asked = any(by_user and _ASKS.search(sentence) for by_user, text in messages for sentence in sentences(text))
-    scored = []
-    for by_user, text in messages:
-        for place, sentence in enumerate(sentences(text)):
+def _statements(turn: Turn, weigh: Mapping[str, float], language: str) -> list[Statement]:
+    split = [(by_user, sentences(text)) for by_user, text in _messages(turn)]
+    asked = any(by_user and _ASKS.search(sentence) for by_user, texts in split for sentence in texts)
+    statements = []
+    for by_user, texts in split:
+        for place, sentence in enumerate(texts):
             value = score(sentence, place, weigh, language)
             if not by_user and not asked and _QUOTED.match(sentence):
                 value *= _UNREQUESTED
-            scored.append(_Sentence(turn.turn_index, by_user, sentence, value))
-    return scored
+            statements.append(Statement(sentence, by_user, (turn.turn_index,), value))
+    return statements
 
 
-def _conversation(turns: Sequence[Turn], spoken: Sequence[list[_Sentence]], wording: Phrases) -> str:
-    """Return the exchanges with the highest scores, in order: each a message of the user and the answer to it."""
-    scores = {i: max((sentence.score for sentence in spoken[i]), default=0.0) for i in range(len(turns)) if spoken[i]}
+def _conversation(statements: Sequence[list[Statement]], wording: Phrases) -> str:
+    """Return the exchanges with the highest scores, in order: each a message of the user and the answer to it.
+
+    Args:
+        statements: Those of each turn.
+    """
+    scores = {i: max(statement.score for statement in of_turn) for i, of_turn in enumerate(statements) if of_turn}
     ranked = sorted(scores, key=lambda i: (-scores[i], i))[:_MOST_SHOWN]
     for count in range(len(ranked), 0, -1):
         chosen = sorted(ranked[:count])
         limit = PART_CHARS // count - 1
-        text = " ".join(_exchange(spoken[i], wording, first=i == chosen[0], limit=limit) for i in chosen)
+        text = " ".join(_exchange(statements[i], wording, first=i == chosen[0], limit=limit) for i in chosen)
         if len(text) <= PART_CHARS and PART_CHARS // count >= _EXCHANGE_CHARS:
             return text
-    return cut(_exchange(spoken[ranked[0]], wording, first=True, limit=PART_CHARS), PART_CHARS) if ranked else ""
+    return cut(_exchange(statements[ranked[0]], wording, first=True, limit=PART_CHARS), PART_CHARS) if ranked else ""
 
 
-def _exchange(spoken: list[_Sentence], wording: Phrases, *, first: bool, limit: int) -> str:
-    request = _request([sentence for sentence in spoken if sentence.by_user])
-    replies = [sentence for sentence in spoken[spoken.index(request) if request else 0 :] if not sentence.by_user]
+def _exchange(statements: list[Statement], wording: Phrases, *, first: bool, limit: int) -> str:
+    request = _request([statement for statement in statements if statement.by_user])
     if request is None:
-        return ended(_from_best(replies, limit))
+        return ended(compress(max(statements, key=_score).text, limit))
+    replies = [statement for statement in statements[statements.index(request) :] if not statement.by_user]
     asked = bool(_ASKS.search(request.text))
     if first:
         opening = wording.asked if asked else wording.said
@@ -174,78 +163,62 @@ def _exchange(spoken: list[_Sentence], wording: Phrases, *, first: bool, limit: 
         text = opening.format(wording.quote.format(compress(request.text, limit)))
         return ended(text if replies else text + wording.no_answer)
     question = compress(request.text, max(limit * 2 // 5, limit - len(start.text)))
-    return ended(
-        opening.format(wording.quote.format(question))
-        + wording.answer.format(_continued(replies, start, limit - len(question)))
-    )
+    limit -= len(question)
+    answer = compress(start.text, limit)
+    for reply in replies[replies.index(start) + 1 :]:
+        if len(answer) + len(reply.text) + 1 > limit or reply.text.endswith(QUESTION_MARKS):
+            break
+        answer = f"{answer} {reply.text}"
+    return ended(opening.format(wording.quote.format(question)) + wording.answer.format(answer))
 
 
-def _request(own: list[_Sentence]) -> _Sentence | None:
+def _request(own: list[Statement]) -> Statement | None:
     """Return the user's question or request with the highest score, else their sentence with the highest score."""
-    best = max(own, key=lambda sentence: sentence.score, default=None)
-    requests = (sentence for sentence in own if _ASKS.search(sentence.text))
-    request = max(requests, key=lambda sentence: sentence.score, default=None)
+    best = max(own, key=_score, default=None)
+    request = max((statement for statement in own if _ASKS.search(statement.text)), key=_score, default=None)
     return request if request is not None and (best is None or request.score > 0 or best.score == 0) else best
 
 
-def _reply(replies: list[_Sentence], request: _Sentence, *, asked: bool) -> _Sentence | None:
+def _reply(replies: list[Statement], request: Statement, *, asked: bool) -> Statement | None:
     """Return the first sentence of the answer: to a question the first real one, to a statement only a better one."""
     if asked:
-        plain = [reply for reply in replies if not reply.text.endswith(("?", "？")) and not _EMPTY.match(reply.text)]
-        return next(iter(plain or replies), None)
-    best = max(replies, key=lambda reply: reply.score, default=None)
-    if best is None or best.score < request.score or best.text.endswith(("?", "？")) or _QUOTED.match(best.text):
+        real = (reply for reply in replies if not reply.text.endswith(QUESTION_MARKS) and not _EMPTY.match(reply.text))
+        return next(real, next(iter(replies), None))
+    best = max(replies, key=_score, default=None)
+    if best is None or best.score < request.score or best.text.endswith(QUESTION_MARKS) or _QUOTED.match(best.text):
         return None
     return best
 
 
-def _continued(replies: list[_Sentence], start: _Sentence, limit: int) -> str:
-    """Return a sentence and as many of the following ones as fit."""
-    text = compress(start.text, limit)
-    for reply in replies[replies.index(start) + 1 :]:
-        if len(text) + len(reply.text) + 1 > limit or reply.text.endswith(("?", "？")):
-            break
-        text = f"{text} {reply.text}"
-    return text
+def _score(statement: Statement) -> float:
+    return statement.score
 
 
-def _from_best(replies: list[_Sentence], limit: int) -> str:
-    best = max(replies, key=lambda reply: reply.score, default=None)
-    return compress(best.text, limit) if best else ""
+def _findings(statements: list[Statement], wording: Phrases) -> list[Finding]:
+    """Return the user's decisions and the statements with the highest scores, without duplicates, in text order."""
+    ranked = sorted(statements, key=lambda s: (-s.score, s.turns, s.text))
+    decisions = [statement for statement in ranked if statement.by_user and decides(statement.text)][:_MOST_DECISIONS]
+    chosen = distinct(statement for statement in dict.fromkeys([*decisions, *ranked]) if _may_be_found(statement))
+    least = max(map(_score, statements), default=0.0) * _RELATIVE_SCORE
+    chosen = [s for place, s in enumerate(chosen) if place < _MIN_FINDINGS or s.score > least]
+    findings = []
+    for statement in sorted(chosen, key=statements.index):
+        text = compress(statement.text, FINDING_CHARS - 30)
+        if statement.by_user:
+            text = wording.user.format(wording.quote.format(text))
+        findings.append(Finding(text=text, turns=list(statement.turns)))
+    return findings
 
 
-def _findings(spoken: list[_Sentence], wording: Phrases) -> list[Finding]:
-    """Return the user's decisions, then the sentences with the highest scores, without duplicates, in text order."""
-    chosen: list[_Sentence] = []
-    least = max((sentence.score for sentence in spoken), default=0.0) * _RELATIVE_SCORE
-    ranked = sorted(spoken, key=lambda s: (-s.score, s.turn, s.text))
-    decisions = [sentence for sentence in ranked if sentence.by_user and decides(sentence.text)][:_MOST_DECISIONS]
-    for sentence in [*decisions, *(other for other in ranked if other not in decisions)]:
-        if (
-            sentence.score <= (least if len(chosen) >= _MIN_FINDINGS else 0)
-            or _is_list(sentence.text)
-            or sentence.text.endswith(("?", "？"))
-            or (sentence.by_user and _ASKS.search(sentence.text))
-            or any(alike(sentence.text, other.text) for other in chosen)
-        ):
-            continue
-        chosen.append(sentence)
-        if len(chosen) == MAX_FINDINGS:
-            break
-    chosen.sort(key=lambda s: spoken.index(s))
-    return [
-        Finding(text=_attributed(compress(s.text, FINDING_CHARS - 30), wording, by_user=s.by_user), turns=[s.turn])
-        for s in chosen
-    ]
-
-
-def _is_list(text: str) -> bool:
-    """Return whether a text is only the start of a list."""
-    return text.endswith(", …") and not text.startswith("`")
-
-
-def _attributed(text: str, wording: Phrases, *, by_user: bool) -> str:
-    return wording.person.format(wording.quote.format(text)) if by_user else text
+def _may_be_found(statement: Statement) -> bool:
+    """Return whether a statement says anything: questions, requests and the mere start of a list do not."""
+    text = statement.text
+    return (
+        statement.score > 0
+        and not (text.endswith(", …") and not text.startswith("`"))
+        and not text.endswith(QUESTION_MARKS)
+        and not (statement.by_user and _ASKS.search(text))
+    )
 
 
 def ended(text: str) -> str:

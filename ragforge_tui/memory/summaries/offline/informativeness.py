@@ -1,4 +1,4 @@
-"""Informativeness of sentences, by which the extractive writers select them.
+"""Informativeness of sentences, by which the extractive summaries select them.
 
 Names, numbers, times and statements in the first person score higher than pleasantries and questions. Pure.
 """
@@ -6,10 +6,14 @@ Names, numbers, times and statements in the first person score higher than pleas
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
 
 from ragforge_tui.memory.keyterms import stem, unspaced, words
-from ragforge_tui.memory.summaries.draft import FINDING_CHARS
+from ragforge_tui.memory.summaries.draft import FINDING_CHARS, MAX_FINDINGS
 
+QUESTION_MARKS = ("?", "？")
 _FEWEST_WORDS = 3
 _ALIKE = 0.6
 _SPECIFIC = re.compile(r"\d|`|\w/\w|\w_\w|[a-z][A-Z]|\w\(\)|\.\w{2,4}\b")
@@ -39,12 +43,21 @@ _DECIDES = re.compile(
 """Decisions, preferences and things to remember: a later reader looks for these first."""
 
 
+class Statement(msgspec.Struct, frozen=True):
+    """Sentence with its author, the turns it comes from, and its score."""
+
+    text: str
+    by_user: bool
+    turns: tuple[int, ...]
+    score: float
+
+
 def decides(sentence: str) -> bool:
     """Return whether a sentence states a decision, a preference or something to remember."""
-    return not sentence.endswith(("?", "？")) and _DECIDES.search(sentence) is not None
+    return not sentence.endswith(QUESTION_MARKS) and _DECIDES.search(sentence) is not None
 
 
-def score(sentence: str, place: int, weigh: dict[str, float], language: str) -> float:
+def score(sentence: str, place: int, weigh: Mapping[str, float], language: str) -> float:
     """Return how informative a sentence is: the weight of its words, more for names and numbers, less for filler."""
     stems = {stem(word) for word in words(sentence, language)}
     if not stems or (len(sentence.split()) < _FEWEST_WORDS and not unspaced(sentence)):
@@ -61,13 +74,24 @@ def score(sentence: str, place: int, weigh: dict[str, float], language: str) -> 
         value *= 0.6
     if _WHEN.search(sentence):
         value *= 1.2
-    if sentence.endswith(("?", "？")):
+    if sentence.endswith(QUESTION_MARKS):
         value *= 0.5
     if len(sentence) > FINDING_CHARS:
         value *= 0.6
     return value
 
 
-def alike(a: str, b: str) -> bool:
+def distinct(ranked: Iterable[Statement], used: Sequence[str] = ()) -> list[Statement]:
+    """Return the first `MAX_FINDINGS` statements that repeat neither each other nor a text in `used`."""
+    chosen: list[Statement] = []
+    for statement in ranked:
+        if len(chosen) == MAX_FINDINGS:
+            break
+        if not any(_alike(statement.text, text) for text in (*used, *(other.text for other in chosen))):
+            chosen.append(statement)
+    return chosen
+
+
+def _alike(a: str, b: str) -> bool:
     first, second = ({stem(word) for word in words(text)} for text in (a, b))
     return bool(first and second) and len(first & second) / min(len(first), len(second)) >= _ALIKE

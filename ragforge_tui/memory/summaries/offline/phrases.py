@@ -1,15 +1,25 @@
-"""Phrases an extractive summary adds around quotations, by language.
+"""Phrases that an extractive summary adds around quotations, read from `phrases.toml`.
 
-Used by `extractive`, `joining` and `actions`; the words themselves are in `phrase_tables`.
+Used by `extract`, `levels` and `actions`.
 """
 
 from __future__ import annotations
+
+import functools
+import tomllib
+from pathlib import Path
 
 import msgspec
 
 
 class Phrases(msgspec.Struct, frozen=True, kw_only=True):
-    """Phrases of one language; `{}` marks the place of the quoted text."""
+    """Phrases of one language; `{}` marks the place of the quoted text.
+
+    Attributes:
+        user: Label of a finding that quotes the user.
+        user_before: The same label in summaries stored by earlier versions.
+        verbs: What a tool did, by the key its calls have.
+    """
 
     quote: str
     asked: str
@@ -17,27 +27,15 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
     then_asked: str
     then_said: str
     answer: str
-    reply: str
     no_answer: str
-    interrupted: str
     turn: str
     turns: str
     about: str
     began: str
     done: str
     found: str
-    person: str
-    read: str
-    wrote: str
-    edited: str
-    created: str
-    listed: str
-    searched: str
-    looked_for: str
-    ran: str
-    planned: str
-    told: str
-    used: str
+    user: str
+    user_before: str
     failed: str
     unknown: str
     matches: str
@@ -49,3 +47,19 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
     and_more: str
     nothing: str
     conjunction: str
+    verbs: dict[str, str]
+
+    def without_label(self, finding: str) -> tuple[str, bool]:
+        """Return the text of a finding without its label, and whether it quotes the user."""
+        for label in (self.user, self.user_before):
+            prefix = label.removesuffix("{}")
+            if finding.startswith(prefix):
+                return finding.removeprefix(prefix), True
+        return finding, False
+
+
+@functools.cache
+def phrases(language: str) -> Phrases:
+    """Return the phrases of a language, the English ones for a language without a table."""
+    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    return msgspec.convert(tables.get(language, tables["en"]), Phrases)

@@ -1,0 +1,423 @@
+"""Tools that read, write, edit and create files.
+
+Used by the toolbox. Everything written could be seen as a diff first. The content that a write replaces is stored
+before. A file that changed since it was read, or since its diff was shown, is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.encoding import UTF8, decode, line_end_of, lines_of, with_line_ends
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.records import FileAccess
+from ragforge_tui.shared.redaction import MASK, adds_mask
+from ragforge_tui.shared.sanitize import visible
+from ragforge_tui.shared.truncation import marks_in
+from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
+from ragforge_tui.tools.files.diff import counts, unified_diff
+from ragforge_tui.tools.files.replacement import replace_once
+from ragforge_tui.tools.undo.snapshots import UndoStore, digest_of
+from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
+
+_log = logging.getLogger(__name__)
+
+_LONGEST_LINE = 2_000
+STORED_DIFF = 200_000
+"""Most characters of a diff stored with the record; the approval shows all of it."""
+
+Path = Annotated[str, Meta(description="Path of the file, relative to the workspace.")]
+
+
+class FileContext:
+    """Shared state of a session's file tools: the workspace, stored contents and the contents the model has seen."""
+
+    def __init__(self, workspace: Workspace, settings: ToolSettings, undo: UndoStore) -> None:
+        self.workspace = workspace
+        self.settings = settings
+        self.undo = undo
+        self.seen: dict[str, str] = {}
+        """Digest of the content that the model last read or wrote, by path."""
+
+
+class ReadFileArguments(ToolArguments):
+    path: Path
+    start_line: Annotated[int | None, Meta(description="First line to show, counted from 1.")] = None
+    end_line: Annotated[int | None, Meta(description="Last line to show, inclusive.")] = None
+
+
+class WriteFileArguments(ToolArguments):
+    path: Path
+    content: Annotated[str, Meta(description="The whole new content.")]
+
+
+class CreateFileArguments(ToolArguments):
+    path: Path
+    content: Annotated[str, Meta(description="The content of the new file.")] = ""
+
+
+class EditFileArguments(ToolArguments):
+    path: Path
+    old_string: Annotated[
+        str, Meta(description="Text to replace, exactly as in the file without line numbers; must occur once.")
+    ]
+    new_string: Annotated[str, Meta(description="Text to put in its place.")]
+
+
+class _FileTool:
+    def __init__(self, context: FileContext) -> None:
+        self.context = context
+
+
+class ReadFile(_FileTool):
+    """Tool that returns the numbered lines of a text file."""
+
+    name = "read_file"
+    description = (
+        "Read a text file of the workspace. Lines are numbered; use start_line and end_line to read part of a large "
+        "file."
+    )
+    access: Access = "read"
+    arguments = ReadFileArguments
+
+    async def prepare(self, arguments: ReadFileArguments) -> Plan:
+        place = await asyncio.to_thread(self.context.workspace.locate, arguments.path)
+
+        async def run() -> ToolOutcome:
+            return await asyncio.to_thread(self._run, arguments, place)
+
+        return Plan(run=run, approval=secret_need(self.context.workspace, place) if place.secret else None)
+
+    def _run(self, arguments: ReadFileArguments, place: Place) -> ToolOutcome:
+        place = self.context.workspace.locate_again(place, arguments.path)
+        content = _existing(place)
+        decoded = decode(content)
+        if decoded is None:
+            raise ToolError(
+                f"{place.shown} is binary ({len(content)} bytes) and cannot be read as text.",
+                todo="Use run_command with file, strings or xxd if you need its bytes.",
+                kind="binary",
+            )
+        self.context.seen[place.relative] = digest_of(content)
+        text = _numbered(lines_of(decoded[0]), arguments, place, self.context.settings.max_output_chars)
+        files = [FileAccess(path=place.shown, access="read")]
+        return ToolOutcome(text=text, files=files, full_size=len(content))
+
+
+def _numbered(lines: list[str], arguments: ReadFileArguments, place: Place, limit: int) -> str:
+    """Return the requested lines with their numbers, as many as fit, and a note on how to read the rest."""
+    if not lines:
+        return f"{place.shown} is empty."
+    first = max(arguments.start_line or 1, 1)
+    last = min(len(lines), arguments.end_line or len(lines))
+    if first > len(lines) or last < first:
+        raise ToolError(
+            f"{place.shown} has {len(lines)} lines; lines {first} to {arguments.end_line or 'its end'} do not exist.",
+            kind="bad_range",
+        )
+    shown: list[str] = []
+    size = 0
+    for number in range(first, last + 1):
+        line = f"{number:>6}\t{_short(visible(lines[number - 1]), limit)}"
+        size += len(line) + 1
+        if size > limit and shown:
+            shown.append(
+                f"[Cut after line {number - 1} of {len(lines)}; continue with start_line={number}.]",
+            )
+            break
+        shown.append(line)
+    else:
+        if last < len(lines):
+            shown.append(f"[Lines {first} to {last} of {len(lines)}.]")
+    return "\n".join(shown)
+
+
+def _short(line: str, limit: int) -> str:
+    longest = min(_LONGEST_LINE, limit)
+    return line if len(line) <= longest else f"{line[:longest]} [line cut, {len(line)} characters]"
+
+
+class _Change(msgspec.Struct, kw_only=True):
+    """Prepared write that has not been done."""
+
+    place: Place
+    before: bytes | None
+    after: bytes
+    diff: str
+    note: str = ""
+
+
+class _WriteTool(_FileTool):
+    """Base of the writing tools: prepare the change, request approval with its diff, write if nothing changed since."""
+
+    async def _plan(self, path: str, name: str, change_of: Callable[[], _Change]) -> Plan:
+        change = await asyncio.to_thread(change_of)
+
+        async def run() -> ToolOutcome:
+            return await finished_in_thread(lambda: self._run(change, path))
+
+        return Plan(run=run, approval=_write_need(self.context.workspace, change, name))
+
+    def _run(self, change: _Change, path: str) -> ToolOutcome:
+        place = self.context.workspace.locate_again(change.place, path)
+        if read_bytes(place) != change.before:
+            raise ToolError(
+                f"{place.shown} changed while this call was waiting; nothing was written.",
+                todo="Read it again and repeat the change.",
+                kind="changed",
+            )
+        before = digest_of(change.before)
+        if change.before is not None:
+            self.context.undo.keep(change.before, secret=place.secret)
+        write_bytes(place, change.after, must_be_new=change.before is None)
+        after = digest_of(change.after)
+        self.context.seen[place.relative] = after
+        return ToolOutcome(
+            text=_written(change),
+            data={"before": before, "after": after, "path": place.shown, "diff": _stored_diff(change)},
+            files=[FileAccess(path=place.shown, access="write")],
+            full_size=len(change.after),
+        )
+
+    def _earlier(self, place: Place) -> bytes | None:
+        """Return the current content of a file, None if it does not exist.
+
+        Raises:
+            ToolError: The content is not the one that the model last saw.
+        """
+        content = read_bytes(place)
+        seen = self.context.seen.get(place.relative)
+        if content is not None and seen is not None and seen != digest_of(content):
+            raise ToolError(
+                f"{place.shown} changed since it was read.", todo="Read it again before changing it.", kind="changed"
+            )
+        return content
+
+
+class WriteFile(_WriteTool):
+    """Tool that writes the whole content of a file, new or not."""
+
+    name = "write_file"
+    description = (
+        "Write a whole file, replacing its content; missing folders are created. Prefer edit_file for small changes."
+    )
+    access: Access = "write"
+    arguments = WriteFileArguments
+
+    async def prepare(self, arguments: WriteFileArguments) -> Plan:
+        return await self._plan(arguments.path, self.name, lambda: self._change(arguments))
+
+    def _change(self, arguments: WriteFileArguments) -> _Change:
+        place = self.context.workspace.locate(arguments.path)
+        before = self._earlier(place)
+        decoded = decode(before) if before is not None else ("", UTF8)
+        note = ""
+        _refuse_marks(arguments.content, decoded[0] if decoded else "", place.shown)
+        if decoded is None:
+            old, after, note = None, arguments.content.encode(), "The old content was binary."
+        else:
+            old, encoding = decoded
+            content = arguments.content if "\r\n" in arguments.content else _as_before(old, arguments.content)
+            try:
+                after = encoding.encode(content)
+            except UnicodeEncodeError:
+                after, note = UTF8.encode(content), f"The encoding changed from {encoding.codec} to UTF-8."
+        _refuse_masks(old or "", arguments.content, place)
+        diff = unified_diff(old if before is not None else None, _text(after), place.shown)
+        return _Change(place=place, before=before, after=after, diff=diff, note=note)
+
+
+class CreateFile(_WriteTool):
+    """Tool that creates a file."""
+
+    name = "create_file"
+    description = "Create a new file; fails if it already exists. Missing folders are created."
+    access: Access = "write"
+    arguments = CreateFileArguments
+
+    async def prepare(self, arguments: CreateFileArguments) -> Plan:
+        return await self._plan(arguments.path, self.name, lambda: self._change(arguments))
+
+    def _change(self, arguments: CreateFileArguments) -> _Change:
+        place = self.context.workspace.locate(arguments.path)
+        if place.absolute.exists():
+            raise ToolError(
+                f"{place.shown} already exists.", todo="Use edit_file or write_file to change it.", kind="exists"
+            )
+        _refuse_masks("", arguments.content, place)
+        _refuse_marks(arguments.content, "", place.shown)
+        diff = unified_diff(None, arguments.content, place.shown)
+        return _Change(place=place, before=None, after=UTF8.encode(arguments.content), diff=diff)
+
+
+class EditFile(_WriteTool):
+    """Tool that makes one exact, unique replacement in a file."""
+
+    name = "edit_file"
+    description = (
+        "Replace one exact piece of a text file. Read the file first. old_string must occur exactly once: "
+        "give enough lines around the change to make it unique."
+    )
+    access: Access = "write"
+    arguments = EditFileArguments
+
+    async def prepare(self, arguments: EditFileArguments) -> Plan:
+        return await self._plan(arguments.path, self.name, lambda: self._change(arguments))
+
+    def _change(self, arguments: EditFileArguments) -> _Change:
+        place = self.context.workspace.locate(arguments.path)
+        before = _existing(place)
+        self._earlier(place)
+        if place.relative not in self.context.seen:
+            raise ToolError(
+                f"{place.shown} was not read in this session.", todo="Read it before editing it.", kind="not_read"
+            )
+        decoded = decode(before)
+        if decoded is None:
+            raise ToolError(f"{place.shown} is binary and cannot be edited as text.", kind="binary")
+        text, encoding = decoded
+        if MASK in arguments.old_string and arguments.old_string not in text:
+            raise ToolError(
+                f"old_string contains {MASK!r}, which replaces a secret of {place.shown} that is hidden from you.",
+                todo="Give only lines without the secret; all other lines stay unchanged.",
+                kind="masked",
+            )
+        _refuse_masks(arguments.old_string, arguments.new_string, place)
+        _refuse_marks(arguments.new_string, text, place.shown)
+        edited = replace_once(text, arguments.old_string, arguments.new_string, place.shown)
+        try:
+            after = encoding.encode(edited)
+        except UnicodeEncodeError as error:
+            raise ToolError(
+                f"{place.shown} is {encoding.codec}, which lacks {edited[error.start]!r}.",
+                todo="Use other characters, or write_file, which converts the file to UTF-8.",
+                kind="encoding",
+            ) from error
+        diff = unified_diff(text, edited, place.shown)
+        return _Change(place=place, before=before, after=after, diff=diff)
+
+
+def _refuse_masks(before: str, after: str, place: Place) -> None:
+    """Reject a text that would overwrite a secret with its mask.
+
+    Raises:
+        ToolError: The text contains more masks than the text it replaces.
+    """
+    if adds_mask(before, after):
+        raise ToolError(
+            f"The new text for {place.shown} contains {MASK!r}, which replaces a secret that is hidden from you. "
+            "Writing it would destroy the secret. Nothing was written.",
+            todo="Use edit_file on the lines around the secret, or ask the user to enter it.",
+            kind="masked",
+        )
+
+
+def _refuse_marks(new: str, old: str, path: str) -> None:
+    """Reject a text with a truncation mark that a model copied from its own past; a mark in the old text may stay.
+
+    Raises:
+        ToolError: The new text contains a mark that the old one does not.
+    """
+    copied = sorted(marks_in(new) - marks_in(old))
+    if copied:
+        raise ToolError(
+            f"Nothing was written: the text for {path} contains {copied[0]!r}, which only marks a cut in this "
+            "conversation.",
+            todo="Read the file and give the new text in full. If the file must contain exactly these words, "
+            "write them with run_command.",
+            kind="left_out",
+        )
+
+
+def secret_need(workspace: Workspace, place: Place) -> ApprovalNeed:
+    """Return the approval needed to read a file that may contain keys or passwords."""
+    return ApprovalNeed(
+        kind="secret",
+        question=f"Show {place.shown}, which may hold keys or passwords, to the model?",
+        detail=place.shown,
+        session_scope=f"reading {place.shown}",
+        session_key=f"secret:{workspace.root}:{place.relative}",
+    )
+
+
+def _write_need(workspace: Workspace, change: _Change, name: str) -> ApprovalNeed:
+    place = change.place
+    verb = "Create" if change.before is None else "Edit" if name == "edit_file" else "Overwrite"
+    detail = change.diff or f"{place.shown}: no change."
+    if change.note:
+        detail = f"{change.note}\n{detail}"
+    if place.secret or _runs_by_itself(place):
+        # A file with keys, or one that git runs by itself, is never covered by a grant for files in general.
+        return ApprovalNeed(kind="write", question=f"{verb} {place.shown}?", detail=detail)
+    return ApprovalNeed(
+        kind="write",
+        question=f"{verb} {place.shown}?",
+        detail=detail,
+        session_scope=f"{name} on any file of this workspace",
+        session_key=f"{name}:{workspace.root}",
+    )
+
+
+def _runs_by_itself(place: Place) -> bool:
+    return ".git" in PurePosixPath(place.relative.lower()).parts
+
+
+def _existing(place: Place) -> bytes:
+    content = read_bytes(place)
+    if content is None:
+        raise ToolError(
+            f"{place.shown} does not exist.", todo="Look with list_directory or search_files.", kind="not_found"
+        )
+    return content
+
+
+def _as_before(old: str, content: str) -> str:
+    return with_line_ends(content, line_end_of(old)) if old else content
+
+
+def _text(content: bytes) -> str:
+    decoded = decode(content)
+    return decoded[0] if decoded else content.decode("utf-8", "replace")
+
+
+def _written(change: _Change) -> str:
+    verb = "Created" if change.before is None else "Wrote"
+    added, removed = counts(change.diff)
+    what = f"+{added} -{removed} lines" if change.diff else "no change"
+    return " ".join(part for part in (f"{verb} {change.place.shown} ({what}).", change.note) if part)
+
+
+def _stored_diff(change: _Change) -> str:
+    """Return the diff to store with the record; empty for a file with secrets."""
+    if change.place.secret:
+        return ""
+    if len(change.diff) <= STORED_DIFF:
+        return change.diff
+    return change.diff[:STORED_DIFF] + f"\n[diff cut, {len(change.diff)} characters]\n"
+
+
+async def finished_in_thread(work: Callable[[], ToolOutcome]) -> ToolOutcome:
+    """Run a write in a thread to its end, even if cancelled, so that its record matches the file.
+
+    Raises:
+        CallStopped: The call was cancelled, but the write was completed.
+    """
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError as cancelled:
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise
+        if task.exception() is not None:
+            _log.warning("A write failed while its call was cancelled: %s", task.exception())
+            raise
+        raise CallStopped(task.result()) from cancelled

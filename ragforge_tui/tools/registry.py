@@ -1,0 +1,219 @@
+"""All tools of a session: the schemas offered to the model, and the check of the calls it makes.
+
+Used by the agent loop. Tools of other packages are passed in as `extra` and treated the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.redaction import MASK
+from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.shared.truncation import cut_middle
+from ragforge_tui.tools.arguments import parse, schema_of
+from ragforge_tui.tools.base import Access, ApprovalNeed, Plan, Tool, ToolOutcome, failed
+from ragforge_tui.tools.files.write import CreateFile, EditFile, FileContext, ReadFile, WriteFile
+from ragforge_tui.tools.planning import planning_tools
+from ragforge_tui.tools.search.grep import GrepFiles
+from ragforge_tui.tools.search.listing import GlobFiles, ListDirectory, SearchFiles
+from ragforge_tui.tools.shell.process import Commands, end_leftovers
+from ragforge_tui.tools.shell.run_command import RunCommand
+from ragforge_tui.tools.undo.restore import KeptFiles, RestoreFiles
+from ragforge_tui.tools.undo.snapshots import UndoStore
+from ragforge_tui.tools.workspace import Workspace
+
+_log = logging.getLogger(__name__)
+
+FROZEN = "The user's screen has closed, so no write and no command can start. Finish with what you know."
+
+
+class _Gate(Protocol):
+    writes_frozen: bool
+
+
+class PreparedCall:
+    """Checked call that may run once it is approved.
+
+    Attributes:
+        arguments: The arguments as parsed, without `reason`.
+        approval: The approval that the user must give first, None if none is needed.
+    """
+
+    def __init__(
+        self,
+        tool: Tool,
+        plan: Plan,
+        arguments: dict[str, Any],
+        reason: str,
+        unknown: list[str],
+        gate: _Gate,
+        limit: int,
+    ) -> None:
+        self.name = tool.name
+        self.access: Access = tool.access
+        self.arguments = arguments
+        self.reason = reason
+        self.approval: ApprovalNeed | None = plan.approval
+        self._plan = plan
+        self._unknown = unknown
+        self._gate = gate
+        self._limit = limit
+
+    async def run(self) -> ToolOutcome:
+        """Run the call. Every failure except a cancellation becomes an outcome that the model can read."""
+        if self._gate.writes_frozen and self.access in ("write", "command"):
+            return failed(FROZEN)
+        try:
+            outcome = await self._plan.run()
+        except ToolError as error:
+            return failed(str(error), kind=error.info.kind)
+        except Exception as error:
+            _log.exception("Tool %s failed", self.name)
+            return failed(f"{self.name} failed unexpectedly: {type(error).__name__}: {storable(str(error))}")
+        return self._finished(outcome)
+
+    def _finished(self, outcome: ToolOutcome) -> ToolOutcome:
+        outcome.full_size = outcome.full_size or len(outcome.text.encode("utf-8", "replace"))
+        # The allowance keeps a text of the allowed length from being cut for its line numbers or exit status.
+        if len(outcome.text) > self._limit + 1_000:
+            outcome.data = {**outcome.data, "truncated": outcome.full_size}
+            outcome.text = cut_middle(outcome.text, self._limit)
+        outcome.text = storable(outcome.text)
+        if self._unknown:
+            outcome.text += f"\n[Ignored unknown arguments: {', '.join(self._unknown)}.]"
+        return outcome
+
+
+class Toolbox:
+    """Tools of one session in one workspace.
+
+    Attributes:
+        writes_frozen: If True, no write and no command starts, approved or not.
+        kept: Earlier contents of files, stored for undo.
+    """
+
+    def __init__(
+        self,
+        workspace: Path,
+        settings: ToolSettings,
+        *,
+        undo_dir: Path,
+        state_dir: Path,
+        extra: Sequence[Tool] = (),
+    ) -> None:
+        self.writes_frozen = False
+        self.workspace = Workspace(workspace)
+        self.undo = UndoStore(undo_dir)
+        self._settings = settings
+        self._state_dir = state_dir
+        self._commands = Commands(state_dir)
+        self.kept = KeptFiles(self.workspace, self.undo)
+        context = FileContext(self.workspace, settings, self.undo)
+        command = RunCommand(self.workspace, settings, self._commands)
+        tools: list[Tool] = [
+            ReadFile(context),
+            WriteFile(context),
+            EditFile(context),
+            CreateFile(context),
+            ListDirectory(self.workspace, settings),
+            GlobFiles(self.workspace, settings),
+            GrepFiles(self.workspace, settings),
+            SearchFiles(self.workspace, settings),
+            command,
+            *planning_tools(),
+            *extra,
+        ]
+        self._tools = {tool.name: tool for tool in tools if settings.enabled is None or tool.name in settings.enabled}
+        self._schemas = [_schema(tool) for tool in self._tools.values()]
+        user_tools: list[Tool] = [command, RestoreFiles(self.workspace, self.undo)]
+        self._user_tools = {tool.name: tool for tool in user_tools}
+
+    def schemas(self) -> list[dict[str, Any]]:
+        """Return the tools in the form of an OpenAI-compatible request."""
+        return self._schemas
+
+    def access(self, name: str) -> Access:
+        """Return the kind of access of a tool; "control" for one that does not exist."""
+        tool = self._tools.get(name)
+        return tool.access if tool is not None else "control"
+
+    async def prepare(self, name: str, arguments: str) -> PreparedCall:
+        """Check a call without changing anything.
+
+        Raises:
+            ToolError: The tool is unknown, its arguments are invalid, a path is outside the workspace, and so on. The
+                message tells the model what to do.
+        """
+        tool = self._tools.get(name)
+        if tool is None:
+            raise ToolError(f"There is no tool {storable(name)!r}.", todo=self._suggestion(name), kind="unknown_tool")
+        prepared = await self._prepared(tool, arguments)
+        if tool.access == "command" and MASK in str(prepared.arguments):
+            raise ToolError(
+                f"The command contains {MASK!r}, which replaces a secret that is hidden from you.",
+                todo="Let the program read the secret from where it is stored, or ask the user.",
+                kind="masked",
+            )
+        return prepared
+
+    async def prepare_for_person(self, name: str, arguments: str) -> PreparedCall:
+        """Check a call that the user makes and that needs no approval: a command or an undo.
+
+        Raises:
+            ToolError: As for `prepare`.
+        """
+        prepared = await self._prepared(self._user_tools[name], arguments)
+        prepared.approval = None
+        return prepared
+
+    async def _prepared(self, tool: Tool, arguments: str) -> PreparedCall:
+        name = tool.name
+        typed, unknown = parse(name, tool.arguments, arguments, repair=tool.access not in ("write", "command"))
+        try:
+            plan = await tool.prepare(typed)
+        except (OSError, ValueError) as error:
+            raise ToolError(f"{name} failed: {storable(str(error))}.") from error
+        builtins = msgspec.to_builtins(typed)
+        reason = builtins.pop("reason")
+        return PreparedCall(tool, plan, builtins, reason, unknown, self, self._settings.max_output_chars)
+
+    async def end_leftovers(self) -> int:
+        """End processes of commands that an earlier, killed engine left behind; called once at the start.
+
+        Also prunes the contents stored for undo, because nothing waits for this method.
+        """
+        ended = await asyncio.to_thread(end_leftovers, self._state_dir)
+        try:
+            await asyncio.to_thread(self.undo.prune)
+        except OSError as error:
+            _log.warning("kept contents not pruned: %s", error)
+        return ended
+
+    async def close(self) -> None:
+        """End all running commands."""
+        await self._commands.close()
+
+    def _suggestion(self, name: str) -> str:
+        similar = difflib.get_close_matches(name, self._tools, n=1)
+        hint = f"Did you mean {similar[0]}? " if similar else ""
+        return f"{hint}The tools are: {', '.join(self._tools)}."
+
+
+def _schema(tool: Tool) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": schema_of(tool.arguments),
+        },
+    }

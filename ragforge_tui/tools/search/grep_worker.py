@@ -1,0 +1,47 @@
+"""Search process that replaces ripgrep: reads the query from stdin and writes matches as JSON lines.
+
+Started by `grep.py`. It is a separate process because Python's matcher cannot be interrupted and blocks the
+interpreter while it runs. Its input is one JSON object: root, paths, pattern, ignore_case, most_bytes, most_matches.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from ragforge_tui.shared.encoding import decode, lines_of
+
+
+def main() -> None:
+    """Search and write one line for each match."""
+    warnings.simplefilter("ignore")
+    work: dict[str, Any] = json.load(sys.stdin.buffer)
+    expression = re.compile(work["pattern"], re.IGNORECASE if work["ignore_case"] else 0)
+    remaining = int(work["most_matches"])
+    for path in work["paths"]:
+        for number, line in enumerate(_lines(Path(work["root"]) / path, work["most_bytes"]), start=1):
+            if expression.search(line):
+                sys.stdout.write(json.dumps({"path": path, "line": number, "text": line}) + "\n")
+                remaining -= 1
+                if remaining <= 0:
+                    return
+
+
+def _lines(path: Path, most_bytes: int) -> list[str]:
+    """Return the lines of a text file; empty if it is binary, too large or not a regular file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return []
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return []
+        content = file.read(most_bytes + 1)
+    decoded = decode(content) if len(content) <= most_bytes else None
+    return lines_of(decoded[0]) if decoded else []

@@ -1,0 +1,247 @@
+"""Tools list_directory, glob_files and search_files, which find files by folder and name.
+
+Used by the toolbox. `grep.py` searches contents; `matching.py` completes names while the user types.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+from msgspec import Meta
+
+from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.records import FileAccess
+from ragforge_tui.shared.sanitize import storable, visible
+from ragforge_tui.tools.base import Access, Plan, ToolArguments, ToolOutcome
+from ragforge_tui.tools.search.gitignore import LONGEST_PATH, Patterns
+from ragforge_tui.tools.search.ignore import WALK_SECONDS, Entry, IgnoreRules
+from ragforge_tui.tools.search.matching import best_matches
+from ragforge_tui.tools.workspace import Place, Workspace
+
+_MOST_LISTED = 1_000
+_MOST_FOUND = 500
+_MOST_ACCESSES = 50
+_MOST_WALKED = 1_000_000
+_BRACES = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
+
+
+class ListDirectoryArguments(ToolArguments):
+    path: Annotated[str, Meta(description="Folder, relative to the workspace; empty for the workspace itself.")] = ""
+    depth: Annotated[int, Meta(ge=1, le=10, description="Levels of folders to show.")] = 1
+
+
+class GlobFilesArguments(ToolArguments):
+    pattern: Annotated[
+        str, Meta(description="Such as **/*.py, src/**/test_*.{ts,tsx}; without a slash it matches at any depth.")
+    ]
+    path: Annotated[str, Meta(description="Folder to search; empty for the workspace.")] = ""
+
+
+class SearchFilesArguments(ToolArguments):
+    query: Annotated[str, Meta(description="Part of a file's name or path; letters may be missing in between.")]
+    path: Annotated[str, Meta(description="Folder to search; empty for the workspace.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of files to return.")] = 30
+
+
+class FolderTool:
+    """Base of the tools that work on a folder: the workspace, the settings and a check of the folder."""
+
+    access: Access = "read"
+
+    def __init__(self, workspace: Workspace, settings: ToolSettings) -> None:
+        self.workspace = workspace
+        self.settings = settings
+
+    def folder(self, given: str) -> Place:
+        """Return the folder at a path.
+
+        Raises:
+            ToolError: The path does not exist or is not a folder.
+        """
+        place = self.workspace.locate(given)
+        if not place.absolute.is_dir():
+            what = "is not a folder" if place.absolute.exists() else "does not exist"
+            raise ToolError(f"{place.shown} {what}.", todo="Look with list_directory or search_files.")
+        return place
+
+    def rules(self) -> IgnoreRules:
+        """Return the ignore rules, read again for each call because the agent changes files."""
+        return IgnoreRules(self.workspace.root, self.settings.ignore)
+
+
+class ListDirectory(FolderTool):
+    """Tool that lists the entries of a folder."""
+
+    name = "list_directory"
+    description = (
+        "List a folder: sub-folders first, files with their size. Ignored entries are marked; ignored folders are not "
+        "opened."
+    )
+    arguments = ListDirectoryArguments
+
+    async def prepare(self, arguments: ListDirectoryArguments) -> Plan:
+        place = await asyncio.to_thread(self.folder, arguments.path)
+
+        async def run() -> ToolOutcome:
+            return await asyncio.to_thread(self._run, arguments, place)
+
+        return Plan(run=run)
+
+    def _run(self, arguments: ListDirectoryArguments, place: Place) -> ToolOutcome:
+        place = self.workspace.locate_again(place, arguments.path)
+        start = "" if place.relative == "." else place.relative
+        lines: list[str] = []
+        self._list(self.rules(), start, arguments.depth, "", lines)
+        if len(lines) > _MOST_LISTED:
+            lines = [*lines[:_MOST_LISTED], f"[Cut after {_MOST_LISTED} entries; list a sub-folder or use glob_files.]"]
+        text = "\n".join(lines) if lines else f"{place.shown} is empty."
+        return ToolOutcome(text=text, files=[FileAccess(path=place.shown, access="list")])
+
+    def _list(self, rules: IgnoreRules, folder: str, depth: int, indent: str, lines: list[str]) -> None:
+        entries = [
+            entry
+            for entry in rules.entries(folder)
+            if not rules.ignored_by_person(entry.path, is_folder=entry.is_folder)
+        ]
+        entries.sort(key=lambda entry: (not entry.is_folder, entry.path))
+        for entry in entries:
+            if len(lines) > _MOST_LISTED:
+                return
+            ignored = rules.ignored(entry.path, is_folder=entry.is_folder)
+            lines.append(indent + self._line(entry) + (" (ignored)" if ignored else ""))
+            if entry.is_folder and depth > 1 and not ignored:
+                self._list(rules, entry.path, depth - 1, indent + "  ", lines)
+
+    def _line(self, entry: Entry) -> str:
+        name = shown(entry.path.rsplit("/", 1)[-1])
+        if entry.is_folder:
+            return name + "/"
+        if entry.is_link:
+            return f"{name} -> {shown(_target(self.workspace, entry.path))}"
+        try:
+            return f"{name} ({_size((self.workspace.root / entry.path).lstat().st_size)})"
+        except OSError:
+            return name
+
+
+class GlobFiles(FolderTool):
+    """Tool that finds files by a glob pattern."""
+
+    name = "glob_files"
+    description = "Find files by a glob pattern on their path; ignored files are left out."
+    arguments = GlobFilesArguments
+
+    async def prepare(self, arguments: GlobFilesArguments) -> Plan:
+        place = await asyncio.to_thread(self.folder, arguments.path)
+        matcher = glob_matcher(arguments.pattern)
+
+        async def run() -> ToolOutcome:
+            return await asyncio.to_thread(self._run, arguments, place, matcher)
+
+        return Plan(run=run)
+
+    def _run(self, arguments: GlobFilesArguments, place: Place, matcher: Patterns) -> ToolOutcome:
+        place = self.workspace.locate_again(place, arguments.path)
+        start = "" if place.relative == "." else place.relative
+        skip = len(start) + 1 if start else 0
+        rules = self.rules()
+        found = [path for path in _files(rules, start) if matcher.covers(path[skip:])]
+        return found_files(found, f"No file matches {visible(arguments.pattern)}.", cut=rules.walk_expired)
+
+
+class SearchFiles(FolderTool):
+    """Tool that finds files by an approximate name."""
+
+    name = "search_files"
+    description = "Find files by an approximate name, best first; ignored files are left out."
+    arguments = SearchFilesArguments
+
+    async def prepare(self, arguments: SearchFilesArguments) -> Plan:
+        place = await asyncio.to_thread(self.folder, arguments.path)
+
+        async def run() -> ToolOutcome:
+            return await asyncio.to_thread(self._run, arguments, place)
+
+        return Plan(run=run)
+
+    def _run(self, arguments: SearchFilesArguments, place: Place) -> ToolOutcome:
+        place = self.workspace.locate_again(place, arguments.path)
+        start = "" if place.relative == "." else place.relative
+        rules = self.rules()
+        found = best_matches(_files(rules, start), arguments.query, arguments.limit)
+        return found_files(found, f"No file has a name like {visible(arguments.query)}.", cut=rules.walk_expired)
+
+
+def glob_matcher(pattern: str) -> Patterns:
+    """Return a matcher of relative paths for a glob pattern, which may contain braces.
+
+    Raises:
+        ToolError: The pattern is invalid.
+    """
+    pattern = pattern.strip().removeprefix("./")
+    if not pattern or "\0" in pattern or len(pattern) > LONGEST_PATH:
+        raise ToolError(
+            f"The pattern is empty, contains a NUL character or is longer than {LONGEST_PATH} characters.",
+            todo="Give a pattern such as **/*.py.",
+        )
+    expanded = expand_braces(pattern)
+    matcher = Patterns(("\\" + item if item[0] in "!#" else item for item in expanded), bytewise=False)
+    if not matcher:
+        raise ToolError(f"{pattern!r} is not a glob pattern.", todo="Give a pattern such as **/*.py.")
+    return matcher
+
+
+def expand_braces(pattern: str, most: int = 64) -> list[str]:
+    """Expand {a,b} into all patterns it represents; stops expanding at about `most` patterns."""
+    done: list[str] = []
+    pending = [pattern]
+    while pending and len(done) + len(pending) <= most:
+        current = pending.pop(0)
+        match = _BRACES.search(current)
+        if match is None:
+            done.append(current)
+        else:
+            pending += [current[: match.start()] + choice + current[match.end() :] for choice in match[1].split(",")]
+    return [item for item in [*done, *pending] if item]
+
+
+def _files(rules: IgnoreRules, start: str) -> Iterator[str]:
+    return (entry.path for entry in rules.walk(start, most=_MOST_WALKED) if not entry.is_folder)
+
+
+def found_files(paths: list[str], nothing: str, *, cut: bool) -> ToolOutcome:
+    """Return an outcome that lists files; `cut` if the search timed out."""
+    lines = [shown(path) for path in paths[:_MOST_FOUND]]
+    text = "\n".join(lines) or nothing
+    if len(paths) > _MOST_FOUND:
+        text += f"\n[{len(paths)} files in total; the first {_MOST_FOUND} are shown. Narrow the search.]"
+    if cut:
+        text += f"\n[Stopped after {WALK_SECONDS:g} s; search a sub-folder.]"
+    return ToolOutcome(text=text, files=accesses(lines))
+
+
+def accesses(paths: Iterable[str]) -> list[FileAccess]:
+    """Return the accesses recorded with a call, for the first files of a search."""
+    return [FileAccess(path=path, access="search") for path, _ in zip(paths, range(_MOST_ACCESSES), strict=False)]
+
+
+def shown(path: str) -> str:
+    """Return a name from the file system in a form that can be displayed and stored."""
+    return visible(storable(path))
+
+
+def _target(workspace: Workspace, path: str) -> str:
+    try:
+        return str((workspace.root / path).readlink())
+    except OSError:
+        return "?"
+
+
+def _size(size: int) -> str:
+    if size < 1024:
+        return f"{size} B"
+    return f"{size / 1024:.1f} KiB" if size < 1024 * 1024 else f"{size / 1024 / 1024:.1f} MiB"

@@ -1,0 +1,199 @@
+"""Tool run_command: run a shell command in the workspace, with a timeout and an output limit.
+
+Used by the toolbox. Commands are not confined to the workspace, and the approval states this; the user is protected by
+seeing the exact command. `process.py` manages the processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Coroutine
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from ragforge_tui.settings.schema import ToolSettings
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.records import STOPPED
+from ragforge_tui.shared.sanitize import plain_text, storable, visible
+from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
+from ragforge_tui.tools.shell.process import Commands
+from ragforge_tui.tools.workspace import Workspace
+
+_log = logging.getLogger(__name__)
+
+_CHUNK = 65_536
+STOPPED_TEXT = "Stopped by the user before it finished."
+
+
+class RunCommandArguments(ToolArguments):
+    command: Annotated[str, Meta(description="The command, as passed to bash -c in the workspace.")]
+    timeout_seconds: Annotated[
+        float | None, Meta(description="Seconds it may run, if fewer than the configured limit.")
+    ] = None
+
+
+class Output:
+    """Head and tail of a command's output; the middle is counted and dropped as it arrives."""
+
+    def __init__(self, limit: int) -> None:
+        # A character in UTF-8 has at most four bytes.
+        self._head_limit = limit * 4 * 2 // 3
+        self._tail_limit = limit * 4 - self._head_limit
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._limit = limit
+        self.size = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Add a piece of the output."""
+        self.size += len(chunk)
+        free = self._head_limit - len(self._head)
+        self._head += chunk[:free] if free > 0 else b""
+        self._tail += chunk[max(free, 0) :]
+        if len(self._tail) > 2 * self._tail_limit:
+            del self._tail[: -self._tail_limit]
+
+    def text(self) -> tuple[str, bool]:
+        """Return the output as plain text, and whether it was cut."""
+        tail = bytes(self._tail[-self._tail_limit :])
+        if len(self._head) + len(tail) == self.size:
+            whole = _plain(bytes(self._head) + tail)
+            if len(whole) <= self._limit:
+                return whole, False
+            head_text, tail_text = whole, whole
+        else:
+            head_text, tail_text = _plain(bytes(self._head)), _plain(tail)
+        head_chars = self._limit * 2 // 3
+        tail_chars = self._limit - head_chars
+        note = f"\n[… output cut: {self.size} bytes in total, the middle is left out …]\n"
+        return head_text[:head_chars] + note + tail_text[-tail_chars:], True
+
+
+def _plain(content: bytes) -> str:
+    text = content.decode("utf-8", "replace").replace("\0", "")
+    # A progress bar rewrites its line with carriage returns: keep the text that a terminal would finally show.
+    lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
+    return storable(plain_text("\n".join(lines)))
+
+
+class RunCommand:
+    """Tool that runs a shell command."""
+
+    name = "run_command"
+    description = (
+        "Run a shell command in the workspace folder and get its output (stdout and stderr together) and exit status. "
+        "It cannot read input; background processes are ended with the command. The user is asked first."
+    )
+    access: Access = "command"
+    arguments = RunCommandArguments
+
+    def __init__(self, workspace: Workspace, settings: ToolSettings, commands: Commands) -> None:
+        self._workspace = workspace
+        self._settings = settings
+        self._commands = commands
+
+    async def prepare(self, arguments: RunCommandArguments) -> Plan:
+        command = arguments.command
+        if not command.strip():
+            raise ToolError("The command is empty.", todo="Give a shell command.")
+        if "\0" in command:
+            raise ToolError("The command contains a NUL character.", todo="Leave it out.")
+        limit = self._settings.command_timeout
+        requested = arguments.timeout_seconds
+        timeout = min(requested, limit) if requested is not None and requested > 0 else limit
+
+        async def run() -> ToolOutcome:
+            return await self._run(command, timeout)
+
+        return Plan(
+            run=run,
+            approval=ApprovalNeed(
+                kind="command",
+                question="Run this command? Commands are not confined to the workspace: it can do whatever you can.",
+                # Line by line, so that a literal U+240A, the symbol for a line feed, is not shown as one.
+                detail="\n".join(visible(line) for line in command.split("\n")),
+                session_scope="exactly this command in this workspace",
+                session_key=f"run_command:{self._workspace.root}:{command}",
+                command=command,
+            ),
+        )
+
+    async def _run(self, command: str, timeout: float) -> ToolOutcome:
+        try:
+            running = await self._commands.start(command, self._workspace.root)
+        except OSError as error:
+            raise ToolError(f"The command could not be started: {error}.", kind="os_error") from error
+        output = Output(self._settings.max_output_chars)
+        reader = asyncio.create_task(_collect(running.output, output))
+        timed_out = stopped = False
+        try:
+            await asyncio.wait_for(running.process.wait(), timeout)
+        except TimeoutError:
+            timed_out = True
+        except asyncio.CancelledError:
+            stopped = True
+        finally:
+            any_left = await _finished(self._commands.end(running.mark, last_output=reader))
+            reader.cancel()
+        if stopped:
+            raise CallStopped(_stopped(output))
+        return _outcome(running.process.returncode, output, timeout if timed_out else None, any_left)
+
+
+async def _collect(pipe: asyncio.StreamReader, output: Output) -> None:
+    while chunk := await pipe.read(_CHUNK):
+        output.add(chunk)
+
+
+async def _finished(work: Coroutine[Any, Any, bool]) -> bool:
+    """Await to the end even if cancelled meanwhile, so that no process outlives a cancelled call."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if not task.cancelled() and task.exception() is not None:
+            _log.warning("Ending a cancelled command failed: %s", task.exception())
+        raise
+
+
+def _stopped(output: Output) -> ToolOutcome:
+    text, _ = output.text()
+    body = text if not text or text.endswith("\n") else text + "\n"
+    return ToolOutcome(
+        text=f"{body}[{STOPPED_TEXT}]", success=False, error=STOPPED, data={"exit_status": None}, full_size=output.size
+    )
+
+
+def _outcome(status: int | None, output: Output, timed_out: float | None, any_left: bool) -> ToolOutcome:
+    text, cut = output.text()
+    if timed_out is not None:
+        ending = f"Timed out after {timed_out:g} s; the command and its children were ended."
+    elif status is not None and status < 0:
+        ending = f"Ended by signal {_signal_name(-status)}."
+    else:
+        ending = f"Exit status {status}."
+    if any_left and timed_out is None:
+        ending += " Its background processes were ended."
+    success = status == 0 and timed_out is None
+    body = text if not text or text.endswith("\n") else text + "\n"
+    data: dict[str, object] = {"exit_status": status, "timed_out": timed_out is not None}
+    if cut:
+        data["truncated"] = output.size
+    return ToolOutcome(
+        text=f"{body}[{ending}]",
+        success=success,
+        error=None if success else ending,
+        data=data,
+        full_size=output.size,
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
