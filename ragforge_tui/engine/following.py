@@ -139,7 +139,7 @@ class _Watch:
             self._remember_answer(turn)
             if reported == _answer(turn):
                 return
-        await self._conversation.take_in(turn)
+        await self._conversation.reload(turn)
         interrupted = not active and interrupted_turn(turns) is not None
         self._agent.emit(
             TurnElsewhere(conversation_id=uuid, turn_index=index, turn=turn, active=active, interrupted=interrupted)

@@ -15,15 +15,9 @@ import msgspec
 
 from ragforge_tui import __version__
 from ragforge_tui.conversation import Conversation, ConversationAgent
-from ragforge_tui.engine import (
-    call_requests,
-    memory_requests,
-    persona_requests,
-    tree_requests,
-    turn_requests,
-    work_requests,
-)
 from ragforge_tui.engine.following import Following
+from ragforge_tui.engine.handlers import calls, memory, personas, tree, work
+from ragforge_tui.engine.handlers import turns as turn_handlers
 from ragforge_tui.engine.logs import log_file
 from ragforge_tui.engine.turn_state import current_todos, foreign_active_turn, interrupted_turn
 from ragforge_tui.graph import Store
@@ -76,11 +70,11 @@ class EngineService:
             case wire.RetryTurn(conversation_id=conversation_id):
                 return await self._retry(conversation_id)
             case wire.AnswerApproval(approval_id=approval_id, decision=decision, feedback=feedback):
-                agent.approvals.answer(approval_id, decision, storable(feedback))
+                agent.services.approvals.answer(approval_id, decision, storable(feedback))
                 return Empty()
             case wire.AnswerTrust(root=root, allow=allow):
-                agent.trust.answer(root, allow)
-                agent.personas.answer(root, allow)
+                agent.services.trust.answer(root, allow)
+                agent.services.personas.answer(root, allow)
                 return Empty()
             case wire.SetModel(name=name):
                 return await agent.set_model(name)
@@ -93,17 +87,17 @@ class EngineService:
                 ignore = self._loaded.settings.tools.ignore
                 return await match_files(Path(self._loaded.workspace), query, ignore, limit, folders=folders)
             case _ if isinstance(request, wire.PersonaRequest):
-                return await persona_requests.answer(agent, request)
+                return await personas.answer(agent, request)
             case _ if isinstance(request, wire.CallRequest):
-                return await call_requests.answer(agent, request)
+                return await calls.answer(agent, request)
             case _ if isinstance(request, wire.MemoryRequest):
-                return await memory_requests.answer(agent, request)
+                return await memory.answer(agent, request)
             case _ if isinstance(request, wire.TreeRequest):
-                return await tree_requests.answer(agent, request)
+                return await tree.answer(agent, request)
             case _ if isinstance(request, wire.TurnRequest):
-                return await turn_requests.answer(agent, request)
+                return await turn_handlers.answer(agent, request)
             case _ if isinstance(request, wire.WorkRequest):
-                return await work_requests.answer(agent, request)
+                return await work.answer(agent, request)
             case _:
                 return await self._manage(request)
 
@@ -226,7 +220,7 @@ class EngineService:
         if conversation is not None:
             for name, value in changes.items():
                 setattr(conversation.record, name, value)
-        self._agent.exports.turn_stored(record.uuid)
+        self._agent.services.exports.turn_stored(record.uuid)
         return record
 
 
@@ -247,14 +241,14 @@ async def run_orphan(agent: ConversationAgent, *, turn_seconds: float = 600.0, c
         turn_seconds: Time limit for the answer.
         command_seconds: Time limit for a running command.
     """
-    agent.toolbox.writes_frozen = True
-    agent.approvals.close()
-    agent.trust.close()
-    agent.personas.close()
+    agent.services.toolbox.writes_frozen = True
+    agent.services.approvals.close()
+    agent.services.trust.close()
+    agent.services.personas.close()
 
     async def end_commands() -> None:
         await asyncio.sleep(command_seconds)
-        await agent.toolbox.close()
+        await agent.services.toolbox.close()
 
     limit = asyncio.create_task(end_commands())
     try:

@@ -35,6 +35,7 @@ from ragforge_tui.graph.journal_files import (
     whole_lines,
 )
 from ragforge_tui.shared.errors import GraphError, GraphUnavailableError, NotFoundError, RagforgeError
+from ragforge_tui.shared.files import atomic_write, try_lock
 from ragforge_tui.shared.records import Conversation, now
 
 if TYPE_CHECKING:
@@ -286,20 +287,14 @@ def _done(path: Path, rejected: list[bytes]) -> None:
     """Remove a file that is written in, keeping next to it what the graph refused for good."""
     aside = path.with_suffix(".rejected")
     if rejected:
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(b"\n".join(rejected) + b"\n")
-        partial.replace(aside)
+        atomic_write(aside, b"\n".join(rejected) + b"\n")
     if not rejected or aside != path:
         path.unlink()
 
 
 def lock(path: Path, file: io.BufferedRandom) -> bool:
     """Take a file that no living process holds, when it is still there."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return path.exists() and os.fstat(file.fileno()).st_nlink > 0
+    return try_lock(file) and path.exists() and os.fstat(file.fileno()).st_nlink > 0
 
 
 async def _belongs(store: Store, file: io.BufferedRandom) -> bool:
@@ -337,9 +332,7 @@ def _forget_in(path: Path, file: io.BufferedRandom, conversation_id: str) -> int
     if len(kept) == len(lines):
         return 0
     if kept:
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(b"\n".join(kept) + b"\n")
-        partial.replace(path)
+        atomic_write(path, b"\n".join(kept) + b"\n")
     else:
         path.unlink()
     return len(lines) - len(kept)

@@ -17,8 +17,6 @@ records of that turn move with it.
 from __future__ import annotations
 
 import hashlib
-import os
-import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +24,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
+from ragforge_tui.shared.files import atomic_write
 from ragforge_tui.shared.records import Conversation, Message, ToolCall, now
 from ragforge_tui.shared.sanitize import storable_value
 
@@ -102,13 +101,15 @@ class JournalFolders:
             OSError: It cannot be written.
         """
         if self.remembered(address) != identity:
-            _write(self._address_file(address), GraphNote(identity=identity, address=address))
+            atomic_write(
+                self._address_file(address), msgspec.json.encode(GraphNote(identity=identity, address=address))
+            )
         unbound = self.root / _folder_name("", address)
         if unbound.is_dir() and not self._note(unbound).identity:
-            _write(unbound / _NOTE, GraphNote(identity=identity, address=address))
+            _write_note(unbound / _NOTE, identity, address)
         own = self.root / identity
         if own.is_dir() and self._note(own).address != address:
-            _write(own / _NOTE, GraphNote(identity=identity, address=address))
+            _write_note(own / _NOTE, identity, address)
 
     def make(self, identity: str, address: str) -> Path:
         """Return the folder to journal in, made when it is missing.
@@ -120,7 +121,10 @@ class JournalFolders:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not (folder / _NOTE).exists():
             # Another process may have reached the graph since this one began.
-            _write(folder / _NOTE, GraphNote(identity=identity or self.remembered(address), address=address))
+            atomic_write(
+                folder / _NOTE,
+                msgspec.json.encode(GraphNote(identity=identity or self.remembered(address), address=address)),
+            )
         return folder
 
     def of(self, identity: str, address: str) -> list[Path]:
@@ -191,14 +195,8 @@ def _read(path: Path) -> GraphNote:
         return GraphNote()
 
 
-def _write(path: Path, note: GraphNote) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(msgspec.json.encode(note))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+def _write_note(path: Path, identity: str, address: str) -> None:
+    atomic_write(path, msgspec.json.encode(GraphNote(identity=identity, address=address)))
 
 
 def _count(info: JournalInfo, path: Path) -> None:

@@ -1,10 +1,9 @@
 """Tools of the agent, with the confinement to the workspace and the approvals that they require.
 
-The agent loop uses `Toolbox` and `ApprovalPolicy`; packages with tools of their own implement `Tool`. Depends on the
+The agent loop uses `Toolbox`; packages with tools of their own implement `Tool`. Depends on the
 shared records only.
 """
 
-from ragforge_tui.tools.approval import ApprovalPolicy
 from ragforge_tui.tools.base import (
     Access,
     ApprovalNeed,
@@ -17,12 +16,11 @@ from ragforge_tui.tools.base import (
 )
 from ragforge_tui.tools.registry import PreparedCall, Toolbox
 from ragforge_tui.tools.search.matching import match_files
-from ragforge_tui.tools.undo import UndoStore
+from ragforge_tui.tools.undo.snapshots import UndoStore
 
 __all__ = [
     "Access",
     "ApprovalNeed",
-    "ApprovalPolicy",
     "FunctionTool",
     "Plan",
     "PreparedCall",

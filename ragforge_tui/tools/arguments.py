@@ -13,6 +13,7 @@ import msgspec
 from msgspec import structs
 
 from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.json_text import parse_json, repaired_object
 from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.tools.base import ToolArguments
 
@@ -59,8 +60,12 @@ def _inline(node: Any, components: dict[str, Any]) -> Any:
     return inlined
 
 
-def parse(name: str, kind: type[ToolArguments], text: str) -> tuple[ToolArguments, list[str]]:
+def parse(name: str, kind: type[ToolArguments], text: str, *, repair: bool = False) -> tuple[ToolArguments, list[str]]:
     """Read a model's arguments.
+
+    Args:
+        repair: Guess what malformed JSON was meant to be. Only for tools that change nothing: a truncated call would
+            otherwise write half a file.
 
     Returns:
         The typed arguments, and the names that this tool does not have.
@@ -68,7 +73,7 @@ def parse(name: str, kind: type[ToolArguments], text: str) -> tuple[ToolArgument
     Raises:
         ToolError: The arguments are not a JSON object or are invalid; the message states what was expected.
     """
-    given = _object(name, text)
+    given = _object(name, text, repair=repair)
     fields = {field.name: field for field in structs.fields(kind)}
     _rename(given, set(fields))
     unknown = sorted(set(given) - set(fields))
@@ -86,28 +91,22 @@ def parse(name: str, kind: type[ToolArguments], text: str) -> tuple[ToolArgument
         ) from error
 
 
-def _object(name: str, text: str) -> dict[str, Any]:
-    text = text.strip()
-    if text.startswith("```"):
-        text = text.strip("`").removeprefix("json").strip()
+def _object(name: str, text: str, *, repair: bool) -> dict[str, Any]:
     try:
-        # Not strict: models write real line breaks in JSON strings.
-        value = json.loads(text or "{}", strict=False)
-        if isinstance(value, str):
-            value = json.loads(value, strict=False)
-    except (ValueError, RecursionError) as error:
-        raise ToolError(
-            f"The arguments of {name} are not valid JSON: {error}.",
-            todo="Call it again with one complete JSON object.",
-        ) from error
+        value = parse_json(text) if text.strip() else {}
+    except ValueError as error:
+        value = repaired_object(text) if repair else None
+        if not value:
+            raise ToolError(
+                f"The arguments of {name} are not valid JSON: {error}.",
+                todo="Call it again with one complete JSON object.",
+            ) from error
     if not isinstance(value, dict):
         raise ToolError(
             f"The arguments of {name} must be a JSON object, not {type(value).__name__}.",
             todo="Call it again with one JSON object.",
         )
-    cleaned = _storable(value)
-    assert isinstance(cleaned, dict)
-    return cleaned
+    return {storable(key): _storable(item) for key, item in value.items()}
 
 
 def _storable(value: Any) -> Any:
@@ -147,7 +146,7 @@ def _fit(value: Any, kind: Any) -> Any:
 
 def _list_from(text: str) -> list[Any]:
     try:
-        value = json.loads(text, strict=False)
+        value = parse_json(text)
     except ValueError:
         return [text]
     return value if isinstance(value, list) else [text]

@@ -23,12 +23,12 @@ from ragforge_tui.tools.arguments import parse, schema_of
 from ragforge_tui.tools.base import Access, ApprovalNeed, Plan, Tool, ToolOutcome, failed
 from ragforge_tui.tools.files.write import CreateFile, EditFile, FileContext, ReadFile, WriteFile
 from ragforge_tui.tools.planning import planning_tools
-from ragforge_tui.tools.restoring import KeptFiles, RestoreFiles
 from ragforge_tui.tools.search.grep import GrepFiles
 from ragforge_tui.tools.search.listing import GlobFiles, ListDirectory, SearchFiles
 from ragforge_tui.tools.shell.process import Commands, end_leftovers
 from ragforge_tui.tools.shell.run_command import RunCommand
-from ragforge_tui.tools.undo import UndoStore
+from ragforge_tui.tools.undo.restore import KeptFiles, RestoreFiles
+from ragforge_tui.tools.undo.snapshots import UndoStore
 from ragforge_tui.tools.workspace import Workspace
 
 _log = logging.getLogger(__name__)
@@ -177,7 +177,7 @@ class Toolbox:
 
     async def _prepared(self, tool: Tool, arguments: str) -> PreparedCall:
         name = tool.name
-        typed, unknown = parse(name, tool.arguments, arguments)
+        typed, unknown = parse(name, tool.arguments, arguments, repair=tool.access not in ("write", "command"))
         try:
             plan = await tool.prepare(typed)
         except (OSError, ValueError) as error:

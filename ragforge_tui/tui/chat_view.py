@@ -30,7 +30,7 @@ from ragforge_tui.shared.events import (
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.shared.wire import ConversationView, Engine, FetchTurns
 from ragforge_tui.tui.command_registry import Command, Registry
-from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.commands.catalog import all_commands
 from ragforge_tui.tui.commands.persona_commands import restore_persona
 from ragforge_tui.tui.commands.suggestions import suggest, warm_up_files
 from ragforge_tui.tui.options import ChatOptions
@@ -85,7 +85,7 @@ class ChatView:
         self.app = app
         self.now = now
         self._clock = clock
-        self.registry = Registry(COMMANDS)
+        self.registry = Registry(all_commands())
         self.session = EngineSession(connect, options, node=app, listener=self, clock=clock)
         self.transcript = Transcript(shown=DisplayOptions(unfold_reasoning=options.tui.show_reasoning, now=now))
         self.sidebar = Sidebar(self, options.state_dir, wanted=options.tui.sidebar)

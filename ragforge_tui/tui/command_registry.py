@@ -202,9 +202,12 @@ def bind_keys(app: TypeAheadApp, keymap: Mapping[str, str], registry: Registry) 
         table[key] = [binding for binding in bindings if binding.id not in names]
         if not table[key]:
             del table[key]
-    defaults = {one.id: one for one in app.BINDINGS if isinstance(one, Binding)}
+    # Escape and ctrl+q do more than to run their command, also in the keymap.
+    fixed = {one.id: one for one in app.BINDINGS if isinstance(one, Binding)}
     for name, keys in effective_keys(keymap, registry).items():
-        binding = defaults.get(name) or Binding("", f"command('{name}')", show=False)
+        # The framework itself binds the key of the mode, to move the focus.
+        usual = Binding("", f"command('{name}')", show=False, priority=name == "mode")
+        binding = fixed.get(name) or usual
         for one in Binding.make_bindings([replace(binding, key=keys, id=name)]):
             table.setdefault(one.key, []).append(one)
     app.opening_keys = opening_keys(keymap, registry)

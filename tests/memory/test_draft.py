@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink
-from ragforge_tui.memory.summaries.draft import Draft, UnusableAnswerError, extract_object, read_answer
+from ragforge_tui.memory.summaries.draft import Draft, UnusableAnswerError, read_answer
+from ragforge_tui.shared.json_text import find_object
 from ragforge_tui.shared.records import Finding
 from tests.support.summaries import answer
 
@@ -132,5 +133,7 @@ def test_topics_and_which_are_the_same() -> None:
 
 
 def test_the_object_that_is_a_summary_is_preferred() -> None:
-    assert extract_object('{"plan": 1} then {"conversation_summary": "x"}') == {"conversation_summary": "x"}
-    assert extract_object('{"plan": 1}') == {"plan": 1}
+    assert find_object('{"plan": 1} then {"conversation_summary": "x"}', "conversation_summary") == {
+        "conversation_summary": "x"
+    }
+    assert find_object('{"plan": 1}', "conversation_summary") == {"plan": 1}

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from ragforge_tui.conversation.approvals.policy import ApprovalMode, ApprovalPolicy, Verdict
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools import ApprovalNeed, ApprovalPolicy, FunctionTool, ToolArguments, Toolbox, ToolOutcome
-from ragforge_tui.tools.approval import ApprovalMode, Verdict
+from ragforge_tui.tools import ApprovalNeed, FunctionTool, ToolArguments, Toolbox, ToolOutcome
 from tests.tools.conftest import Call
 
 NAMES = [
@@ -77,7 +77,9 @@ async def test_content_written_as_an_object_or_with_raw_line_breaks(folder: Path
 @pytest.mark.parametrize(
     ("name", "arguments", "expected"),
     [
-        ("read_file", '{"path": "a.txt"', "not valid JSON"),
+        ("write_file", '{"path": "a.txt"', "not valid JSON"),
+        ("read_file", "a.txt", "not valid JSON"),
+        ("read_file", "{", "not valid JSON"),
         ("read_file", "[1]", "must be a JSON object"),
         ("read_file", "", "path"),
         ("read_file", '{"path": "a", "start_line": "soon"}', "start_line"),
@@ -92,6 +94,35 @@ async def test_errors_say_what_to_do(box: Toolbox, name: str, arguments: str, ex
     with pytest.raises(ToolError) as caught:
         await box.prepare(name, arguments)
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"path": "a.txt"', "{'path': 'a.txt',}", '{"path": "a.txt", "reason": "to see', 'Here: {path: "a.txt"}'],
+)
+async def test_a_malformed_call_of_a_reading_tool_is_repaired(folder: Path, box: Toolbox, arguments: str) -> None:
+    (folder / "a.txt").write_text("hello\n")
+    assert "hello" in (await (await box.prepare("read_file", arguments)).run()).text
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("write_file", '{"path": "a.txt", "content": "first line\\nsecond'),
+        ("create_file", '{"path": "b.txt", "content": "half'),
+        ("edit_file", '{"path": "a.txt", "old_string": "hello", "new_string": "hel'),
+        ("run_command", '{"command": "rm -r build'),
+        ("run_command", "{'command': 'ls'}"),
+    ],
+)
+async def test_a_malformed_call_that_writes_or_runs_is_refused(
+    folder: Path, box: Toolbox, name: str, arguments: str
+) -> None:
+    (folder / "a.txt").write_text("hello\n")
+    await box.prepare("read_file", '{"path": "a.txt"}')
+    with pytest.raises(ToolError, match=r"not valid JSON(.|\n)*one complete JSON object"):
+        await box.prepare(name, arguments)
+    assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("a.txt", "hello\n")]  # noqa: ASYNC240
 
 
 async def test_reason_and_unknown_arguments(folder: Path, box: Toolbox) -> None:

@@ -11,12 +11,12 @@ from textual import events
 from ragforge_tui.memory.recent_files import mentions
 from ragforge_tui.shared.wire import ListFiles, SendMessage, SetModel
 from ragforge_tui.tui.command_registry import Registry
-from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.commands.catalog import all_commands
 from ragforge_tui.tui.prompt.completion import SlashMenu, completion_target, mention
 from tests.support.fake_engine import FakeEngine, sessions
 from tests.tui.conftest import Chat, ChatRunner
 
-REGISTRY = Registry(COMMANDS)
+REGISTRY = Registry(all_commands())
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from textual.screen import Screen
 
 from ragforge_tui.shared.events import TrustRequested, TurnCompleted
+from ragforge_tui.shared.persona_records import QUESTIONS
 from ragforge_tui.shared.wire import (
     AnswerTrust,
     CreateConversation,
@@ -19,7 +20,7 @@ from ragforge_tui.shared.wire import (
     SavePersona,
     SetPersona,
 )
-from ragforge_tui.tui.personas.persona_editor import STEPS, PersonaReview, PersonaWizard
+from ragforge_tui.tui.personas.persona_editor import PersonaReview, PersonaWizard
 from ragforge_tui.tui.personas.persona_picker import PersonaPicker
 from ragforge_tui.tui.transcript.model.blocks import HeadBlock
 from tests.support.fake_engine import FakeEngine, conversation, turn
@@ -192,7 +193,7 @@ class TestMaking:
             await chat.until(lambda: "A name is required." in drawn(chat))
             await chat.press(*"Vega", "enter", *"Reviews", "ctrl+b")
             await chat.until(lambda: "1 of 8" in drawn(chat) and "Reviews" in drawn(chat))
-            await chat.press("enter", "enter", "enter", "enter", *"rouge", *["enter"] * (len(STEPS) - 4))
+            await chat.press("enter", "enter", "enter", "enter", *"rouge", *["enter"] * (len(QUESTIONS) - 4))
             review = await on(chat, PersonaReview)
             (asked,) = chat.engine.asked(DraftPersona)
             assert (asked.brief.name, asked.brief.purpose, asked.brief.color) == ("Vega", "Reviews", "rouge")

@@ -6,7 +6,6 @@ file and two locks. Imports no driver, so that the supervisor stays small.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +16,7 @@ import psutil
 
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ErrorInfo
+from ragforge_tui.shared.files import FileLock, atomic_write
 
 DATABASE = "ragforge"
 
@@ -85,7 +85,7 @@ class ServerFiles:
 
     def write_address(self, address: ServerAddress) -> None:
         """Replace the address file in one step."""
-        write_private(self.address, msgspec.json.encode(address))
+        atomic_write(self.address, msgspec.json.encode(address))
 
     def read_username(self) -> str:
         """Return the name the chat logs in with; empty when there is none yet."""
@@ -115,46 +115,9 @@ def _read(path: Path) -> str:
         return ""
 
 
-class FileLock:
-    """A flock on a file of its own. Ends with the process, however that ends; an exec'd child does not keep it."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: IO[bytes] | None = None
-
-    def try_acquire(self, *, shared: bool = False) -> bool:
-        """Take it without waiting; False when others hold it."""
-        file = self._file or os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
-        try:
-            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if file is not self._file:
-                file.close()
-            return False
-        self._file = file
-        return True
-
-    def release(self) -> None:
-        """Give it up; harmless when it is not held."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-
 def open_private_log(path: Path) -> IO[bytes]:
     """A log to append to, readable by its owner alone."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab")
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file only its owner may read, whole or not at all."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def process_alive(pid: int, started: float) -> bool:

@@ -28,10 +28,10 @@ from ragforge_tui.graph.embedded.files import (
     ServerFiles,
     open_private_log,
     process_alive,
-    write_private,
 )
 from ragforge_tui.graph.embedded.ports import ServerPorts
 from ragforge_tui.shared.errors import GraphUnavailableError
+from ragforge_tui.shared.files import atomic_write
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ def prepare(files: ServerFiles, version: str) -> None:
 def record_version(files: ServerFiles, version: str) -> None:
     """Record the version of the server that last wrote the data; called once that server answered."""
     if _stored_version(files) != version:
-        write_private(files.version, msgspec.json.encode(DataVersion(arcadedb=version)))
+        atomic_write(files.version, msgspec.json.encode(DataVersion(arcadedb=version)))
 
 
 def version_key(version: str) -> tuple[int, ...]:
@@ -137,7 +137,7 @@ def start(files: ServerFiles, version: str, *, heap_mb: int) -> Server:
         heap_mb: Its heap.
     """
     # Everything but the version is in a file of the user's own: every local user can read a command line.
-    write_private(files.arguments, b"\n".join(_quoted(argument) for argument in _arguments(files, heap_mb)))
+    atomic_write(files.arguments, b"\n".join(_quoted(argument) for argument in _arguments(files, heap_mb)))
     with open_private_log(files.server_log) as output:
         process = subprocess.Popen(
             [str(_java()), f"{_VERSION}{version}", f"@{files.arguments}"],
@@ -328,9 +328,9 @@ def _back_up(files: ServerFiles, stored: str) -> None:
 def _ensure_login(files: ServerFiles) -> None:
     if not files.read_password():
         forget_users(files)  # they have a password that is lost
-        write_private(files.password, secrets.token_urlsafe(32).encode())
+        atomic_write(files.password, secrets.token_urlsafe(32).encode())
     if not files.read_username():
-        write_private(files.username, f"chat_{secrets.token_hex(16)}".encode())
+        atomic_write(files.username, f"chat_{secrets.token_hex(16)}".encode())
 
 
 def _rotate(path: Path) -> None:

@@ -19,9 +19,10 @@ import time
 from pathlib import Path
 
 from ragforge_tui.graph.embedded import server as embedded
-from ragforge_tui.graph.embedded.files import FileLock, ServerAddress, ServerFiles
+from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles
 from ragforge_tui.graph.embedded.server import LoginRefusedError, Server
 from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError
+from ragforge_tui.shared.files import FileLock
 from ragforge_tui.shared.records import now
 
 log = logging.getLogger(__name__)

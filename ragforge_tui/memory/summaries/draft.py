@@ -7,7 +7,6 @@ summarizer describes in a second request. Few topics are no problem: one, or non
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -17,6 +16,7 @@ import msgspec
 from ragforge_tui.graph.store.summary_tree import finding_from
 from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, topic_key
 from ragforge_tui.memory.prose import cut
+from ragforge_tui.shared.json_text import find_object
 from ragforge_tui.shared.records import Finding
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import plain_text, storable
@@ -28,8 +28,6 @@ MAX_FILES = 30
 MAX_TOPICS = 4
 TOPIC_CHARS = 60
 
-MAX_ANSWER_CHARS = 2_000_000
-_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 _NUMBER = re.compile(r"\d+")
 
 
@@ -86,7 +84,7 @@ def read_answer(text: str, *, turns: Collection[int], material: str, acted: bool
     Raises:
         UnusableAnswerError: The answer has no JSON object, or no text for the summary.
     """
-    data = extract_object(text)
+    data = find_object(text, "conversation_summary")
     if data is None:
         raise UnusableAnswerError(["it contains no JSON object"])
     findings = _findings(data.get("key_findings"), turns)
@@ -103,29 +101,6 @@ def read_answer(text: str, *, turns: Collection[int], material: str, acted: bool
     if not draft.conversation_summary:
         raise UnusableAnswerError(['"conversation_summary" is missing or empty'])
     return draft
-
-
-def extract_object(text: str) -> dict[str, Any] | None:
-    """Return the first JSON object in a text that looks like an answer; None if there is none."""
-    text = text[:MAX_ANSWER_CHARS]
-    best: dict[str, Any] | None = None
-    decoder = json.JSONDecoder(strict=False)
-    for candidate in (text, _TRAILING_COMMA.sub(r"\1", text)):
-        position = candidate.find("{")
-        tries = 0
-        while position >= 0 and tries < 50:
-            tries += 1
-            try:
-                value, end = decoder.raw_decode(candidate, position)
-            except (ValueError, RecursionError):
-                end = position + 1
-            else:
-                if isinstance(value, dict):
-                    if "conversation_summary" in value:
-                        return value
-                    best = best or value
-            position = candidate.find("{", end)
-    return best
 
 
 def clean_text(value: Any) -> str:

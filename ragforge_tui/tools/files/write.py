@@ -25,7 +25,7 @@ from ragforge_tui.shared.truncation import marks_in
 from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.files.diff import counts, unified_diff
 from ragforge_tui.tools.files.replacement import replace_once
-from ragforge_tui.tools.undo import UndoStore, digest_of
+from ragforge_tui.tools.undo.snapshots import UndoStore, digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
 
 _log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft, PersonaInfo, PersonaView
+from ragforge_tui.shared.persona_records import ONE_LINE, PersonaBrief, PersonaDraft, PersonaInfo, PersonaView
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import (
     CheckPersona,
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ragforge_tui.tui.personas.persona_editor import Reviewed
     from ragforge_tui.tui.personas.persona_picker import Picked
 
-ONE_LINE = ("name", "color", "language", "purpose")
-"""The order of `Name | colour | language | description`."""
 UNREAD = "\ufffd marks bytes of the file that could not be read; saving replaces them with that sign."
 
 # -- choosing
@@ -87,7 +85,7 @@ async def create_persona(host: Host, line: str) -> None:
     """Show a draft of a new persona, described by one line or step by step."""
     if line:
         parts = [part.strip() for part in line.split("|", len(ONE_LINE) - 1)]
-        await _draft(host, PersonaBrief(**dict(zip(ONE_LINE, parts, strict=False))))
+        await _draft(host, PersonaBrief.of(dict(zip(ONE_LINE, parts, strict=False))))
         return
     _ask_brief(host, None)
 

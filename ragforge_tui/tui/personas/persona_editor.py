@@ -15,31 +15,11 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft
+from ragforge_tui.shared.persona_records import QUESTIONS, PersonaBrief, PersonaDraft, PersonaQuestion
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.personas.persona_preview import HangingText, changes, preview, signature
 from ragforge_tui.tui.style.palette import COLOR_NAMES, palette_for, persona_color
 from ragforge_tui.tui.widgets.list_screen import Dialog
-
-
-class Step(msgspec.Struct, frozen=True):
-    """One question; `field` belongs to the brief."""
-
-    field: str
-    title: str
-    help: str
-
-
-STEPS = (
-    Step("name", "Name", "Its name, as in /set-persona NAME."),
-    Step("purpose", "Purpose", "Its purpose in a sentence: reviews SQL; tells stories about logs."),
-    Step("tone", "Tone", "How it sounds: dry, warm, solemn, playful."),
-    Step("language", "Language", "The language it speaks; empty: the one you write."),
-    Step("color", "Colour", ""),
-    Step("glyph", "Glyph", "The sign before its name: ✶ ◆ ∿ ◎ ⟁ ☾ ⚗ ⛧ 🜂 or any other."),
-    Step("rules", "Rules", "Rules it always follows, separated by semicolons."),
-    Step("examples", "Examples", "Example sentences, separated by semicolons."),
-)
 
 
 class PersonaWizard(Dialog[PersonaBrief | None]):
@@ -57,7 +37,7 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
 
     def __init__(self, brief: PersonaBrief | None = None) -> None:
         super().__init__()
-        self._answers: dict[str, str] = msgspec.structs.asdict(brief) if brief is not None else {}
+        self._answers: dict[str, str] = brief.answers() if brief is not None else {}
         self._at = 0
         self._title = Static(markup=False)
         self._help = Static(markup=False)
@@ -79,13 +59,15 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
         self._show()
 
     @property
-    def _step(self) -> Step:
-        return STEPS[self._at]
+    def _step(self) -> PersonaQuestion:
+        return QUESTIONS[self._at]
 
     def _show(self, problem: str = "") -> None:
         step = self._step
         self._title.update(
-            Content.assemble(("New persona", "bold"), (f"  {self._at + 1} of {len(STEPS)} · {step.title}", "$primary"))
+            Content.assemble(
+                ("New persona", "bold"), (f"  {self._at + 1} of {len(QUESTIONS)} · {step.title}", "$primary")
+            )
         )
         text = Content(step.help) if step.help else self._colors()
         self._help.update(Content.assemble(text, "\n", (problem, "$error")) if problem else text)
@@ -93,11 +75,11 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
         self._input.cursor_position = len(self._input.value)
         given = [
             Content.assemble((f"{one.title:<10}", "dim"), plain_text(self._answers[one.field]).replace("\n", " ")[:200])
-            for one in STEPS
+            for one in QUESTIONS
             if one is not step and self._answers.get(one.field)
         ]
         self._given.update(Content("\n").join(given))
-        last = "make the draft" if self._at == len(STEPS) - 1 else "next"
+        last = "make the draft" if self._at == len(QUESTIONS) - 1 else "next"
         skip = "" if step.field == "name" else ", empty skips"
         back = " · ^b back" if self._at else ""
         self._keys.update(f"enter {last}{skip}{back} · esc cancel")
@@ -116,11 +98,11 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
             self._show("A name is required.")
             return
         self._answers[self._step.field] = value
-        if self._at + 1 < len(STEPS):
+        if self._at + 1 < len(QUESTIONS):
             self._at += 1
             self._show()
         else:
-            self.dismiss(msgspec.convert(self._answers, PersonaBrief))
+            self.dismiss(PersonaBrief.of(self._answers))
 
     def show_error(self, sentence: str) -> None:
         self._show(sentence)

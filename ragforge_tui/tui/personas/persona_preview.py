@@ -14,7 +14,7 @@ from textual import events
 from textual.content import Content
 from textual.widgets import Static
 
-from ragforge_tui.shared.persona_records import PersonaInfo, PersonaRemark
+from ragforge_tui.shared.persona_records import FIELDS, PersonaInfo, PersonaRemark
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.code import diff_content
 from ragforge_tui.tui.style.palette import Palette, persona_color
@@ -100,13 +100,9 @@ def facts(info: PersonaInfo) -> Iterator[tuple[str, str]]:
     if info.origin == "project":
         answer = {None: "you are asked before it speaks", True: "you allowed this text", False: "you did not allow it"}
         yield "trust", answer[info.allowed]
-    yield "color", info.color
-    yield "language", info.language
-    model = f"{info.model} (proposed)" if info.model and info.origin == "project" else info.model
-    yield "model", model
-    yield "warmth", "" if info.temperature is None else f"temperature {info.temperature:g}"
-    if info.tools is not None:
-        yield "tools", ", ".join(info.tools) or "none but plan and notices"
+    for name, field in FIELDS.items():
+        if field.label:
+            yield field.label, field.text(name, info)
 
 
 def _shadowed(info: PersonaInfo) -> str:

@@ -189,11 +189,8 @@ class SettingsScreen(ListScreen[None]):
         self._reload()
         if setting.wins:
             self._show_message(f"Saved in your file, but {setting.wins} overrides it.", "$warning")
-        elif setting.at_once:
-            if problems := self._changed(setting.key, value):
-                self._show_message("\n".join(problems), "$warning")
-            else:
-                self._show_message(f"{setting.key}: {shown(setting, value)}, {setting.since}")
+        elif setting.live and (problems := self._changed(setting.key, value)):
+            self._show_message("\n".join(problems), "$warning")
         else:
             self._show_message(f"{setting.key}: {shown(setting, value)}, {setting.since}")
 

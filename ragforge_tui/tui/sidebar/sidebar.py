@@ -7,10 +7,8 @@ are imported and mounted when it is first shown. `sidebar.py` stores what is whe
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -26,8 +24,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ragforge_tui.shared.events import Event, ReasoningDelta, TextDelta
+from ragforge_tui.shared.files import atomic_write
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.sidebar.pane import Pane, PaneTitle
+from ragforge_tui.tui.sidebar.pane import PANES, Pane, PaneTitle
 from ragforge_tui.tui.transcript import Transcript
 
 log = logging.getLogger(__name__)
@@ -100,22 +99,10 @@ def load_layout(state_dir: Path) -> Layout:
 
 def save_layout(state_dir: Path, layout: Layout) -> None:
     """Store a layout. Failure is logged, never shown: the chat matters more."""
-    path = state_dir / FILE_NAME
-    fresh = path.with_name(f".{FILE_NAME}.{os.getpid()}")
     try:
-        state_dir.mkdir(parents=True, exist_ok=True)
-        fresh.write_bytes(msgspec.json.encode(layout))
-        fresh.replace(path)
+        atomic_write(state_dir / FILE_NAME, msgspec.json.encode(layout), sync=False)
     except OSError as error:
         log.warning("layout not saved: %s", error)
-
-
-PANES = {
-    "trace": "ragforge_tui.tui.sidebar.trace_pane:TracePane",
-    "memory": "ragforge_tui.tui.memory.memory_pane:MemoryPane",
-    "files": "ragforge_tui.tui.sidebar.files_pane:FilesPane",
-}
-"""The class of each pane by its name, in order."""
 
 
 class Divider(Widget):
@@ -416,10 +403,8 @@ class Body(Container):
 
 
 def _make_panes(host: Host) -> Iterator[Pane]:
-    """Create all panes."""
-    for place in PANES.values():
-        module, _, name = place.partition(":")
-        if find_spec(module) is not None:
-            made: Pane = getattr(import_module(module), name)(host)
-            made.id = f"pane-{made.name_}"
-            yield made
+    for entry in PANES:
+        module, _, name = entry.place.partition(":")
+        made: Pane = getattr(import_module(module), name)(host)
+        made.id = f"pane-{made.name_}"
+        yield made

@@ -1,0 +1,1 @@
+"""Handlers of the requests to the engine, one file a subject."""
