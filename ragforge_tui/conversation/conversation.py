@@ -16,11 +16,12 @@ import msgspec
 
 from ragforge_tui.conversation.memory import ConversationMemory
 from ragforge_tui.conversation.services import Services
-from ragforge_tui.conversation.turn.inputs import CHARS_PER_TOKEN, InputBuilder
+from ragforge_tui.conversation.turn.inputs import InputBuilder
 from ragforge_tui.conversation.turn.runner import TurnRunner
 from ragforge_tui.conversation.turn.user_turn import QueuedTurn, UserCall, UserTurn
 from ragforge_tui.conversation.turn.window import PAGE_TURNS, TurnWindow
 from ragforge_tui.graph import writer_id
+from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.memory.history_source import called_from
 from ragforge_tui.shared import records

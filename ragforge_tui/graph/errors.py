@@ -29,12 +29,12 @@ CONSTRAINT_ATTEMPTS = 25
 
 
 def refused(error: ErrorInfo) -> bool:
-    """Whether only a person can mend it."""
+    """Return whether only the user can fix it."""
     return error.kind in REFUSALS or error.kind in {"graph_newer", "graph_not_embedded"}
 
 
 def lost(error: BaseException) -> bool:
-    """Whether the connection broke, as opposed to the server refusing a statement."""
+    """Return whether the connection broke, as opposed to the server rejecting a statement."""
     if isinstance(error, DriverError):
         return isinstance(error, ServiceUnavailable | SessionExpired) or "Connection" in type(error).__name__
     return isinstance(error, OSError)
@@ -68,7 +68,7 @@ def explain(error: BaseException, name: str, username: str, database: str) -> Gr
 
 
 def too_old(agent: str, name: str) -> GraphUnavailableError | None:
-    """An error when what the server calls itself is not a Neo4j new enough."""
+    """Return an error if the server's name is not that of a recent enough Neo4j."""
     match = re.match(r"Neo4j/v?(\d+)\.(\d+)", agent)
     if match and "compatible" not in agent and (int(match[1]), int(match[2])) >= MINIMUM:
         return None
@@ -81,7 +81,7 @@ def too_old(agent: str, name: str) -> GraphUnavailableError | None:
 
 
 def timed_out(name: str, seconds: float) -> GraphUnavailableError:
-    """The error of a statement or connection that got no answer in time."""
+    """Return the error of a statement or connection that got no response in time."""
     return _unavailable(
         "graph_timeout", f"The graph at {name} did not answer within {seconds:.0f} s.", "Check that it is running."
     )
@@ -96,7 +96,7 @@ class Retries:
         self._lost_since: float | None = None
 
     def worth(self, error: BaseException, *, patient: bool) -> bool:
-        """Whether to try again; `patient` when a lost server is started again by us."""
+        """Return whether to retry; `patient` if this program restarts a lost server."""
         if isinstance(error, ConstraintError):
             self._constraints += 1
             return self._constraints < CONSTRAINT_ATTEMPTS

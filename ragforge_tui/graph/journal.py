@@ -298,7 +298,7 @@ def lock(path: Path, file: io.BufferedRandom) -> bool:
 
 
 async def _belongs(store: Store, file: io.BufferedRandom) -> bool:
-    """Whether a file without a graph is of the store's: a process had one graph, and it has the conversations."""
+    """Return whether a file of an unknown graph belongs to this one, which then has its conversations."""
     named = named_in(whole_lines(file))
     file.seek(0)
     for conversation_id in named.others:
@@ -309,7 +309,7 @@ async def _belongs(store: Store, file: io.BufferedRandom) -> bool:
 
 
 async def is_stored(store: Store, uuid: str) -> bool:
-    """Whether the graph has a conversation, whatever its status."""
+    """Return whether the graph has a conversation, whatever its status."""
     try:
         await store.conversations.get(uuid)
     except NotFoundError:

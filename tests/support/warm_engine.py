@@ -22,7 +22,7 @@ from ragforge_tui.engine import child
 from ragforge_tui.llm import litellm_loader
 from tests.support.light_server import light_servers
 
-PRELOADED = ["litellm", "ragforge_tui.engine.serve"]
+PRELOADED = ["litellm", "ragforge_tui.engine.server"]
 _CONTEXT = get_context("forkserver")
 _start_process = asyncio.create_subprocess_exec
 

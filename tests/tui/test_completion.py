@@ -251,6 +251,6 @@ async def test_an_editor_that_fails_leaves_the_prompt(run_chat: ChatRunner, monk
     async with run_chat() as chat:
         await chat.ready()
         await chat.press(*"keep", "ctrl+g")
-        await chat.until(lambda: chat.said("ended with status 1"))
+        await chat.until(lambda: chat.noticed("ended with status 1"))
         assert chat.app.prompt.text == "keep"
         assert chat.app.view._draft._path.exists(), "it outlives a crash while the editor is open"

@@ -71,7 +71,7 @@ def test_without_summaries_the_turns_are_listed() -> None:
     tree = loaded(last_turn=2)
     assert shown(tree) == ["raw 1-2 open", "  turn 1-1", "  turn 2-2"]
     assert [line.text for line in tree.lines()][1:] == [None, None]
-    tree.know([TurnLine(turn_index=2, text="Why?", timestamp=CLOCK)])
+    tree.add_turns([TurnLine(turn_index=2, text="Why?", timestamp=CLOCK)])
     assert [line.text for line in tree.lines()][1:] == [None, "Why?"]
     assert shown(loaded(last_turn=0)) == []
 

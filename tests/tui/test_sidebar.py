@@ -270,7 +270,7 @@ async def test_without_the_graph_the_pane_says_so_and_no_notice_nags(run_chat: C
     async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
         await chat.until(lambda: engine.asked(ListCalls))
         await chat.pilot.pause()
-        assert not chat.said("The graph is away")
+        assert not chat.noticed("The graph is away")
         await traced(chat)
 
 

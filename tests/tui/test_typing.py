@@ -65,7 +65,7 @@ async def test_unknown_command_is_not_sent(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.type("/modle x")
-        await chat.until(lambda: chat.said("There is no command /modle. Did you mean /model?"))
+        await chat.until(lambda: chat.noticed("There is no command /modle. Did you mean /model?"))
         assert chat.app.prompt.text == "/modle x", "what was typed is not lost"
         assert not chat.engine.asked(SendMessage)
 

@@ -17,6 +17,7 @@ from ragforge_tui.conversation.memory import ConversationMemory
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.turn.window import TurnWindow
 from ragforge_tui.llm import ChatModel
+from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
 from ragforge_tui.memory.context import PERSONA_PART, BuiltContext, SystemPart
 from ragforge_tui.personas import Persona
 from ragforge_tui.shared.records import Conversation, Turn
@@ -25,8 +26,6 @@ from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import fenced
 from ragforge_tui.tools.modes import ModeTools
 from ragforge_tui.tools.narrowed import NarrowedTools
-
-CHARS_PER_TOKEN = 4
 
 _INSTRUCTIONS = """\
 You are the agent of a terminal chat and help a user with the files of one folder, the workspace.

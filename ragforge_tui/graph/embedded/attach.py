@@ -142,7 +142,7 @@ class ServerHold:
 
 
 def server_status(paths: Paths) -> ServerAddress | None:
-    """The running embedded server's address, None when none runs. Starts nothing."""
+    """Return the address of the running embedded server, None if none runs. Starts nothing."""
     address = ServerFiles.of(paths).read_address()
     return address if address and address.alive() else None
 

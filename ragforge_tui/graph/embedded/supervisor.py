@@ -177,7 +177,7 @@ class Supervisor:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point of the process."""
+    """Run the supervisor process."""
     parser = argparse.ArgumentParser(
         prog="ragforge_tui.graph.embedded.supervisor", description="Holds the embedded graph."
     )

@@ -77,7 +77,7 @@ def _calls(e: ConversationExport) -> Iterator[ToolCall]:
 
 
 def _ids(e: ConversationExport) -> Iterator[tuple[str, str]]:
-    """Every id of the file, with what it is the id of."""
+    """Yield every id of the file, with the kind of its record."""
     yield "conversation", e.conversation.uuid
     if e.conversation.branch_of is not None:
         yield "parent conversation", e.conversation.branch_of
@@ -128,7 +128,7 @@ def _records(e: ConversationExport) -> Iterator[msgspec.Struct]:
 
 
 def _check_turns(e: ConversationExport) -> None:
-    """Turns count from 1 without a gap, so that no loop over them is longer than the file."""
+    """Check that turns count from 1 without a gap, so that no loop over them is longer than the file."""
     for expected, turn in enumerate(e.turns, start=1):
         if turn.turn_index != expected:
             raise bad_import(f"turn {turn.turn_index} is where turn {expected} belongs")
@@ -161,7 +161,7 @@ def _once(what: str, uuids: Iterable[str]) -> None:
 
 
 def _check_branch(e: ConversationExport) -> None:
-    """The turns a branch shares with its parents come first; all others are its own."""
+    """Check that the turns a branch shares with its parents come first and all others are its own."""
     own, shared = e.conversation.uuid, e.conversation.branch_turn or 0
     if e.conversation.branch_of is None and shared:
         raise bad_import("it names a turn it left its parent at, but no parent")
@@ -220,7 +220,7 @@ class ImportPlan(msgspec.Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether all of the file is in the graph."""
+        """Return whether all of the file is in the graph."""
         return not self.created and not self.adds
 
     def allowed(self, e: ConversationExport) -> ConversationExport:
@@ -313,7 +313,7 @@ def _refuse_foreign(places: list[tuple[str, int]], writable: set[str]) -> None:
 
 
 async def _new_messages(graph: Graph, messages: list[Message]) -> list[Message]:
-    """The messages that are not in the graph yet."""
+    """Return the messages that are not in the graph yet."""
     new: list[Message] = []
     for start in range(0, len(messages), _PAGE):
         page = messages[start : start + _PAGE]
@@ -356,7 +356,7 @@ async def _refuse_taken(tx: AsyncManagedTransaction, fresh: list[Message]) -> No
 async def _new_nodes(
     graph: Graph, label: str, key: str, rows: list[tuple[str, str, str, int]]
 ) -> list[tuple[str, str, str, int]]:
-    """Those of the rows (uuid, parent's uuid, conversation, turn) whose node is not in the graph yet."""
+    """Return the rows (uuid, parent's uuid, conversation, turn) whose node is not in the graph yet."""
     known: dict[str, str] = {}
     for start in range(0, len(rows), _PAGE):
         known |= {

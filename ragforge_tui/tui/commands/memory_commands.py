@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.tui.commands.chat_commands import conversation_with_messages
 from ragforge_tui.tui.host import Host
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ async def show_context(host: Host, turn: str) -> None:
     wanted = turn.strip().removeprefix("t")
     if wanted and not wanted.isdecimal():
         raise RagforgeError(f"{turn!r} is not the number of a turn.", todo="/context 12 shows turn 12.")
-    uuid = _conversation_with_messages(host)
+    uuid = conversation_with_messages(host)
     conversation = host.session.state.conversation
     newest = conversation.next_turn - 1 if conversation is not None else 0
 
@@ -45,13 +46,13 @@ async def summarize(host: Host) -> None:
     from ragforge_tui.tui.dialogs.detail import Section
     from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 
-    uuid = _conversation_with_messages(host)
+    uuid = conversation_with_messages(host)
     title = "Summary of this conversation"
 
     async def load() -> tuple[str, list[Section]]:
         found = await host.session.ask(SummarizeConversation(conversation_id=uuid))
         text = found.summary or "There is nothing to summarise yet."
-        return title, [Section(title=found.title or "Untitled", text=text, look="prose")]
+        return title, [Section(title=found.title or "Untitled", text=text, kind="prose")]
 
     host.open_screen(DetailScreen(title, load, actions={}))
 
@@ -77,7 +78,7 @@ async def show_similar(host: Host) -> None:
     """Show conversations like this one and open the picked one."""
     from ragforge_tui.tui.dialogs.picker import Picker
 
-    uuid = _conversation_with_messages(host)
+    uuid = conversation_with_messages(host)
 
     def picked(key: str | None) -> None:
         if key:
@@ -102,10 +103,3 @@ async def _similar_rows(host: Host, uuid: str) -> list[Choice]:
         )
         for one in await host.session.ask(FindSimilar(ref=uuid))
     ]
-
-
-def _conversation_with_messages(host: Host) -> str:
-    uuid = host.session.state.conversation_id
-    if not uuid:
-        raise RagforgeError("This conversation has no messages yet.", todo="Send one, or /resume a conversation.")
-    return uuid

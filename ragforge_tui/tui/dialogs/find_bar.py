@@ -134,7 +134,7 @@ class FindBar(Horizontal):
         if self._pause is not None:
             self._pause.stop()
             self._pause = None
-        self._text = self._session.state.looked_for = self._field.value
+        self._text = self._session.state.search_text = self._field.value
         self._session.spawn(self._find(self._text), group="find", exclusive=True)
 
     async def _find(self, text: str) -> None:

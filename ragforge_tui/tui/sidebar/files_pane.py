@@ -1,6 +1,6 @@
-"""The files pane: files that were read, changed and found, newest first.
+"""The files pane: files that were read, changed and found in three groups, newest first.
 
-`files_pane.py` decides what is listed.
+The files come from the engine's memory and are kept up to date with the calls of the running turn.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class FilesPane(Pane):
             self.session.spawn(self._fetch(), group="files", exclusive=True)
 
     def conversation_changed(self) -> None:
-        """Forget what was listed."""
+        """Drop the list."""
         self.files = self.rows.files = TouchedFiles()
         self._stale = True
         self._show()
@@ -208,8 +208,8 @@ class FilesPane(Pane):
     def _show(self) -> None:
         count = len(self.files)
         self.note = str(count) if count else ""
-        asking = self._stale and bool(self.session.state.conversation_id)
-        self.rows.show(self.files.lines(), empty="loading …" if asking else "no files yet")
+        loading = self._stale and bool(self.session.state.conversation_id)
+        self.rows.show(self.files.lines(), empty="loading …" if loading else "no files yet")
 
     async def _fetch(self) -> None:
         files, session = self.files, self.session
