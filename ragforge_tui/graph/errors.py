@@ -24,7 +24,7 @@ MINIMUM = (5, 23)
 REFUSALS = frozenset({"graph_auth", "graph_version", "graph_database", "graph_tls", "graph_uri", "graph_foreign"})
 """Kinds of error where the server answered, or never will as configured: waiting does not help."""
 LOST_PATIENCE = 3.0
-"""Seconds a broken connection to a server of somebody else's is tried again before it counts as away."""
+"""Seconds for which a broken connection to a Neo4j server is retried before it counts as unreachable."""
 CONSTRAINT_ATTEMPTS = 25
 
 
@@ -44,7 +44,7 @@ def explain(error: BaseException, name: str, username: str, database: str) -> Gr
     """Return the error to show to the user for one that the driver raised.
 
     Args:
-        error: What was raised.
+        error: The driver's exception.
         name: The graph as it is called on the screen.
         username: The user it was tried with.
         database: The database asked for, empty for the default one.

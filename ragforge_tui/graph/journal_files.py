@@ -7,7 +7,7 @@ gets the identity when that address first answers.
     <state>/journal/<identity>/          graph.json, *.jsonl, *.rejected
     <state>/journal/at-<digest>/         the same, of an address nothing has answered at yet
     <state>/journal/addresses/*.json     the identity that answered last, by address
-    <state>/journal/*.jsonl              of releases that did not tell graphs apart
+    <state>/journal/*.jsonl              of releases that did not distinguish graphs
 
 A line is one operation of the store. The store's operations are idempotent, so a line may be applied twice. A turn that
 began while the graph was unreachable has an index guessed by the engine; the store allocates the real one, and later
@@ -95,7 +95,7 @@ class JournalFolders:
         return _read(self._address_file(address)).identity
 
     def remember(self, address: str, identity: str) -> None:
-        """Note that a graph answered at an address, and give it what was journalled for the address until now.
+        """Record that a graph answered at an address, and assign it what was journaled for the address so far.
 
         Raises:
             OSError: It cannot be written.
@@ -120,7 +120,7 @@ class JournalFolders:
         folder = self.root / _folder_name(identity, address)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not (folder / _NOTE).exists():
-            # Another process may have reached the graph since this one began.
+            # Another process may have reached the graph since this one started.
             atomic_write(
                 folder / _NOTE,
                 msgspec.json.encode(GraphNote(identity=identity or self.remembered(address), address=address)),
@@ -285,7 +285,7 @@ async def apply_line(store: Store, line: Line, turns: dict[tuple[str, int], int]
         turns: Guessed turn indexes by (conversation, guess), with those the store gave; extended here.
 
     Raises:
-        GraphError: The graph is away, or refuses it.
+        GraphError: The graph is unreachable, or rejects it.
     """
     arguments = _moved(line.arguments, turns)
     if line.op in _PLAIN:

@@ -38,7 +38,7 @@ class Contexts:
     async def store(
         self, message_uuid: str, items: str, tokens: int, digest: str, texts: dict[str, str] | None = None
     ) -> None:
-        """Keep what the request that a reply answers held.
+        """Store the content of the request that a reply answers.
 
         Args:
             message_uuid: The reply. Replies of one turn that held the same share one node.

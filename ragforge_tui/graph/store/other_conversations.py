@@ -32,7 +32,7 @@ MOST_COMMON_SHARE = 0.25
 """Share of all messages from which a scope is checked behind the full-text index instead of being searched for with
 the words: the index reads a list of all turns of a conversation that is named to it."""
 _DEEPEST = 4_000
-"""Most neighbours asked of a vector index until enough of them are in scope."""
+"""Maximum number of neighbours requested from a vector index until enough are in scope."""
 _EVERYWHERE = Scope(None, [])
 
 Ranges = Mapping[str, Sequence[tuple[int, int]]]
@@ -56,7 +56,7 @@ class TurnElsewhere(msgspec.Struct, kw_only=True):
 
 
 class SummaryElsewhere(msgspec.Struct, kw_only=True):
-    """A summary of another conversation that may matter. `ended` is when its last turn began."""
+    """A summary of another conversation that may be relevant. `ended` is the start time of its last turn."""
 
     summary: Summary
     title: str
@@ -68,7 +68,7 @@ class Others(msgspec.Struct, frozen=True):
     """Conversations that may be recalled from.
 
     Attributes:
-        turns: How many they have together; None when nobody counted.
+        turns: Their total number of turns; None if not counted.
         share: Theirs of all messages of the graph, above 0 and at most 1.
     """
 
@@ -78,7 +78,6 @@ class Others(msgspec.Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Return whether there are none."""
         return self.scope.named is not None and not self.scope.named
 
     def depth(self, limit: int) -> int:
@@ -258,7 +257,7 @@ class OtherConversations:
 
     async def _read_turns(self, uuids: Sequence[str], scores: Mapping[str, float], model: str) -> list[TurnElsewhere]:
         async def work(tx: AsyncManagedTransaction) -> tuple[list[list[Any]], dict[str, str]]:
-            # In one row: the driver spends more on a row than on what is in it.
+            # In one row: the driver spends more time on a row than on its content.
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (m:Message {uuid: id}) "
                 "OPTIONAL MATCH (s:Sitting {conversation_id: m.conversation_id, ordinal: m.sitting}) "

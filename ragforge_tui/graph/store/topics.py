@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 MERGE_CONFIDENCE = 0.8
-"""From here on two topics said to be the same are merged; below, they are related."""
+"""Confidence from which two topics are merged; below it, they are related."""
 MAX_NAME_CHARS = 80
 _MAX_STEPS = 50
 

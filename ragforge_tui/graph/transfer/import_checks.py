@@ -211,7 +211,7 @@ class ImportPlan(msgspec.Struct, frozen=True):
     Attributes:
         writable: Ids of the conversations that may be added to.
         created: Whether the conversation itself is new, a stub until now, or marked by this same import.
-        adds: What is not in the graph yet.
+        adds: Records that are not in the graph yet.
     """
 
     writable: frozenset[str]

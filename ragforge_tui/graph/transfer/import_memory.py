@@ -287,7 +287,7 @@ async def _import_personas(graph: Graph, e: ConversationExport) -> None:
     for batch in batches((row, row_size(row)) for row in links):
 
         async def link(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
-            # Asked from the messages' side: one persona speaks thousands.
+            # Queried from the messages' side: one persona may have thousands.
             await hold(tx, "Message", (row["message"] for row in batch))
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (m:Message {uuid: id})-[:SPOKEN_AS]->(:Persona) RETURN id",
