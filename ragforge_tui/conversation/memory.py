@@ -113,7 +113,8 @@ class ConversationMemory:
         turns: list[Turn],
         first_message: Message | None,
         system: list[SystemPart],
-        model: ChatModel,
+        model: str,
+        window: int,
         overhead: int,
     ) -> BuiltContext:
         """Build the context of the request for a new message."""
@@ -125,8 +126,8 @@ class ConversationMemory:
             conversation_id=self._record.uuid,
             turn_index=turn_index,
             text=text,
-            model=model.name,
-            window=model.context_window,
+            model=model,
+            window=window,
             overhead=overhead,
             system=system,
             turns=turns,

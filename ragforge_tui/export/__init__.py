@@ -5,7 +5,7 @@ the record types alone.
 """
 
 from ragforge_tui.export.calls import CALL_MARKS, main_argument, result_text
-from ragforge_tui.export.document import (
+from ragforge_tui.export.json import (
     EXPORT_VERSION,
     ExportFormat,
     file_name,

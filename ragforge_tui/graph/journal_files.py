@@ -272,7 +272,7 @@ def encode_line(op: str, record: Any, arguments: Mapping[str, Any]) -> bytes:
 
 
 def whole_lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Whole lines: one without its end was cut short by a crash and never acknowledged."""
+    """Yield complete lines: an incomplete one was cut short by a crash and never acknowledged."""
     for line in file:
         if line.endswith(b"\n") and line.strip():
             yield line.rstrip(b"\n")
@@ -324,7 +324,7 @@ def _method(store: Store, op: str) -> Callable[..., Awaitable[object]]:
 
 
 def is_about(line: Line, conversation_id: str, messages: set[str]) -> bool:
-    """Whether a line is about that conversation; `messages` gathers the ids of its messages for those that follow."""
+    """Return whether a line is about a conversation; ids of its messages are added to `messages` for later lines."""
     record = msgspec.json.decode(line.record)
     if isinstance(record, dict):
         if line.op != "create_conversation" and record.get("conversation_id") == conversation_id:
@@ -359,6 +359,6 @@ def _conversations(line: Line, record: Any) -> set[str]:
 
 
 def _moved(arguments: dict[str, Any], turns: dict[tuple[str, int], int]) -> dict[str, Any]:
-    """The arguments with a guessed turn index replaced by the one the store gave."""
+    """Return the arguments with a guessed turn index replaced by the allocated one."""
     key = (arguments.get("conversation_id", ""), arguments.get("turn_index", 0))
     return {**arguments, "turn_index": turns[key]} if key in turns else arguments

@@ -44,5 +44,5 @@ class Store:
 
     @property
     def graph(self) -> Graph:
-        """The graph that holds the records."""
+        """Return the graph that holds the records."""
         return self._graph

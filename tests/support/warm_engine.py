@@ -14,13 +14,15 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from ragforge_tui.engine import child
 from ragforge_tui.llm import litellm_loader
+from tests.support.light_server import light_servers
 
-PRELOADED = ["litellm", "ragforge_tui.engine.serve"]
+PRELOADED = ["litellm", "ragforge_tui.engine.server"]
 _CONTEXT = get_context("forkserver")
 _start_process = asyncio.create_subprocess_exec
 
@@ -67,13 +69,13 @@ class WarmProcess:
 
 
 async def _start(program: str, *arguments: str, stderr: int, limit: int, **options: Any) -> Any:
-    if (program, *arguments) != (sys.executable, "-P", "-m", child.__name__):
+    if arguments != ("-P", "-m", child.__name__):
         return await _start_process(program, *arguments, stderr=stderr, limit=limit, **options)
     in_read, in_write = _CONTEXT.Pipe(duplex=False)
     out_read, out_write = _CONTEXT.Pipe(duplex=False)
     log = Connection(os.dup(stderr), readable=False)
     process = _CONTEXT.Process(
-        target=_run, args=(in_read, out_write, log, os.getcwd(), dict(os.environ)), daemon=False
+        target=_run, args=(in_read, out_write, log, str(Path.cwd()), dict(os.environ)), daemon=False
     )
     # The fork server starts with the first process: LiteLLM reads these when it is imported.
     with mock.patch.dict(os.environ, litellm_loader._ENVIRONMENT):
@@ -116,4 +118,5 @@ def _run(
         os.dup2(pipe.fileno(), number)
         pipe.close()
     sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
-    sys.exit(child.main())
+    with light_servers():
+        sys.exit(child.main())

@@ -62,7 +62,7 @@ def test_what_matters_now_stays() -> None:
     journal = state(graph=GraphChanged(phase="unreachable", name="g", journaled=3))
     assert "3 in journal" in line(journal, 24)
     assert "tab answer" in line(state(questions=1), 60)
-    assert "tab the prompt" in line(state(questions=1, asked_now=True), 60)
+    assert "tab the prompt" in line(state(questions=1, question_focused=True), 60)
     assert "context" not in line(state(model=None), 120)
     assert line(state(connection="lost"), 40).startswith("● engine lost")
 

@@ -11,7 +11,8 @@ from typing import Protocol
 import msgspec
 
 from ragforge_tui.conversation.live_export.growing_file import Region
-from ragforge_tui.export import document, markdown
+from ragforge_tui.export import json as document
+from ragforge_tui.export import markdown
 from ragforge_tui.shared.export_records import MemoryExport, Spoken, StoredContext
 from ragforge_tui.shared.records import AccessedFile, Conversation, Turn
 from ragforge_tui.shared.touched_files import joined, touched_by

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 ATTACH_TIMEOUT = 150.0
 MAX_SPAWNS = 5
+SUPERVISOR = ["-m", "ragforge_tui.graph.embedded.supervisor"]
 _POLL = 0.05
 
 
@@ -118,8 +119,7 @@ class ServerHold:
                 [
                     sys.executable,
                     "-P",  # the folder we are in may hold anything
-                    "-m",
-                    "ragforge_tui.graph.embedded.supervisor",
+                    *SUPERVISOR,
                     f"--home={files.home}",
                     f"--logs={files.logs}",
                     f"--heap-mb={self._heap_mb}",
@@ -142,7 +142,7 @@ class ServerHold:
 
 
 def server_status(paths: Paths) -> ServerAddress | None:
-    """The running embedded server's address, None when none runs. Starts nothing."""
+    """Return the address of the running embedded server, None if none runs. Starts nothing."""
     address = ServerFiles.of(paths).read_address()
     return address if address and address.alive() else None
 

@@ -43,7 +43,7 @@ class ServerAddress(msgspec.Struct, kw_only=True, frozen=True):
     error: ErrorInfo | None = None
 
     def alive(self) -> bool:
-        """Whether the server it names still runs."""
+        """Return whether the server is still running."""
         return self.pid > 0 and process_alive(self.pid, self.started)
 
 
@@ -67,7 +67,7 @@ class ServerFiles:
 
     @classmethod
     def of(cls, paths: Paths) -> ServerFiles:
-        """The files under the program's data and state folders."""
+        """Return the files in the program's data and state folders."""
         # Resolved, since a running server is recognised by the path in its command line.
         return cls(Path(paths.data).resolve() / "graph", Path(paths.state).resolve() / "logs")
 
@@ -77,7 +77,7 @@ class ServerFiles:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def read_address(self) -> ServerAddress | None:
-        """The address file, None when there is none or it cannot be understood."""
+        """Return the content of the address file, None if it is missing or invalid."""
         try:
             return msgspec.json.decode(self.address.read_bytes(), type=ServerAddress)
         except (OSError, msgspec.MsgspecError):
@@ -96,11 +96,11 @@ class ServerFiles:
         return _read(self.password)
 
     def size(self) -> int:
-        """Bytes of the data on disk."""
+        """Return the size of the data on disk in bytes."""
         return sum(path.stat().st_size for path in self.root.rglob("*") if path.is_file())
 
     def supervised(self) -> bool:
-        """Whether a supervisor lives: whether its lock is held."""
+        """Return whether a supervisor is running, by its lock."""
         lock = FileLock(self.supervisor_lock)
         if lock.try_acquire(shared=True):
             lock.release()
@@ -116,12 +116,12 @@ def _read(path: Path) -> str:
 
 
 def open_private_log(path: Path) -> IO[bytes]:
-    """A log to append to, readable by its owner alone."""
+    """Open a log for appending, readable by its owner alone."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab")
 
 
 def process_alive(pid: int, started: float) -> bool:
-    """Whether the process with that pid and start time runs (a zombie does not)."""
+    """Return whether the process with this pid and start time runs (a zombie does not)."""
     try:
         process = psutil.Process(pid)
         return abs(process.create_time() - started) < 2 and process.status() != psutil.STATUS_ZOMBIE

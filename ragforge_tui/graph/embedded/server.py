@@ -65,12 +65,12 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     http_port: int = 0
 
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """Return whether it is still running."""
         return process_alive(self.pid, self.started)
 
 
 def installed_version() -> str | None:
-    """Version of the server that is installed, None when this platform has none."""
+    """Return the version of the installed server, None if the platform has none."""
     try:
         return metadata.version(PACKAGE)
     except metadata.PackageNotFoundError:
@@ -78,7 +78,7 @@ def installed_version() -> str | None:
 
 
 def require_installed() -> str:
-    """The installed version.
+    """Return the installed version.
 
     Raises:
         GraphUnavailableError: There is no embedded server here.
@@ -107,7 +107,7 @@ def prepare(files: ServerFiles, version: str) -> None:
     if stored and version_key(stored) > version_key(version):
         raise GraphUnavailableError(
             f"The embedded graph was written by a newer server ({stored}) than the one installed ({version}).",
-            kept="It was not touched.",
+            kept="It was not changed.",
             todo=f"Upgrade: pip install -U 'arcadedb-embedded>={stored}'.",
             kind="graph_newer",
         )
@@ -124,7 +124,7 @@ def record_version(files: ServerFiles, version: str) -> None:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """A version as numbers that compare: ``26.10.2.post1`` is (26, 10, 2, 1)."""
+    """Return a version as comparable numbers: ``26.10.2.post1`` is (26, 10, 2, 1)."""
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
@@ -174,12 +174,12 @@ def wait_ready(files: ServerFiles, server: Server, *, stopping: Callable[[], boo
 
 
 def forget_users(files: ServerFiles) -> None:
-    """Have the next start make the server's users again, with the login in the files. No server may run."""
+    """Let the next start create the server's users again, with the login in the files. No server may be running."""
     (files.root / "config" / "server-users.jsonl").unlink(missing_ok=True)
 
 
 def find_running(files: ServerFiles) -> Server | None:
-    """The server that runs on this data, recognised by its command line: a killed supervisor leaves one behind."""
+    """Return the server running on this data, recognised by its command line: a killed supervisor leaves one."""
     # Earlier releases started it without a file of arguments; that one is recognised too, so that it can be stopped.
     marks = {f"@{files.arguments}", f"-Darcadedb.server.rootPath={files.root}"}
     for process in psutil.process_iter():
@@ -237,7 +237,7 @@ def _answers(files: ServerFiles, ports: ServerPorts, web: int) -> bool:
 
 
 def _speaks_bolt(port: int) -> bool:
-    """Whether a port answers a Bolt handshake, which offers 5.8 to 5.0 and 4.4 to 4.2 as a driver would."""
+    """Return whether a port answers a Bolt handshake, which offers 5.8 to 5.0 and 4.4 to 4.2 as a driver would."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
             connection.sendall(bytes.fromhex("6060b017 00080805 00020404 00000000 00000000"))
@@ -286,7 +286,7 @@ def _arguments(files: ServerFiles, heap_mb: int) -> list[str]:
 
 
 def _quoted(argument: str) -> bytes:
-    """An argument as java reads it from a file of arguments."""
+    """Quote an argument as Java reads it from an argument file."""
     for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
         argument = argument.replace(plain, escaped)
     return os.fsencode(f'"{argument}"')
@@ -317,8 +317,8 @@ def _back_up(files: ServerFiles, stored: str) -> None:
     except OSError as error:
         raise GraphUnavailableError(
             f"The embedded graph could not be backed up before its upgrade from {stored}: {error}.",
-            kept="It was not touched.",
-            todo=f"Make room or make {files.backups} writable, then start again.",
+            kept="It was not changed.",
+            todo=f"Free some space or make {files.backups} writable, then start again.",
         ) from error
     log.info("data of %s backed up to %s", stored, target)
     for old in sorted(files.backups.iterdir(), key=lambda path: path.stat().st_mtime)[:-KEPT_BACKUPS]:

@@ -86,7 +86,7 @@ async def fitting_summaries(tx: AsyncManagedTransaction, page: list[Summary]) ->
 
 
 async def _create_summaries(tx: AsyncManagedTransaction, fresh: list[Summary]) -> None:
-    """The nodes, and how far they take their conversations' watermarks."""
+    """Create the nodes, and move the watermarks of their conversations."""
     for uuid in dict.fromkeys(summary.conversation_id for summary in fresh):
         own = [summary for summary in fresh if summary.conversation_id == uuid]
         result = await tx.run(
@@ -160,7 +160,7 @@ async def _link_files(tx: AsyncManagedTransaction, fresh: list[Summary], workspa
 
 
 async def _link_topics(tx: AsyncManagedTransaction, edges: list[TopicEdge]) -> None:
-    """From summaries to what the topics they named are here: merges made here count too."""
+    """Link summaries to the topics they named, or to their successors in this graph."""
     roots = await _roots(tx, {edge.target for edge in edges})
     await tx.run(
         "UNWIND $rows AS row MATCH (s:Summary {uuid: row.summary}) MATCH (t:Topic {uuid: row.root}) "

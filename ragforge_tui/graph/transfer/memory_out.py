@@ -34,7 +34,7 @@ class MemoryExporter:
         self._summaries = summaries
 
     async def memory(self, uuid: str) -> MemoryExport:
-        """Summaries, topics, personas and the beginnings of requests, in an order that depends on nothing else.
+        """Return summaries, topics, personas and the beginnings of requests, in a stable order.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -55,7 +55,7 @@ class MemoryExporter:
         return found
 
     async def stamp(self, uuid: str) -> str:
-        """A text that changes with each summary made or replaced, and with another beginning of its requests."""
+        """Return a text that changes with each new or replaced summary, and with each new beginning of requests."""
         record = await self._graph.one(
             "MATCH (c:Conversation {uuid: $uuid}) OPTIONAL MATCH (c)-[:BEGINS_WITH]->(t:SystemText) "
             "RETURN coalesce(c.summary_sequence, 0) + coalesce(c.summaries_replaced, 0) AS stored, "
@@ -82,7 +82,7 @@ class MemoryExporter:
         return contexts
 
     async def spoken(self, uuid: str, *, start: int, end: int) -> list[Spoken]:
-        """As which persona the messages of turns [start, end) were spoken, in order.
+        """Return the personas of the messages of turns [start, end), in order.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -111,7 +111,7 @@ _PERSONAS = (
 
 
 async def _of_turns(tx: AsyncManagedTransaction, uuid: str, first: int, last: int, ending: str) -> list[dict[str, Any]]:
-    """Rows of what hangs on the messages `m` of turns [first, last], turn by turn."""
+    """Return rows of nodes linked to the messages `m` of turns [first, last], in order of the turns."""
     rows: list[dict[str, Any]] = []
     for segment in await segments_of(tx, uuid, max(first, 1), last):
         for begin in range(segment.first, segment.last + 1, _PAGE):
@@ -145,7 +145,7 @@ async def _personas(tx: AsyncManagedTransaction, uuid: str) -> list[PersonaText]
 
 
 async def _system_texts(tx: AsyncManagedTransaction, uuid: str) -> list[SystemText]:
-    """Of the conversation and of those whose turns it shares: what their requests held is exported, too."""
+    """Return those of the conversation and of its ancestors, whose requests are exported too."""
     segments = await segments_of(tx, uuid, 1, _ALL_TURNS)
     result = await tx.run(
         "UNWIND $ids AS id MATCH (:Conversation {uuid: id})-[:BEGINS_WITH]->(t:SystemText) "

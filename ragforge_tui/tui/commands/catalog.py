@@ -10,7 +10,6 @@ from ragforge_tui.tui.commands.chat_commands import (
     retry,
     show_help,
     stop,
-    toggle_pane,
     use_model,
 )
 from ragforge_tui.tui.commands.memory_commands import show_context, show_similar, show_topics, summarize
@@ -39,6 +38,10 @@ from ragforge_tui.tui.commands.turn_commands import branch, edit, find, go_to_tu
 from ragforge_tui.tui.commands.work_commands import redo, set_mode, show_diff, undo
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sidebar.pane import PANES, PaneEntry
+
+
+async def toggle_sidebar(host: Host, _: str) -> None:
+    host.toggle_pane()
 
 
 def _pane_command(entry: PaneEntry) -> Command:
@@ -139,7 +142,7 @@ def all_commands() -> tuple[Command, ...]:
             group="Memory, tools and files",
         ),
         *(_pane_command(entry) for entry in sorted(PANES, key=lambda entry: entry.key)),
-        Command("sidebar", "Show or fold the sidebar", lambda host, _: toggle_pane(host, ""), key="f8"),
+        Command("sidebar", "Show or fold the sidebar", toggle_sidebar, key="f8"),
         Command("summary", "Write this conversation's summary now", lambda host, _: summarize(host)),
         Command(
             "topics",

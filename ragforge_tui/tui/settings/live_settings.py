@@ -41,7 +41,7 @@ def line_filters(app: App[Any], usual: Sequence[LineFilter]) -> Sequence[LineFil
 
 
 def theme_variables(app: App[Any]) -> dict[str, str]:
-    """Return variables that tell renderers how to draw, apart from colors."""
+    """Return variables for renderers, apart from colors."""
     return {"plain": "yes"} if app.has_class(PLAIN) else {}
 
 
@@ -98,7 +98,7 @@ class LiveSettings:
             widget.cursor_blink = False
 
     def problems(self) -> list[str]:
-        """Return what is wrong with the settings of the screen, in sentences."""
+        """Return the problems with the settings of the screen, in sentences."""
         tui = self.options.tui
         found = keymap_problems(tui.keymap, self._registry)
         if theme.choose(tui.theme, os.environ) not in self._app.available_themes:

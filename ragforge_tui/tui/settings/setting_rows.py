@@ -32,7 +32,7 @@ class Setting(msgspec.Struct, frozen=True):
 
     Attributes:
         value: The value in effect, or after the next start.
-        own: The value in the user's file; `is_own` tells whether there is one.
+        own: The value in the user's file; `is_own`: whether there is one.
         origin: The source of the value, in words.
         wins: The flag, variable or file that overrides the user's file, empty for none.
         choices: The valid values of a choice.
@@ -66,7 +66,7 @@ class Setting(msgspec.Struct, frozen=True):
 
     @property
     def since(self) -> str:
-        """When a change takes effect."""
+        """Time at which a change takes effect."""
         if not self.live:
             return "from the next start on"
         return "from the next request on" if self.live == "request" else "at once"
@@ -214,7 +214,7 @@ def parse(setting: Setting, text: str) -> Any:
     """Parse typed text as a value.
 
     Raises:
-        ConfigError: The text is invalid; the message says what was expected.
+        ConfigError: The text is invalid.
     """
     text = text.strip()
     value: Any

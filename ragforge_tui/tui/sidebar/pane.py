@@ -14,7 +14,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ragforge_tui.shared.events import Event
-from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.host import Host
 
 
@@ -119,7 +119,7 @@ class PaneTitle(Widget):
     def render(self) -> Content:
         """Return label and note."""
         arrow = "▾" if self._pane.display else "▸"
-        note = " ".join(plain_text(self._pane.note).split())
+        note = one_line(self._pane.note)
         style = "$primary bold" if self._pane.has_focus_within else "bold"
         return Content.assemble((f"{arrow} ", "dim"), (self._pane.label.upper(), style), (f"  {note}", "dim"))
 
