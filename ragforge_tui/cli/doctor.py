@@ -173,7 +173,7 @@ def _folders(loaded: Loaded, report: Report) -> Facts:
             report.problem(f"folders: only {size(free)} free for {folder}.")
         used = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
         facts[name] = f"{folder} ({size(used)} used, {size(free)} free)"
-    from ragforge_tui.engine.logs import log_file
+    from ragforge_tui.engine.process import log_file
 
     facts["log"] = str(log_file(loaded.paths))
     return facts

@@ -87,8 +87,7 @@ def load_settings(
     persona: str | None = None,
 ) -> Loaded:
     """Load the settings with the flags before or after the command, and start logging."""
-    from ragforge_tui.engine.logs import log_to_file
-    from ragforge_tui.engine.private_memory import close_to_others
+    from ragforge_tui.engine.process import close_to_others, log_to_file
     from ragforge_tui.settings.load import load
 
     flags = {

@@ -14,7 +14,7 @@ from ragforge_tui.cli.output import print_json, print_text
 from ragforge_tui.export import ExportFormat, file_name, from_json, to_json, to_markdown
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.files import atomic_write
-from ragforge_tui.shared.wire import ExportConversation, ImportConversation
+from ragforge_tui.shared.requests.sessions import ExportConversation, ImportConversation
 
 
 def export(
@@ -27,7 +27,7 @@ def export(
         Path | None,
         typer.Option("--output", "-o", metavar="PATH", help="File, or folder for conv-<uuid>; else standard output."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
     """Write a whole conversation as JSON or Markdown."""
     chosen: ExportFormat = "json" if json else format

@@ -11,12 +11,13 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.engine.logs import log_to_file
+from ragforge_tui.engine.handlers import request_decoder
 from ragforge_tui.engine.outbox import Outbox
-from ragforge_tui.engine.service import EngineService, run_orphan
+from ragforge_tui.engine.process import log_to_file
+from ragforge_tui.engine.service import EngineService
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
-from ragforge_tui.shared.wire import MAX_LINE_BYTES, ReplyLine, Request, RequestLine, Shutdown
+from ragforge_tui.shared.wire import MAX_LINE_BYTES, ReplyLine, Request, Shutdown
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,8 @@ QUIT_SECONDS = 1.0
 """Longest wait of a quitting user for the memory; opening the conversation again finishes the rest."""
 ORPHAN_SECONDS = 30.0
 """The same wait after the user interface is gone."""
+TURN_SECONDS, COMMAND_SECONDS = 600.0, 120.0
+"""Time limits of an answer and of a running command after the user interface is gone."""
 
 
 async def serve(read_fd: int, write_fd: int) -> int:
@@ -31,7 +34,7 @@ async def serve(read_fd: int, write_fd: int) -> int:
     reader = await _reader(read_fd)
     loaded = msgspec.json.decode(await reader.readline(), type=Loaded)
     log_to_file(loaded.paths)
-    server = _Server(ConversationAgent(loaded, interactive=True), loaded)
+    server = PipeServer(ConversationAgent(loaded, interactive=True), loaded)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, server.stop)
     # The user interface handles a hang-up or ctrl+c of the terminal; its death shows as end of file.
@@ -47,7 +50,9 @@ async def _reader(fd: int) -> asyncio.StreamReader:
     return reader
 
 
-class _Server:
+class PipeServer:
+    """Server of one agent on a pipe: answers requests, and sends events."""
+
     def __init__(self, agent: ConversationAgent, loaded: Loaded) -> None:
         self._agent = agent
         self._service = EngineService(agent, loaded)
@@ -72,7 +77,7 @@ class _Server:
         self._service.close()
         if not self._orderly:
             log.info("the user interface is gone; finishing the running turn")
-            await run_orphan(self._agent)
+            await _finish_alone(self._agent)
         await self._agent.close(settle_seconds=QUIT_SECONDS if self._orderly else ORPHAN_SECONDS)
         await asyncio.sleep(0)  # lets the writer send the last answers
         for task in (*background, *self._tasks):
@@ -81,7 +86,7 @@ class _Server:
         return 0
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
-        decoder = msgspec.json.Decoder(RequestLine)
+        decoder = request_decoder()
         while line := await reader.readline():
             try:
                 request = decoder.decode(line)
@@ -126,3 +131,32 @@ class _Server:
                     await writer.drain()
         except (BrokenPipeError, ConnectionResetError):
             log.info("the reader is gone")
+
+
+async def _finish_alone(
+    agent: ConversationAgent, *, turn_seconds: float = 600.0, command_seconds: float = 120.0
+) -> None:
+    """Finish the running turn within limits after the user interface is gone, and start no new one.
+
+    Args:
+        turn_seconds: Time limit for the answer.
+        command_seconds: Time limit for a running command.
+    """
+    services = agent.services
+    services.toolbox.writes_frozen = True
+    services.approvals.close()
+    services.trust.close()
+    services.personas.close()
+
+    async def end_commands() -> None:
+        await asyncio.sleep(COMMAND_SECONDS)
+        await services.toolbox.close()
+
+    limit = asyncio.create_task(end_commands())
+    try:
+        async with asyncio.timeout(TURN_SECONDS):
+            await agent.finish_turns()
+    except TimeoutError:
+        pass
+    finally:
+        limit.cancel()

@@ -29,7 +29,9 @@ from ragforge_tui.shared.events import (
     TurnReset,
 )
 from ragforge_tui.shared.records import Turn
-from ragforge_tui.shared.wire import AnswerApproval, AnswerTrust, ConversationView, Engine, FetchTurns
+from ragforge_tui.shared.requests.turns import ConversationView, FetchTurns
+from ragforge_tui.shared.requests.work import AnswerApproval, AnswerTrust
+from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.command_registry import Command, Registry
 from ragforge_tui.tui.commands.catalog import all_commands
 from ragforge_tui.tui.commands.persona_commands import restore_persona

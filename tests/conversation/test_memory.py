@@ -18,7 +18,8 @@ from ragforge_tui.memory.recall import recall
 from ragforge_tui.settings.schema import Loaded, PersistenceSettings, RecallSettings, SummarizationSettings
 from ragforge_tui.shared.events import Notice, SummaryCreated, SummaryStarted
 from ragforge_tui.shared.records import EXTRACTIVE, ContextRecord, Message
-from ragforge_tui.shared.wire import FetchContext, FetchMemory, OpenConversation
+from ragforge_tui.shared.requests.memory import FetchContext, FetchMemory
+from ragforge_tui.shared.requests.turns import OpenConversation
 from tests.support.agents import with_memory
 from tests.support.meaning import FakeEmbedder
 from tests.support.openai_server import OpenAIServer

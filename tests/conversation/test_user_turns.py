@@ -10,7 +10,7 @@ import pytest
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.turn.user_turn import UserTurn
-from ragforge_tui.engine.turn_state import foreign_active_turn, interrupted_turn
+from ragforge_tui.engine.following import foreign_active_turn, interrupted_turn
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ApprovalRequested, Event, ToolCallStarted, TurnCancelled, TurnCompleted, TurnEnd

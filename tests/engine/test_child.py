@@ -17,18 +17,17 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import EngineGoneError, RagforgeError
 from ragforge_tui.shared.events import ApprovalRequested, Event, TextDelta, TurnCompleted, TurnEnd
 from ragforge_tui.shared.records import Message
-from ragforge_tui.shared.wire import (
-    PROTOCOL_VERSION,
-    AnswerApproval,
+from ragforge_tui.shared.requests.sessions import ListConversations
+from ragforge_tui.shared.requests.turns import (
     CancelTurn,
     CreateConversation,
     FetchTurns,
-    Hello,
-    ListConversations,
     OpenConversation,
     RetryTurn,
     SendMessage,
 )
+from ragforge_tui.shared.requests.work import AnswerApproval
+from ragforge_tui.shared.wire import PROTOCOL_VERSION, Hello
 from tests.support.openai_server import OpenAIServer
 from tests.support.warm_engine import warm_engines
 

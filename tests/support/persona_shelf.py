@@ -16,18 +16,18 @@ from ragforge_tui.personas.user_personas import UserPersonas
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.persona_records import PersonaDraft, PersonaInfo, PersonaList, PersonaView
 from ragforge_tui.shared.records import Conversation
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.personas import (
     CheckPersona,
     DeletePersona,
     DraftPersona,
     ImprovePersona,
     ListPersonas,
-    PersonaRequest,
     RestorePersona,
     SavePersona,
     SetPersona,
     ShowPersona,
 )
+from tests.support.subjects import PersonaRequest
 
 USER = "Ada"
 

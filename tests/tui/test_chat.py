@@ -13,15 +13,8 @@ from ragforge_tui.shared.events import (
     TurnStarted,
 )
 from ragforge_tui.shared.records import ToolCall
-from ragforge_tui.shared.wire import (
-    CancelTurn,
-    CreateConversation,
-    RetryTurn,
-    RunShell,
-    SendMessage,
-    SetModel,
-    Unqueue,
-)
+from ragforge_tui.shared.requests.turns import CancelTurn, CreateConversation, RetryTurn, SendMessage, Unqueue
+from ragforge_tui.shared.requests.work import RunShell, SetModel
 from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from tests.support.fake_engine import CLOCK, FakeEngine, endless

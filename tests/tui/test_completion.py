@@ -9,7 +9,8 @@ import pytest
 from textual import events
 
 from ragforge_tui.memory.recent_files import mentions
-from ragforge_tui.shared.wire import ListFiles, SendMessage, SetModel
+from ragforge_tui.shared.requests.turns import SendMessage
+from ragforge_tui.shared.requests.work import ListFiles, SetModel
 from ragforge_tui.tui.command_registry import Registry
 from ragforge_tui.tui.commands.catalog import all_commands
 from ragforge_tui.tui.prompt.completion import SlashMenu, completion_target, mention

@@ -18,14 +18,8 @@ from ragforge_tui.shared.events import (
     TurnReset,
 )
 from ragforge_tui.shared.records import Conversation
-from ragforge_tui.shared.wire import (
-    CreateConversation,
-    FetchTurns,
-    Hello,
-    OpenConversation,
-    RetryTurn,
-    SendMessage,
-)
+from ragforge_tui.shared.requests.turns import CreateConversation, FetchTurns, OpenConversation, RetryTurn, SendMessage
+from ragforge_tui.shared.wire import Hello
 from ragforge_tui.tui.sidebar.trace_pane import TracePane
 from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
 from tests.support.chat_scene import tool_call

@@ -6,8 +6,7 @@ import pytest
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import SummaryCreated, SummaryFailed, SummaryStarted
-from ragforge_tui.shared.requests.tree import MemoryDue
-from ragforge_tui.shared.wire import FetchDue, FetchTopicPlaces, FetchTree, FetchTurnLines
+from ragforge_tui.shared.requests.memory import FetchDue, FetchTopicPlaces, FetchTree, FetchTurnLines, MemoryDue
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.memory.memory_pane import MemoryPane
 from ragforge_tui.tui.widgets.status_bar import StatusLine

@@ -6,7 +6,7 @@ import pytest
 
 from ragforge_tui.shared.events import SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
 from ragforge_tui.shared.records import RelatedTopic, Topic
-from ragforge_tui.shared.requests.tree import MemoryDue, MemoryTree, TopicPlace, TreeNode, TurnLine
+from ragforge_tui.shared.requests.memory import MemoryDue, MemoryTree, TopicPlace, TreeNode, TurnLine
 from ragforge_tui.tui.memory.memory_tree import RAW, SummaryTree, chars_text, due_text, turn_key, turn_of
 from ragforge_tui.tui.memory.topic_list import TopicList, topic_sections
 from tests.support.fake_engine import CLOCK, conversation, message

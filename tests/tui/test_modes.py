@@ -8,7 +8,8 @@ import pytest
 from textual.content import Content
 
 from ragforge_tui.shared.events import TurnCompleted
-from ragforge_tui.shared.wire import SendMessage, SetMode
+from ragforge_tui.shared.requests.turns import SendMessage
+from ragforge_tui.shared.requests.work import SetMode
 from ragforge_tui.tui.commands import work_commands
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner

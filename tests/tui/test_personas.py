@@ -12,14 +12,9 @@ from textual.screen import Screen
 
 from ragforge_tui.shared.events import TrustRequested, TurnCompleted
 from ragforge_tui.shared.persona_records import QUESTIONS
-from ragforge_tui.shared.wire import (
-    AnswerTrust,
-    CreateConversation,
-    DraftPersona,
-    ImprovePersona,
-    SavePersona,
-    SetPersona,
-)
+from ragforge_tui.shared.requests.personas import DraftPersona, ImprovePersona, SavePersona, SetPersona
+from ragforge_tui.shared.requests.turns import CreateConversation
+from ragforge_tui.shared.requests.work import AnswerTrust
 from ragforge_tui.tui.personas.persona_editor import PersonaReview, PersonaWizard
 from ragforge_tui.tui.personas.persona_picker import PersonaPicker
 from ragforge_tui.tui.transcript.model.blocks import HeadBlock

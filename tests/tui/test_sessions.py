@@ -10,16 +10,15 @@ from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import TextDelta, TurnCompleted, TurnElsewhere, TurnStarted
 from ragforge_tui.shared.records import Conversation, FileAccess, Turn
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.sessions import (
     ArchiveConversation,
-    CreateConversation,
     DeleteConversation,
-    FetchTurns,
     LeaveConversation,
     ListConversations,
     RestoreConversation,
     UpdateConversation,
 )
+from ragforge_tui.shared.requests.turns import CreateConversation, FetchTurns
 from ragforge_tui.tui.memory.memory_pane import MemoryPane
 from ragforge_tui.tui.sessions.session_picker import SessionPicker
 from ragforge_tui.tui.sidebar.files_pane import FilesPane

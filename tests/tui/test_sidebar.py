@@ -15,8 +15,8 @@ from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.shared.errors import GraphUnavailableError
 from ragforge_tui.shared.events import ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
 from ragforge_tui.shared.records import AccessedFile
-from ragforge_tui.shared.requests.calls import FetchCall, ListCalls
-from ragforge_tui.shared.wire import FetchMemory
+from ragforge_tui.shared.requests.memory import FetchMemory
+from ragforge_tui.shared.requests.work import FetchCall, ListCalls
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.sidebar.files_pane import FilesPane
 from ragforge_tui.tui.sidebar.pane import PaneTitle

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from ragforge_tui.shared.errors import GraphUnavailableError
-from ragforge_tui.shared.wire import BranchConversation, FetchTurns, FindText, SendMessage
+from ragforge_tui.shared.requests.turns import BranchConversation, FetchTurns, FindText, SendMessage
 from ragforge_tui.tui.dialogs.find_bar import FindBar
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner

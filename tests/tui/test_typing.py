@@ -12,9 +12,7 @@ from textual._xterm_parser import XTermParser
 from ragforge_tui.shared.events import (
     TurnCompleted,
 )
-from ragforge_tui.shared.wire import (
-    SendMessage,
-)
+from ragforge_tui.shared.requests.turns import SendMessage
 from ragforge_tui.tui.dialogs.help_screen import HelpScreen
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, Entry

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ragforge_tui.shared.events import TurnCompleted
+from ragforge_tui.shared.requests.turns import SendMessage
 from ragforge_tui.shared.requests.work import FileDiff, RunShell, UndoPlan, UndoTurn
-from ragforge_tui.shared.wire import SendMessage
 from ragforge_tui.tui.dialogs.text_viewer import DiffScreen, Viewer
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner

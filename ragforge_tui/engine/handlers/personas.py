@@ -3,50 +3,74 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
-from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.persona_editor import PersonaEditor
-from ragforge_tui.shared import wire
-from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.persona_records import PersonaInfo
+from ragforge_tui.engine.handlers import EngineContext, handles
+from ragforge_tui.shared.persona_records import PersonaDraft, PersonaInfo, PersonaList, PersonaView
+from ragforge_tui.shared.requests.personas import (
+    CheckPersona,
+    DeletePersona,
+    DraftPersona,
+    ImprovePersona,
+    ListPersonas,
+    RestorePersona,
+    SavePersona,
+    SetPersona,
+    ShowPersona,
+)
 from ragforge_tui.shared.sanitize import storable
-from ragforge_tui.shared.wire import Request
 
 
-async def answer(agent: ConversationAgent, request: Request[Any]) -> Any:
-    """Answer one request about personas.
-
-    Raises:
-        RagforgeError: The request failed; the message is meant for the user.
-    """
-    editor = PersonaEditor(agent.services)
-    match request:
-        case wire.ListPersonas():
-            return await asyncio.to_thread(agent.services.personas.list)
-        case wire.ShowPersona(name=name):
-            return await asyncio.to_thread(agent.services.personas.view, name)
-        case wire.SetPersona():
-            return await _set(agent, request)
-        case wire.DraftPersona(brief=brief):
-            return editor.draft(brief)
-        case wire.ImprovePersona(text=text, name=name):
-            return await editor.improve(storable(text), name)
-        case wire.CheckPersona(text=text, name=name):
-            return editor.check(text, name)
-        case wire.SavePersona(text=text, name=name, instead_of=instead_of):
-            return await editor.save(text, name, instead_of=instead_of)
-        case wire.DeletePersona(name=name):
-            return editor.delete(name)
-        case wire.RestorePersona(name=name):
-            return editor.restore(name)
-    raise RagforgeError(f"The engine does not support the request {type(request).__name__}.", kind="protocol")
+@handles(ListPersonas)
+async def list_personas(engine: EngineContext, _: ListPersonas) -> PersonaList:
+    return await asyncio.to_thread(engine.agent.services.personas.list)
 
 
-async def _set(agent: ConversationAgent, request: wire.SetPersona) -> PersonaInfo:
-    persona = agent.services.personas.pick(request.name)
+@handles(ShowPersona)
+async def show(engine: EngineContext, request: ShowPersona) -> PersonaView:
+    return await asyncio.to_thread(engine.agent.services.personas.view, request.name)
+
+
+@handles(SetPersona)
+async def choose(engine: EngineContext, request: SetPersona) -> PersonaInfo:
+    personas = engine.agent.services.personas
+    persona = personas.pick(request.name)
     if request.conversation_id:
-        conversation = agent.opened(request.conversation_id) or await agent.load_conversation(request.conversation_id)
+        conversation = await engine.agent.load_conversation(request.conversation_id)
         await conversation.set_persona(persona.name)
-    agent.services.personas.ask_again(persona)
-    return agent.services.personas.info(persona)
+    personas.ask_again(persona)
+    return personas.info(persona)
+
+
+@handles(DraftPersona)
+async def draft(engine: EngineContext, request: DraftPersona) -> PersonaDraft:
+    return _editor(engine).draft(request.brief)
+
+
+@handles(ImprovePersona)
+async def improve(engine: EngineContext, request: ImprovePersona) -> PersonaDraft:
+    return await _editor(engine).improve(storable(request.text), request.name)
+
+
+@handles(CheckPersona)
+async def check(engine: EngineContext, request: CheckPersona) -> PersonaDraft:
+    return _editor(engine).check(request.text, request.name)
+
+
+@handles(SavePersona)
+async def save(engine: EngineContext, request: SavePersona) -> PersonaInfo:
+    return await _editor(engine).save(request.text, request.name, instead_of=request.instead_of)
+
+
+@handles(DeletePersona)
+async def delete(engine: EngineContext, request: DeletePersona) -> PersonaInfo:
+    return _editor(engine).delete(request.name)
+
+
+@handles(RestorePersona)
+async def restore(engine: EngineContext, request: RestorePersona) -> PersonaInfo:
+    return _editor(engine).restore(request.name)
+
+
+def _editor(engine: EngineContext) -> PersonaEditor:
+    return PersonaEditor(engine.agent.services)

@@ -33,7 +33,7 @@ from ragforge_tui.graph.values import native
 from ragforge_tui.graph.writer import writer_alive
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import EXTRACTIVE, Conversation, Summary, now
-from ragforge_tui.shared.requests.tree import TreeNode
+from ragforge_tui.shared.requests.memory import TreeNode
 from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ragforge_tui.graph.store.parts import PART_BYTES, byte_length, link_parts, 
 from ragforge_tui.graph.store.records import call_from, call_properties, file_rows, result_properties
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.records import ToolCall, ToolResult
-from ragforge_tui.shared.requests.calls import CallEntry, CallPage
+from ragforge_tui.shared.requests.work import CallEntry, CallPage
 from ragforge_tui.shared.sanitize import storable, storable_value
 from ragforge_tui.shared.truncation import cut_middle
 

@@ -23,7 +23,7 @@ from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE
 from ragforge_tui.graph.values import native
 from ragforge_tui.graph.writer import writer_alive
 from ragforge_tui.shared.records import FileAccess, Message, ToolCall, Turn, now
-from ragforge_tui.shared.requests.tree import TurnLine
+from ragforge_tui.shared.requests.memory import TurnLine
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction

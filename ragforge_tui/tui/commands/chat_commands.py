@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.wire import ListModels, RetryTurn, SetModel
+from ragforge_tui.shared.requests.turns import RetryTurn
+from ragforge_tui.shared.requests.work import ListModels, SetModel
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sessions.session_rows import model_rows
 from ragforge_tui.tui.widgets.choice_list import Choice

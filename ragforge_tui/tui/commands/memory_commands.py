@@ -12,14 +12,14 @@ from ragforge_tui.tui.commands.chat_commands import conversation_with_messages
 from ragforge_tui.tui.host import Host
 
 if TYPE_CHECKING:
-    from ragforge_tui.shared.requests.tree import SentRequest, TopicPlace
+    from ragforge_tui.shared.requests.memory import SentRequest, TopicPlace
     from ragforge_tui.tui.dialogs.detail import Section
     from ragforge_tui.tui.widgets.choice_list import Choice
 
 
 async def show_context(host: Host, turn: str) -> None:
     """Show the requests of a turn; without a number, of the last one."""
-    from ragforge_tui.shared.wire import FetchSent
+    from ragforge_tui.shared.requests.memory import FetchSent
     from ragforge_tui.tui.memory.context_screen import ContextScreen
 
     wanted = turn.strip().removeprefix("t")
@@ -42,7 +42,7 @@ async def show_context(host: Host, turn: str) -> None:
 
 async def summarize(host: Host) -> None:
     """Write the summary of the conversation now and show it."""
-    from ragforge_tui.shared.wire import SummarizeConversation
+    from ragforge_tui.shared.requests.memory import SummarizeConversation
     from ragforge_tui.tui.dialogs.detail import Section
     from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 
@@ -92,7 +92,7 @@ async def show_similar(host: Host) -> None:
 
 
 async def _similar_rows(host: Host, uuid: str) -> list[Choice]:
-    from ragforge_tui.shared.wire import FindSimilar
+    from ragforge_tui.shared.requests.memory import FindSimilar
     from ragforge_tui.tui.widgets.choice_list import Choice
 
     return [

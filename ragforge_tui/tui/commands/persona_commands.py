@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.persona_records import ONE_LINE, PersonaBrief, PersonaDraft, PersonaInfo, PersonaView
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.personas import (
     CheckPersona,
     DeletePersona,
     DraftPersona,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.wire import BranchConversation, FetchTurns
+from ragforge_tui.shared.requests.turns import BranchConversation, FetchTurns
 from ragforge_tui.tui.commands.chat_commands import open_conversation_id
 from ragforge_tui.tui.host import Host
 

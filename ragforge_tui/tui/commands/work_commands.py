@@ -9,7 +9,7 @@ import asyncio
 from uuid import uuid4
 
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.wire import MODES, FileDiff, PlanUndo, SessionDiff, UndoPlan, UndoTurn
+from ragforge_tui.shared.requests.work import MODES, FileDiff, PlanUndo, SessionDiff, UndoPlan, UndoTurn
 from ragforge_tui.tui.commands.chat_commands import conversation_with_messages
 from ragforge_tui.tui.host import Host
 

@@ -16,8 +16,8 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.requests.turns import FindText
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.wire import FindText
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.transcript.widget.cursor import Spot
 

@@ -18,7 +18,7 @@ from textual.widgets import Static
 
 from ragforge_tui.export.context import context_text, item_headline, item_kind, item_turns
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
-from ragforge_tui.shared.requests.tree import SentRequest
+from ragforge_tui.shared.requests.memory import SentRequest
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen

@@ -18,9 +18,8 @@ from textual.widget import Widget
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ConversationChanged, Event, TopicsChanged
 from ragforge_tui.shared.records import Topic
-from ragforge_tui.shared.requests.tree import TopicPlace
+from ragforge_tui.shared.requests.memory import FetchSummary, FetchTopicPlaces, FetchTree, FetchTurnLines, TopicPlace
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.wire import FetchSummary, FetchTopicPlaces, FetchTree, FetchTurnLines
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.drawing.lines import clip, one_line, wrap_spans
 from ragforge_tui.tui.host import Host

@@ -14,7 +14,7 @@ import msgspec
 
 from ragforge_tui.shared.events import Event, SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
 from ragforge_tui.shared.records import Summary
-from ragforge_tui.shared.requests.tree import MemoryDue, MemoryTree, TreeNode, TurnLine
+from ragforge_tui.shared.requests.memory import MemoryDue, MemoryTree, TreeNode, TurnLine
 from ragforge_tui.tui.dialogs.detail import Section
 
 Kind = Literal["about", "summary", "working", "failed", "raw", "turn"]

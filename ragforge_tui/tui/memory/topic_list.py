@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.shared.records import RelatedTopic, Topic
-from ragforge_tui.shared.requests.tree import TopicPlace
+from ragforge_tui.shared.requests.memory import TopicPlace
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.memory.memory_tree import range_text
 

@@ -15,10 +15,9 @@ from textual.widgets import Input, Static
 
 from ragforge_tui.shared.events import Event, TopicsChanged
 from ragforge_tui.shared.records import Topic
-from ragforge_tui.shared.requests.base import R, Request
-from ragforge_tui.shared.requests.memory import ListTopics, MergeTopics, UnmergeTopic
-from ragforge_tui.shared.requests.tree import FetchTopicPlaces, TopicPlace
+from ragforge_tui.shared.requests.memory import FetchTopicPlaces, ListTopics, MergeTopics, TopicPlace, UnmergeTopic
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.wire import R, Request
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.memory.topic_list import TopicList, topic_sections
 from ragforge_tui.tui.memory.tree_list import TopicRows, TreeList

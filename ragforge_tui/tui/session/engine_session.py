@@ -32,24 +32,20 @@ from ragforge_tui.shared.events import (
 )
 from ragforge_tui.shared.persona_records import PersonaList
 from ragforge_tui.shared.records import Conversation, Turn
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.memory import FetchDue
+from ragforge_tui.shared.requests.personas import ListPersonas
+from ragforge_tui.shared.requests.sessions import LeaveConversation
+from ragforge_tui.shared.requests.turns import (
     CancelTurn,
-    ChangeModelSettings,
     ConversationView,
     CreateConversation,
-    Engine,
-    FetchDue,
     FetchTurns,
-    Hello,
-    LeaveConversation,
-    ListPersonas,
     OpenConversation,
-    Request,
-    RunShell,
     SendMessage,
-    SetMode,
     Unqueue,
 )
+from ragforge_tui.shared.requests.work import ChangeModelSettings, RunShell, SetMode
+from ragforge_tui.shared.wire import Engine, Hello, Request
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.session.remote_turns import RemoteTurns

@@ -30,8 +30,9 @@ from ragforge_tui.shared.events import (
     TurnReset,
 )
 from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
-from ragforge_tui.shared.requests.tree import MemoryDue
-from ragforge_tui.shared.wire import ConversationView, Mode
+from ragforge_tui.shared.requests.memory import MemoryDue
+from ragforge_tui.shared.requests.turns import ConversationView
+from ragforge_tui.shared.requests.work import Mode
 
 Place = Literal["waiting", "sending", "queued"]
 

@@ -24,13 +24,13 @@ from ragforge_tui.shared.records import (
     SearchHit,
     Topic,
 )
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.memory import ListTopics
+from ragforge_tui.shared.requests.sessions import (
     ArchiveConversation,
     DeleteConversation,
     ExportConversation,
     FollowConversations,
     ListConversations,
-    ListTopics,
     PeekConversation,
     RestoreConversation,
     Search,

@@ -19,10 +19,10 @@ from textual.binding import Binding, BindingType
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Event, ToolCallFinished, TurnCancelled, TurnCompleted, TurnFailed
 from ragforge_tui.shared.records import AccessedFile, ToolCall
-from ragforge_tui.shared.requests.work import FileDiff
+from ragforge_tui.shared.requests.memory import FetchMemory
+from ragforge_tui.shared.requests.work import FileDiff, SessionDiff
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.touched_files import Group, group_of, joined, most_telling
-from ragforge_tui.shared.wire import FetchMemory, SessionDiff
 from ragforge_tui.tui.dialogs.detail import Section, file_sections
 from ragforge_tui.tui.drawing.code import diff_counts
 from ragforge_tui.tui.drawing.lines import Run, one_line

@@ -31,7 +31,7 @@ from ragforge_tui.shared.events import (
     TurnStarted,
 )
 from ragforge_tui.shared.records import ToolCall
-from ragforge_tui.shared.requests.calls import CallEntry, FetchCall, ListCalls
+from ragforge_tui.shared.requests.work import CallEntry, FetchCall, ListCalls
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
 from ragforge_tui.tui.host import Host

@@ -1,17 +1,25 @@
-"""The log file: rotated, with keys masked, and readable by its owner only."""
+"""The process that runs an engine: its log file, and protection of its memory, which contains the provider's keys.
+
+The command line uses both too. Commands of the agent run as the same user and could otherwise read
+``/proc/<pid>/environ``.
+"""
 
 from __future__ import annotations
 
 import logging
 import logging.handlers
 import os
+import sys
 from pathlib import Path
 
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.redaction import mask_secrets
 
-MAX_BYTES = 2 * 1024 * 1024
-KEPT = 3
+log = logging.getLogger(__name__)
+
+MAX_LOG_BYTES = 2 * 1024 * 1024
+KEPT_LOGS = 3
+_PR_SET_DUMPABLE = 4
 
 
 class _Masked(logging.Formatter):
@@ -33,7 +41,7 @@ def log_to_file(paths: Paths) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handler: logging.Handler = logging.handlers.RotatingFileHandler(
-            path, maxBytes=MAX_BYTES, backupCount=KEPT, encoding="utf-8", errors="replace"
+            path, maxBytes=MAX_LOG_BYTES, backupCount=KEPT_LOGS, encoding="utf-8", errors="replace"
         )
         path.chmod(0o600)
     except OSError:
@@ -43,3 +51,19 @@ def log_to_file(paths: Paths) -> Path:
     for noisy in ("httpx", "httpcore", "neo4j", "LiteLLM", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     return path
+
+
+def close_to_others() -> None:
+    """Make this process unreadable for all users but root, on Linux; it can be neither traced nor dumped.
+
+    Programs that it starts stay readable. A failure is only logged, because nothing depends on the protection.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        import ctypes
+
+        if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+            log.warning("other programs can read this process: prctl failed with error %d", ctypes.get_errno())
+    except (ImportError, OSError, AttributeError) as error:
+        log.warning("other programs can read this process: %s", error)
