@@ -346,7 +346,7 @@ class ConversationMemory:
         """Notify the user of an earlier conversation that resembles the first message."""
         if not self._settings.enabled:
             return
-        match = await self.recall.resembling(turn.messages[0].content, min_score=OFFER_SCORE)
+        match = await self.recall.most_similar(turn.messages[0].content, min_score=OFFER_SCORE)
         if match is not None:
             earlier = match.conversation
             title = f"“{' '.join(earlier.title.split())[:TITLE_CHARS]}” " if earlier.title else ""

@@ -34,7 +34,7 @@ async def serve(read_fd: int, write_fd: int) -> int:
     reader = await _reader(read_fd)
     loaded = msgspec.json.decode(await reader.readline(), type=Loaded)
     log_to_file(loaded.paths)
-    server = _Server(ConversationAgent(loaded, interactive=True), loaded)
+    server = PipeServer(ConversationAgent(loaded, interactive=True), loaded)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, server.stop)
     # The user interface handles a hang-up or ctrl+c of the terminal; its death shows as end of file.
@@ -50,7 +50,9 @@ async def _reader(fd: int) -> asyncio.StreamReader:
     return reader
 
 
-class _Server:
+class PipeServer:
+    """Server of one agent on a pipe: answers requests, and sends events."""
+
     def __init__(self, agent: ConversationAgent, loaded: Loaded) -> None:
         self._agent = agent
         self._service = EngineService(agent, loaded)

@@ -255,12 +255,12 @@ async def test_what_was_changed_here_before_the_first_look_stays(
     server.script([{"text": "an answer"}] * 9)
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation(title="stored")
-        following = ConversationWatcher(agent)
-        following.begin(conversation, [], 0)
+        watcher = ConversationWatcher(agent)
+        watcher.start(conversation, [], 0)
         conversation.record.title = "chosen here"
         await Store(graph).conversations.update(conversation.record.uuid, tags=["elsewhere"])
         async with asyncio.timeout(PATIENCE):
             while conversation.record.tags != ["elsewhere"]:
                 await asyncio.sleep(0.02)
-        following.end()
+        watcher.stop()
         assert conversation.record.title == "chosen here"

@@ -19,7 +19,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
-from ragforge_tui.memory.context.history_window import REPRESENTED_TOKENS, Limits, Past, PastTurns, tokens_of
+from ragforge_tui.memory.context.history_window import REPRESENTED_TOKENS, HistoryWindow, Limits, Past, tokens_of
 from ragforge_tui.memory.context.sections import (
     PAST_SECTION,
     TITLES,
@@ -148,7 +148,7 @@ class ContextBuilder:
 
     def __init__(self, settings: MemorySettings) -> None:
         self._settings = settings
-        self._past = PastTurns()
+        self._past = HistoryWindow()
 
     async def build(self, inputs: ContextInputs, recall: Recall | None = None) -> BuiltContext:
         """Return the context of a new message. Counting and cutting run in a thread.
