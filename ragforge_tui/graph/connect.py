@@ -48,7 +48,7 @@ CONNECT_TIMEOUT = 5.0
 WATCH_SECONDS = 1.0
 ATTACH_SECONDS = 60.0
 """Seconds that a server that reports ready may leave connections unanswered before the chat reports it."""
-BACK_SECONDS = 2.5
+REACHABLE_WAIT_SECONDS = 2.5
 """Seconds a statement waits for a graph known to be unreachable: one check, including its duration."""
 SCHEMA_TIMEOUT = 300.0
 """Seconds one schema statement may take: creating an index over existing data takes time."""
@@ -79,7 +79,7 @@ class Graph:
         self._agent = ""
         self._on_phase = on_phase
         self._phase: tuple[GraphPhase, ErrorInfo | None] = ("starting", None)
-        self._back = asyncio.Event()
+        self._reachable = asyncio.Event()
         self._connecting = asyncio.Lock()
         self._watcher: asyncio.Task[None] | None = None
 
@@ -329,7 +329,7 @@ class Graph:
         last: BaseException | None = None
         try:
             async with asyncio.timeout(deadline):
-                await self._wait_back()
+                await self._wait_until_reachable()
                 retries = Retries()
                 while True:
                     driver = self._driver
@@ -339,7 +339,7 @@ class Graph:
                     except (DriverError, Neo4jError, OSError) as error:
                         last = error
                         replaced = self._driver is not driver  # by a concurrent statement
-                        if not replaced and not retries.worth(error, patient=self.embedded):
+                        if not replaced and not retries.should_retry(error, restarts=self.embedded):
                             raise self._explained(error) from error
                         if lost(error) and self.embedded:
                             await self._connect(driver)
@@ -364,13 +364,13 @@ class Graph:
                 return await session.execute_read(bounded)
             return await session.execute_write(bounded)
 
-    async def _wait_back(self) -> None:
+    async def _wait_until_reachable(self) -> None:
         """Fail early while the graph is known to be unreachable; `_watch` notices when it is reachable again."""
         phase, error = self._phase
         if phase in ("unreachable", "refused") and error:
             try:
-                async with asyncio.timeout(BACK_SECONDS):
-                    await self._back.wait()
+                async with asyncio.timeout(REACHABLE_WAIT_SECONDS):
+                    await self._reachable.wait()
             except TimeoutError:
                 raise GraphUnavailableError(error.what, todo=error.todo, kept=error.kept, kind=error.kind) from None
 
@@ -435,9 +435,9 @@ class Graph:
 
     def _set_phase(self, phase: GraphPhase, error: ErrorInfo | None = None) -> None:
         if phase == "ready":
-            self._back.set()
+            self._reachable.set()
         else:
-            self._back.clear()
+            self._reachable.clear()
         if self._phase != (phase, error):
             self._phase = (phase, error)
             self._on_phase(phase, error)

@@ -29,10 +29,10 @@ from ragforge_tui.graph.journal_files import (
     Named,
     apply_line,
     by_age,
+    complete_lines,
+    concerns,
     encode_line,
-    is_about,
     named_in,
-    whole_lines,
 )
 from ragforge_tui.shared.errors import GraphError, GraphUnavailableError, NotFoundError, RagforgeError
 from ragforge_tui.shared.files import atomic_write, try_lock
@@ -237,7 +237,7 @@ async def move_journal(root: Path, key: str, store: Store, *, workspace: str) ->
                 if not lock(path, file):
                     busy += 1
                     continue
-                lines = list(whole_lines(file))
+                lines = list(complete_lines(file))
                 made += await _make_missing(store, named_in(lines), workspace)
                 file.seek(0)
                 done = await drain_file(store, path, file, set())
@@ -269,7 +269,7 @@ async def drain_file(store: Store, path: Path, file: io.BufferedRandom, touched:
     turns: dict[tuple[str, int], int] = {}
     written = 0
     rejected: list[bytes] = []
-    for raw in whole_lines(file):
+    for raw in complete_lines(file):
         try:
             await apply_line(store, msgspec.json.decode(raw, type=Line), turns)
             written += 1
@@ -299,7 +299,7 @@ def lock(path: Path, file: io.BufferedRandom) -> bool:
 
 async def _belongs(store: Store, file: io.BufferedRandom) -> bool:
     """Return whether a file of an unknown graph belongs to this one, which then has its conversations."""
-    named = named_in(whole_lines(file))
+    named = named_in(complete_lines(file))
     file.seek(0)
     for conversation_id in named.others:
         if not await is_stored(store, conversation_id):
@@ -319,12 +319,12 @@ async def is_stored(store: Store, uuid: str) -> bool:
 
 def _forget_in(path: Path, file: io.BufferedRandom, conversation_id: str) -> int:
     """Write a file again without a conversation's records; the number of those."""
-    lines = list(whole_lines(file))
+    lines = list(complete_lines(file))
     kept: list[bytes] = []
     messages: set[str] = set()
     for raw in lines:
         try:
-            about = is_about(msgspec.json.decode(raw, type=Line), conversation_id, messages)
+            about = concerns(msgspec.json.decode(raw, type=Line), conversation_id, messages)
         except msgspec.MsgspecError:
             about = False
         if not about:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.connect import Graph
 
 
-class SentOf(msgspec.Struct, frozen=True):
+class StoredRequest(msgspec.Struct, frozen=True):
     """A stored request without its texts, and the number of replies to requests with the same content."""
 
     record: ContextRecord
@@ -87,7 +87,7 @@ class Contexts:
             )
         }
 
-    async def of_turn(self, conversation_id: str, turn_index: int) -> list[SentOf]:
+    async def of_turn(self, conversation_id: str, turn_index: int) -> list[StoredRequest]:
         """Return the requests of a turn without their texts, in order; equal ones once.
 
         Args:
@@ -110,5 +110,5 @@ class Contexts:
                 record = msgspec.json.decode(text, type=ContextRecord)
             except msgspec.MsgspecError:
                 continue  # Kept by a version that wrote it in another form.
-            found.append(SentOf(record, replies[uuid]))
+            found.append(StoredRequest(record, replies[uuid]))
         return found

@@ -38,7 +38,7 @@ _EVERYWHERE = Scope(None, [])
 Ranges = Mapping[str, Sequence[tuple[int, int]]]
 
 
-class TurnElsewhere(msgspec.Struct, kw_only=True):
+class OtherTurn(msgspec.Struct, kw_only=True):
     """A turn of another conversation that may matter.
 
     Attributes:
@@ -55,7 +55,7 @@ class TurnElsewhere(msgspec.Struct, kw_only=True):
     vector: npt.NDArray[np.float32] | None
 
 
-class SummaryElsewhere(msgspec.Struct, kw_only=True):
+class OtherSummary(msgspec.Struct, kw_only=True):
     """A summary of another conversation that may be relevant. `ended` is the start time of its last turn."""
 
     summary: Summary
@@ -130,7 +130,7 @@ class OtherConversations:
         *,
         limit: int = 50,
         turns: Ranges | None = None,
-    ) -> list[TurnElsewhere]:
+    ) -> list[OtherTurn]:
         """Return turns of other conversations by words or meaning, at most `limit` for each, unordered.
 
         Args:
@@ -163,7 +163,7 @@ class OtherConversations:
         model: str,
         *,
         limit: int = 20,
-    ) -> list[SummaryElsewhere]:
+    ) -> list[OtherSummary]:
         """Return summaries of other conversations by meaning, or by words without a vector; unordered."""
         if others.empty:
             return []
@@ -255,7 +255,7 @@ class OtherConversations:
         )
         return matches(rows)
 
-    async def _read_turns(self, uuids: Sequence[str], scores: Mapping[str, float], model: str) -> list[TurnElsewhere]:
+    async def _read_turns(self, uuids: Sequence[str], scores: Mapping[str, float], model: str) -> list[OtherTurn]:
         async def work(tx: AsyncManagedTransaction) -> tuple[list[list[Any]], dict[str, str]]:
             # In one row: the driver spends more time on a row than on its content.
             result = await tx.run(
@@ -279,7 +279,7 @@ class OtherConversations:
             return []
         turns, titles = await self._graph.read(work)
         return [
-            TurnElsewhere(
+            OtherTurn(
                 conversation_id=conversation_id,
                 title=titles.get(conversation_id, ""),
                 turn_index=turn_index,
@@ -291,7 +291,7 @@ class OtherConversations:
             for uuid, conversation_id, turn_index, date, text, stored in turns
         ]
 
-    async def _read_summaries(self, rows: Sequence[Match], model: str) -> list[SummaryElsewhere]:
+    async def _read_summaries(self, rows: Sequence[Match], model: str) -> list[OtherSummary]:
         wanted = {row.uuid for row in rows}
         if not wanted:
             return []
@@ -299,7 +299,7 @@ class OtherConversations:
         found = []
         for summary in await self._stored_summaries.by_id(list(facts)):
             title, ended, vector = facts[summary.uuid]
-            found.append(SummaryElsewhere(summary=summary, title=title, ended=ended, vector=vector))
+            found.append(OtherSummary(summary=summary, title=title, ended=ended, vector=vector))
         return found
 
     async def _summary_facts(

@@ -381,7 +381,7 @@ async def _summary_and_writer(tx: AsyncManagedTransaction, conversation_id: str)
     return (record["text"], record["made_by"]) if record else ("", "")
 
 
-def _said(summary: Summary, topics: Sequence[ProposedTopic]) -> dict[str, Any]:
+def _text_properties(summary: Summary, topics: Sequence[ProposedTopic]) -> dict[str, Any]:
     """Return the properties that store lists as texts."""
     return {
         "key_findings": [storable(finding_text(finding)) for finding in summary.key_findings],
@@ -404,7 +404,7 @@ async def _rewrite(
         "SET s.embedding = NULL, s.embedding_bytes = NULL, s.embed_model = NULL",
         id=conversation.uuid,
         uuid=summary.uuid,
-        properties={**properties, **_said(summary, topics)},
+        properties={**properties, **_text_properties(summary, topics)},
     )
     await tx.run(
         "MATCH (s:Summary {uuid: $uuid})-[e:HAS_TOPIC|MENTIONS_FILE]->() DELETE e",
@@ -425,7 +425,7 @@ async def _create(
     reached = [*watermarks, *([0] * (summary.level - len(watermarks)))]
     reached[summary.level - 1] = summary.end_turn_index
     properties: dict[str, Any] = {name: graph_value(getattr(summary, name)) for name in _FIELDS}
-    properties |= {**_said(summary, topics), "sequence": sequence}
+    properties |= {**_text_properties(summary, topics), "sequence": sequence}
     await tx.run(
         "MATCH (c:Conversation {uuid: $id}) SET c.watermarks = $watermarks, c.summary_sequence = $sequence "
         "CREATE (c)-[:HAS_SUMMARY]->(s:Summary) SET s = $properties",

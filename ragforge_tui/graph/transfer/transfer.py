@@ -28,7 +28,7 @@ from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE, cut_re
 from ragforge_tui.graph.store.turns import Turns
 from ragforge_tui.graph.transfer.export_memory import MemoryExporter
 from ragforge_tui.graph.transfer.import_checks import check_export, plan_import
-from ragforge_tui.graph.transfer.import_memory import hold, import_memory
+from ragforge_tui.graph.transfer.import_memory import import_memory, lock_nodes
 from ragforge_tui.shared.export_records import ConversationExport, Imported
 from ragforge_tui.shared.records import Conversation, Message, Turn
 from ragforge_tui.shared.sanitize import storable
@@ -228,7 +228,7 @@ class Transfer:
         for batch in batches((row, row_size(row)) for row in rows):
 
             async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
-                await hold(tx, "ToolCall", (row["call"] for row in batch))
+                await lock_nodes(tx, "ToolCall", (row["call"] for row in batch))
                 result = await tx.run(
                     "UNWIND $calls AS call MATCH (t:ToolCall {uuid: call})-[a:ACCESSED]->(f:File) "
                     "RETURN call, a.access AS access, f.path AS path",
