@@ -53,7 +53,7 @@ def status(ctx: typer.Context, graph: GraphOption = None, json: JsonFlag = False
     if waiting:
         show_journals(waiting)
     if not facts["running"]:
-        print_text("The first chat that needs it starts it.")
+        print_text("The next chat starts it.")
     elif "password_file" in facts:
         print_text(f"Open it in any Neo4j tool: {facts['uri']}, user {facts['username']}, password in that file.")
 

@@ -16,7 +16,7 @@ from ragforge_tui.shared.requests.memory import ListTopics, MergeTopics, Unmerge
 def topics(
     ctx: typer.Context,
     query: Annotated[str, typer.Argument(metavar="[QUERY]", help="Words of the topic names.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="Largest number of results.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = 50,
     workspace: Annotated[str | None, typer.Option(metavar="DIR", help="Only topics of this folder.")] = None,
     merge: Annotated[
         tuple[str, str] | None, typer.Option(metavar="A B", help="Merge these two topics, by name or id.")

@@ -27,7 +27,7 @@ def export(
         Path | None,
         typer.Option("--output", "-o", metavar="PATH", help="File, or folder for conv-<uuid>; else standard output."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
     """Write a whole conversation as JSON or Markdown."""
     chosen: ExportFormat = "json" if json else format

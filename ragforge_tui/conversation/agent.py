@@ -24,6 +24,7 @@ from ragforge_tui.conversation.budget import SessionBudget
 from ragforge_tui.conversation.conversation import OPENING_TURNS, Conversation
 from ragforge_tui.conversation.current_model import CurrentModel, PersonaModels
 from ragforge_tui.conversation.live_export.writer import ExportWriter
+from ragforge_tui.conversation.model_windows import ModelWindows
 from ragforge_tui.conversation.services import EventBus, Services
 from ragforge_tui.conversation.shared_memory import SharedMemory
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
@@ -101,6 +102,7 @@ class ConversationAgent:
                 interactive=interactive,
             ),
             toolbox=toolbox,
+            windows=ModelWindows(state / "model-windows.json"),
             memory=memory,
             exports=exports,
         )

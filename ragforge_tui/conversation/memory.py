@@ -113,7 +113,8 @@ class ConversationMemory:
         turns: list[Turn],
         first_message: Message | None,
         system: list[SystemPart],
-        model: ChatModel,
+        model: str,
+        window: int,
         overhead: int,
     ) -> BuiltContext:
         """Build the context of the request for a new message."""
@@ -125,8 +126,8 @@ class ConversationMemory:
             conversation_id=self._record.uuid,
             turn_index=turn_index,
             text=text,
-            model=model.name,
-            window=model.context_window,
+            model=model,
+            window=window,
             overhead=overhead,
             system=system,
             turns=turns,
@@ -345,7 +346,7 @@ class ConversationMemory:
         """Notify the user of an earlier conversation that resembles the first message."""
         if not self._settings.enabled:
             return
-        match = await self.recall.resembling(turn.messages[0].content, min_score=OFFER_SCORE)
+        match = await self.recall.most_similar(turn.messages[0].content, min_score=OFFER_SCORE)
         if match is not None:
             earlier = match.conversation
             title = f"“{' '.join(earlier.title.split())[:TITLE_CHARS]}” " if earlier.title else ""

@@ -17,6 +17,7 @@ from ragforge_tui.conversation.approvals.pending import Approvals
 from ragforge_tui.conversation.budget import SessionBudget
 from ragforge_tui.conversation.current_model import CurrentModel, PersonaModels
 from ragforge_tui.conversation.live_export.writer import ExportWriter
+from ragforge_tui.conversation.model_windows import ModelWindows
 from ragforge_tui.conversation.shared_memory import SharedMemory
 from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.conversation.storage.recorder import Recorder
@@ -62,6 +63,7 @@ class Services:
 
     Attributes:
         workspace: The folder the agent works in.
+        windows: Context windows of models, also learned ones.
         memory: Embedding model, summary model and memory tools.
         exports: Export files, updated as conversations grow.
     """
@@ -78,6 +80,7 @@ class Services:
     trust: InstructionTrust
     personas: Personas
     toolbox: Toolbox
+    windows: ModelWindows
     memory: SharedMemory
     exports: ExportWriter
 

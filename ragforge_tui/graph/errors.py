@@ -75,7 +75,7 @@ def too_old(agent: str, name: str) -> GraphUnavailableError | None:
     needed = ".".join(map(str, MINIMUM))
     return _unavailable(
         "graph_version",
-        f"The server at {name} is {agent or 'of an unknown kind'}; Neo4j {needed} or newer is needed.",
+        f"The server at {name} is {agent or 'of an unknown kind'}; Neo4j {needed} or newer is required.",
         "Upgrade it (5.26 LTS is tested), or leave the URI out to use the embedded graph.",
     )
 
@@ -116,11 +116,11 @@ class Retries:
 def _rejected(error: AuthError, name: str, username: str) -> GraphUnavailableError:
     if "RateLimit" in (error.code or ""):
         return _unavailable(
-            "graph_auth", f"The graph at {name} refuses log-ins after too many wrong ones.", "Wait a few seconds."
+            "graph_auth", f"The graph at {name} rejects logins after too many failed ones.", "Wait a few seconds."
         )
     return _unavailable(
         "graph_auth",
-        f"The graph at {name} refused the password of user {username!r}.",
+        f"The graph at {name} rejected the password of user {username!r}.",
         "Check NEO4J_USERNAME and NEO4J_PASSWORD, or graph.username and graph.password.",
     )
 
@@ -133,13 +133,13 @@ def _server_error(error: Neo4jError, name: str, database: str, said: str) -> Gra
         )
     if "CredentialsExpired" in code:
         return _unavailable(
-            "graph_auth", f"The password at {name} has to be changed first.", "Log in once with another Neo4j tool."
+            "graph_auth", f"The password for {name} must be changed first.", "Log in once with another Neo4j tool."
         )
     if "DatabaseUnavailable" in code or code.endswith("General.DatabaseUnavailable"):
         return _unavailable("graph_unreachable", f"The graph at {name} is not available: {said}", "Try again shortly.")
     if isinstance(error, ConstraintError):
-        return GraphError(f"The graph refused a value that is already taken: {said}", kind="graph_conflict")
-    return GraphError(f"The graph refused a statement: {said}", kind="graph_statement")
+        return GraphError(f"The graph rejected a value that is already taken: {said}", kind="graph_conflict")
+    return GraphError(f"The graph rejected a statement: {said}", kind="graph_statement")
 
 
 def _unreachable(error: BaseException, name: str) -> GraphUnavailableError:
@@ -147,15 +147,17 @@ def _unreachable(error: BaseException, name: str) -> GraphUnavailableError:
     if "looks like HTTP" in text:
         return _unavailable(
             "graph_unreachable",
-            f"What answers at {name} speaks HTTP, not Bolt.",
+            f"The server at {name} speaks HTTP, not Bolt.",
             "Use the Bolt port, usually 7687.",
         )
     if "DNS resolve" in text:
-        return _unavailable("graph_unreachable", f"The host of {name} is not known.", "Check the URI, or the network.")
+        return _unavailable(
+            "graph_unreachable", f"The host of {name} cannot be found.", "Check the URI, or the network."
+        )
     if "handshake" in text:
         return _unavailable(
             "graph_unreachable",
-            f"What answers at {name} does not speak Bolt, or only with TLS.",
+            f"The server at {name} does not speak Bolt, or only with TLS.",
             "Check the port; try bolt+s:// or neo4j+s://.",
         )
     return _unavailable(

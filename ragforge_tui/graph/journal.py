@@ -98,8 +98,8 @@ class Journal:
                 raise
         except OSError as error:
             raise GraphError(
-                f"The graph is away and the journal in {self._folders.root} cannot be written: {error.strerror}.",
-                todo="Make room there or allow writing, then send the message again.",
+                f"The graph is unreachable; its journal in {self._folders.root} cannot be written: {error.strerror}.",
+                todo="Free some space there or make it writable, then send the message again.",
                 kind="journal",
             ) from error
         self._committed |= bool(self._identity)
@@ -112,9 +112,9 @@ class Journal:
         """
         if self._committed and identity != self._identity:
             raise GraphUnavailableError(
-                f"The graph at {self._address} is another one than this chat began with.",
-                kept="What is said meanwhile is kept in the journal of the first one.",
-                todo="Start the chat again to use this graph; `ragforge-chat graph journal` lists what waits.",
+                f"The graph at {self._address} is not the one this chat started with.",
+                kept="New turns are kept in the journal of the first one.",
+                todo="Restart the chat to use this graph; `ragforge-chat graph journal` lists the pending records.",
                 kind="graph_replaced",
             )
 
@@ -195,7 +195,7 @@ class Journal:
         except OSError as error:
             raise GraphError(
                 f"The journal in {self._folders.root} cannot be written: {error.strerror}.",
-                todo="Make room there or allow writing.",
+                todo="Free some space there or make it writable.",
                 kind="journal",
             ) from error
         self._identity, self._committed = identity, True

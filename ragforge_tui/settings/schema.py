@@ -63,8 +63,8 @@ class ModelSettings(_Section, frozen=True):
     first_token_timeout: Annotated[
         Seconds | None,
         Meta(
-            description="Seconds to wait for a reply to start; null: depends on the server. One on this machine, which "
-            "may have to load the model first, has no limit; any other has 600 s.",
+            description="Seconds to wait for a reply to start; null: no limit for a server on this machine, "
+            "which may have to load the model first; 600 s for any other.",
             extra={"live": "request"},
         ),
     ] = None
@@ -108,7 +108,9 @@ class GraphSettings(_Section, frozen=True):
     username: Annotated[str, Meta(description="User name on that server.")] = "neo4j"
     password: Annotated[str, Meta(description="Password on that server; NEO4J_PASSWORD is safer.")] = ""
     database: Annotated[str, Meta(description="Database name; empty: the server's default.")] = ""
-    adopt: Annotated[bool, Meta(description="Add our schema to a graph that already holds other data.")] = False
+    adopt: Annotated[bool, Meta(description="Add this program's schema to a graph that already holds other data.")] = (
+        False
+    )
     heap_mb: Annotated[PositiveInt, Meta(description="Heap of the embedded server in MiB.")] = 512
     linger_seconds: Annotated[
         float, Meta(ge=0, description="Seconds the embedded server keeps running after the last chat has ended.")

@@ -181,14 +181,14 @@ def test_a_topic_opens_to_names_and_turns() -> None:
     found = topics()
     assert [line.detail for line in found.lines("own")] == ["", "1 summary"]
     assert found.toggle("a")
-    assert found.unknown() == ["a"]
+    assert found.missing_places() == ["a"]
     assert [line.text for line in found.lines("own")] == ["retries", "again", "loading …", "locks"]
     places = [
         TopicPlace(conversation_id="own", title="Mine", first=1, last=5),
         TopicPlace(conversation_id="other", title="", first=7, last=7),
     ]
-    found.found("a", places)
-    assert found.unknown() == []
+    found.set_places("a", places)
+    assert found.missing_places() == []
     lines = found.lines("own")[2:4]
     assert [(line.text, line.detail, line.own) for line in lines] == [
         ("t1–5", "this conversation", True),

@@ -87,7 +87,7 @@ def test_the_terminals_own_colours_are_its_sixteen() -> None:
 
 async def test_a_theme_is_tried_on_and_kept_or_not(run_chat: ChatRunner, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
-    file.write_text("# mine\ntui:\n  theme: dark  # calm\n")
+    file.write_text("# mine\ntui:\n  theme: dark # calm\n")
     async with run_chat(config_file=file, tui=TuiSettings(theme="dark", sidebar=False)) as chat:
         await chat.ready()
         await chat.type("/theme")
@@ -101,7 +101,7 @@ async def test_a_theme_is_tried_on_and_kept_or_not(run_chat: ChatRunner, tmp_pat
         await chat.until(lambda: isinstance(chat.app.screen, ThemePicker))
         await chat.press(*"nord", "enter")
         await chat.until(lambda: 'theme: "nord"' in file.read_text())
-        assert file.read_text() == '# mine\ntui:\n  theme: "nord"  # calm\n'
+        assert file.read_text() == '# mine\ntui:\n  theme: "nord" # calm\n'
         assert chat.app.theme == "nord"
 
 

@@ -60,6 +60,8 @@ class TurnInputs:
         tools: Tools of the persona in the current mode.
         context: The part of the requests before the turn's own messages.
         planning: Whether the context forbids changes.
+        window: Tokens the model can read, as far as is known.
+        overhead: Tokens of the tools' schemas.
     """
 
     persona: Persona
@@ -67,6 +69,8 @@ class TurnInputs:
     tools: ModeTools
     context: BuiltContext
     planning: bool
+    window: int
+    overhead: int
 
 
 class InputBuilder:
@@ -99,16 +103,31 @@ class InputBuilder:
         model, tools = await services.persona_models.model_for(persona), ModeTools(narrowed, self._mode)
         planning = self._mode() == "plan"
         instructions = await services.trust.instructions()
+        window = services.windows.of(model)
+        overhead = len(msgspec.json.encode(tools.schemas())) // CHARS_PER_TOKEN
         context = await self._memory.context(
             turn.messages[0].content,
             turn_index=turn.turn_index,
             turns=[past for past in self._window.turns if past.turn_index < turn.turn_index],
             first_message=None if services.recorder.journaling else await self._window.first_message(),
             system=system_parts(services.workspace, persona, services.user_name, instructions, planning=planning),
-            model=model,
-            overhead=len(msgspec.json.encode(tools.schemas())) // CHARS_PER_TOKEN,
+            model=model.name,
+            window=window,
+            overhead=overhead,
         )
-        return TurnInputs(persona=persona, model=model, tools=tools, context=context, planning=planning)
+        return TurnInputs(
+            persona=persona,
+            model=model,
+            tools=tools,
+            context=context,
+            planning=planning,
+            window=window,
+            overhead=overhead,
+        )
+
+    def learn_window(self, model: ChatModel, tokens: int) -> None:
+        """Remember that a model reads fewer tokens than was assumed."""
+        self._services.windows.learn(model, tokens)
 
 
 def system_parts(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
 from typing import Any
@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.conversation.turn.request import TurnRequest
 from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import ChatModel, Finished, ModelPart, Progress, ReasoningPart, Retrying, TextPart, ToolRequest
 from ragforge_tui.memory.context import StoredContext
-from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.personas import Persona
-from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.errors import ModelError, RagforgeError
 from ragforge_tui.shared.events import (
     Event,
     MessageFinished,
@@ -63,7 +63,6 @@ class Reply:
         conversation_id: str,
         turn_index: int,
         persona: Persona,
-        context: StoredContext,
         model: ChatModel,
         recorder: Recorder,
         emit: Callable[[Event], None],
@@ -71,7 +70,6 @@ class Reply:
     ) -> None:
         self._model = model
         self._persona = persona
-        self._context = context
         self._recorder = recorder
         self._emit = emit
         self._on_stop = on_stop
@@ -98,9 +96,7 @@ class Reply:
             model=model.name,
         )
 
-    async def stream(
-        self, messages: list[ChatMessage], tools: list[dict[str, Any]] | None, cache_marks: Sequence[int]
-    ) -> list[ToolRequest]:
+    async def stream(self, request: TurnRequest) -> list[ToolRequest]:
         """Ask the model, store its answer and return its tool calls.
 
         Raises:
@@ -109,7 +105,7 @@ class Reply:
         """
         self.message = await self._recorder.add_message(self.message)
         # Stored while the model thinks, since nothing depends on them.
-        origins = asyncio.create_task(self._store_origins())
+        origins = asyncio.create_task(self._store_origins(request.stored))
         self._emit(
             MessageStarted(
                 conversation_id=self.message.conversation_id,
@@ -123,26 +119,20 @@ class Reply:
         )
         checkpointer = asyncio.create_task(self._keep_checkpointing())
         try:
-            await self._ask(messages, tools, cache_marks, checkpointer)
+            await self._ask(request, checkpointer)
         finally:
             await origins
         return self.requests
 
-    async def _store_origins(self) -> None:
+    async def _store_origins(self, context: StoredContext) -> None:
         """Store the persona and the context of the request."""
         await self._recorder.spoken_as(self.message, digest=self._persona.digest, text=self._persona.text)
-        await self._recorder.store_context(self.message, self._context)
+        await self._recorder.store_context(self.message, context)
 
-    async def _ask(
-        self,
-        messages: list[ChatMessage],
-        tools: list[dict[str, Any]] | None,
-        cache_marks: Sequence[int],
-        checkpointer: asyncio.Task[None],
-    ) -> None:
+    async def _ask(self, request: TurnRequest, checkpointer: asyncio.Task[None]) -> None:
         try:
-            async for part in self._model.stream(messages, tools=tools, cache_marks=cache_marks):
-                self._take(part)
+            while not await self._answered(request):
+                await self._recorder.store_context(self.message, request.stored)
         except asyncio.CancelledError:
             await _cancel_and_wait(checkpointer)
             await self._finish("interrupted")
@@ -165,6 +155,18 @@ class Reply:
             await self._finish("interrupted", f"{shortfall}{kept} /retry asks again.")
         else:
             await self._finish("complete")
+
+    async def _answered(self, request: TurnRequest) -> bool:
+        """Receive the answer; return False if the request was too long and a shorter one is ready."""
+        messages, tools = await request.messages(), request.inputs.tools.schemas()
+        try:
+            async for part in self._model.stream(messages, tools=tools, cache_marks=request.inputs.context.cache_marks):
+                self._take(part)
+        except ModelError as error:
+            if self._answering or not await request.shrink(error):
+                raise
+            return False
+        return True
 
     def _shortfall(self) -> str:
         """Return why an answer that ended normally is cut short or empty; an empty string if it is complete."""

@@ -16,12 +16,11 @@ from typing import Any, TypeVar
 from ragforge_tui.conversation.budget import CostDeclined, CostStopped, TurnBudget
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.storage.recorder import Recorder
-from ragforge_tui.conversation.turn.inputs import PLANNING, InputBuilder, TurnInputs
+from ragforge_tui.conversation.turn.inputs import PLANNING, InputBuilder
 from ragforge_tui.conversation.turn.reply import Reply
+from ragforge_tui.conversation.turn.request import TurnRequest
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
 from ragforge_tui.llm import ToolRequest
-from ragforge_tui.memory.context import StoredContext, to_stored
-from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.shared.events import TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.records import Message, MessageState, Turn, Usage, now
@@ -73,7 +72,6 @@ class TurnRunner:
         self._mode = mode
         self._stop = stop
         self._planning = False
-        self._messages: list[ChatMessage] = []
         self._usages: list[Usage] = []
         self._text = ""
         self._budget = TurnBudget(
@@ -142,45 +140,44 @@ class TurnRunner:
             emit=services.emit,
             mode=self._mode,
         )
-        self._messages = [*inputs.context.render(), {"role": "user", "content": self._turn.messages[0].content}]
-        stored = to_stored(inputs.context)
+        request = TurnRequest(self._turn, inputs, self._builder, services.emit)
         most = services.settings.model.max_iterations
         for iteration in range(1, most + 1):
-            requests = await self._ask(inputs, stored)
+            requests = await self._ask(request)
             if not requests:
                 return
-            self._messages += await tools.run(self._turn.messages[-1], requests, iteration)
+            request.add(await tools.run(self._turn.messages[-1], requests, iteration))
         # Tools stay in the request, since providers refuse calls in the history of a request without them.
-        self._messages.append({"role": "user", "content": _LAST_CALL})
-        await self._ask(inputs, stored)
+        request.add([{"role": "user", "content": _LAST_CALL}])
+        await self._ask(request)
 
-    async def _ask(self, inputs: TurnInputs, context: StoredContext) -> list[ToolRequest]:
+    async def _ask(self, request: TurnRequest) -> list[ToolRequest]:
         """Stream one reply and return its tool calls."""
         await self._budget.before_request()
         reply = Reply(
             conversation_id=self._conversation_id,
             turn_index=self._turn.turn_index,
-            persona=inputs.persona,
-            context=context,
-            model=inputs.model,
+            persona=request.inputs.persona,
+            model=request.inputs.model,
             recorder=self._recorder,
             emit=self._services.emit,
             on_stop=self._stop.set,
         )
         self._turn.messages.append(reply.message)
-        self._announce_mode()
+        self._announce_mode(request)
         try:
-            return await reply.stream(self._messages, inputs.tools.schemas(), inputs.context.cache_marks)
+            return await reply.stream(request)
         finally:
             self._record_reply(reply.message)
+            request.note_usage(reply.message.usage)
 
-    def _announce_mode(self) -> None:
+    def _announce_mode(self, request: TurnRequest) -> None:
         """Inform the model of a mode change since the start of the turn."""
         planning = self._mode() == "plan"
         if planning != self._planning:
             self._planning = planning
             note = f"[The user switched to planning mode.] {PLANNING}" if planning else _PLANNING_ENDED
-            self._messages.append({"role": "user", "content": note})
+            request.add([{"role": "user", "content": note}])
 
     def _record_reply(self, message: Message) -> None:
         self._turn.messages[-1] = message

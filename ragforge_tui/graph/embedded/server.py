@@ -107,7 +107,7 @@ def prepare(files: ServerFiles, version: str) -> None:
     if stored and version_key(stored) > version_key(version):
         raise GraphUnavailableError(
             f"The embedded graph was written by a newer server ({stored}) than the one installed ({version}).",
-            kept="It was not touched.",
+            kept="It was not changed.",
             todo=f"Upgrade: pip install -U 'arcadedb-embedded>={stored}'.",
             kind="graph_newer",
         )
@@ -317,8 +317,8 @@ def _back_up(files: ServerFiles, stored: str) -> None:
     except OSError as error:
         raise GraphUnavailableError(
             f"The embedded graph could not be backed up before its upgrade from {stored}: {error}.",
-            kept="It was not touched.",
-            todo=f"Make room or make {files.backups} writable, then start again.",
+            kept="It was not changed.",
+            todo=f"Free some space or make {files.backups} writable, then start again.",
         ) from error
     log.info("data of %s backed up to %s", stored, target)
     for old in sorted(files.backups.iterdir(), key=lambda path: path.stat().st_mtime)[:-KEPT_BACKUPS]:

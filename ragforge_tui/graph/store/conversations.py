@@ -141,7 +141,7 @@ class Conversations:
             names = ", ".join(f"{c.uuid} ({c.title or 'untitled'})" for c in found[:_CANDIDATES])
             more = " and others" if len(found) > _CANDIDATES else ""
             raise NotFoundError(
-                f"Several conversations begin with {ref!r}: {names}{more}.", todo="Give more characters of the id."
+                f"Several conversation ids start with {ref!r}: {names}{more}.", todo="Give more characters of the id."
             )
         return found[0]
 
@@ -460,6 +460,4 @@ def _topics_deletion(orphans: list[str], told_by: dict[str, list[str]]) -> Any:
 
 
 def _unknown(ref: str) -> NotFoundError:
-    return NotFoundError(
-        f"There is no conversation {ref!r}.", todo="`ragforge-chat sessions` lists the conversations there are."
-    )
+    return NotFoundError(f"There is no conversation {ref!r}.", todo="`ragforge-chat sessions` lists all conversations.")

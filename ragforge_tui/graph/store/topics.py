@@ -108,7 +108,7 @@ class Topics:
         for hits in (by_id, by_name, [t for t in found if key in _keys(t)]):
             if hits:
                 return max(hits, key=lambda t: (t.conversations, t.summaries, t.uuid))
-        raise NotFoundError(f"There is no topic {ref!r}.", todo="`ragforge-chat topics` lists the topics there are.")
+        raise NotFoundError(f"There is no topic {ref!r}.", todo="`ragforge-chat topics` lists all topics.")
 
     async def turns(
         self, ref: str, *, workspace: str | None = None, conversation_id: str = ""
@@ -191,7 +191,7 @@ class Topics:
                 if merged
                 else (f"Nothing was merged into {found.name!r}.")
             )
-            raise NotFoundError(what, todo="Name the merged one." if merged else "")
+            raise NotFoundError(what, todo="Give the name of the merged one." if merged else "")
         return await self.unmerge(meant[0].uuid)
 
     async def relate(self, a: str, b: str, *, confidence: float, reason: str = "") -> None:

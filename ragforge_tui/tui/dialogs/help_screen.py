@@ -14,7 +14,6 @@ from textual.widgets import Static
 
 from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name
 from ragforge_tui.tui.drawing.lines import wrap_spans
-from ragforge_tui.tui.sidebar.pane import PANES
 
 NARROW = 76
 WIDEST = 90
@@ -83,8 +82,8 @@ def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, sc
             key = f"  {key_name(keys[command.name])}" if command.name in keys else ""
             lines += _entry(command.usage, command.help, key, width, narrow, room)
     lines += [Content(), Content.styled("Keys", "bold")]
-    pane_keys = [entry.keys for entry in PANES if entry.keys[0]]
-    for key, text in (*KEYS, *pane_keys, *SCREEN_KEYS):
+    command_keys = [command.keys for command in registry.commands if command.keys[0]]
+    for key, text in (*KEYS, *command_keys, *SCREEN_KEYS):
         lines += _entry(key, text, "", width, narrow, room)
     return Content("\n").join(lines)
 

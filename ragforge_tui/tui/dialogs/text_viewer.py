@@ -198,7 +198,7 @@ class DetailScreen(Dialog[str | None]):
         title_now: Returns the title of something that is running, once a second; empty once it is over.
     """
 
-    CSS = """
+    DEFAULT_CSS = """
     DetailScreen > Vertical { width: 116; }
     DetailScreen .title { height: 1; }
     DetailScreen Viewer { margin: 1 0; background: $surface; }

@@ -179,9 +179,18 @@ class PersonaReview(Dialog[Reviewed | None]):
             yield self._keys
 
     def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_text())
         self._show(self._first_note)
 
     def _show(self, note: str = "", style: str = "$warning") -> None:
+        self._draw_text()
+        self._note.update(Content.styled(note, style) if note else "")
+        self._note.display = bool(note)
+        keys = ASKING_KEYS if self._improving else DRAFT_KEYS
+        self._keys.update(DIFF_KEYS if self._proposal is not None else keys)
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+
+    def _draw_text(self) -> None:
         if self._proposal is not None:
             self._title.update(f"Proposed changes to {signature(self._draft.info)}")
             self._text.show(changes(self._draft.text, self._proposal.text, palette_for(self.app)))
@@ -189,11 +198,6 @@ class PersonaReview(Dialog[Reviewed | None]):
             self._title.update("Draft of a persona")
             dark = self.app.current_theme.dark
             self._text.show(preview(self._draft.info, self._draft.text, dark=dark))
-        self._note.update(Content.styled(note, style) if note else "")
-        self._note.display = bool(note)
-        keys = ASKING_KEYS if self._improving else DRAFT_KEYS
-        self._keys.update(DIFF_KEYS if self._proposal is not None else keys)
-        self.query_one(VerticalScroll).scroll_home(animate=False)
 
     def action_improve(self) -> None:
         """Ask the model for a proposal."""

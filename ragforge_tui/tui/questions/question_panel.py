@@ -329,7 +329,7 @@ class QuestionPanel(Vertical, can_focus=True):
             self.query("FeedbackInput").remove()
             self.focus()
         elif self._saving is not None:
-            self._leave_saving()
+            self._drop_saving()
         elif self._may_answer:
             self._finish(self._waiting[0].answers[-1].key, "")
 
@@ -341,22 +341,19 @@ class QuestionPanel(Vertical, can_focus=True):
             case "because":
                 self._ask_why()
             case "whole":
-                self._show_whole()
+                assert self._command is not None
+                self.post_message(self.CommandViewRequested(self._question.title, self._command[1]))
             case "back":
-                self._leave_saving()
+                self._drop_saving()
             case "always" if self._saving is None:
                 self._saving = _saving_question(self._waiting[0], self._waiting[0].answer)
                 self._show()
             case _:
                 self._finish(choice.key, "")
 
-    def _leave_saving(self) -> None:
+    def _drop_saving(self) -> None:
         self._saving = None
         self._show()
-
-    def _show_whole(self) -> None:
-        assert self._command is not None
-        self.post_message(self.CommandViewRequested(self._question.title, self._command[1]))
 
     def _ask_why(self) -> None:
         if not self.query(FeedbackInput):

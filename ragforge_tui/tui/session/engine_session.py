@@ -246,7 +246,10 @@ class EngineSession:
             case TurnCompleted() | TurnCancelled() | TurnFailed():
                 ended_after = self._turn_ended(event)
             case TurnElsewhere():
-                self._show_remote(event)
+                if event.conversation_id == state.conversation_id:
+                    self._remote.show(event)
+                    if event.interrupted and not event.active and event.conversation_id not in state.running:
+                        self.offer_retry("That answer was interrupted.")
             case SummaryCreated() | SummaryFailed():
                 state.apply(event)
                 self._refresh_due(event.conversation_id)
@@ -282,12 +285,6 @@ class EngineSession:
         page = await self.ask(FetchTurns(conversation_id=conversation_id, start=index, end=index + 1))
         if page.turns and conversation_id == self.state.conversation_id:
             self._listener.turn_read(page.turns[0])
-
-    def _show_remote(self, event: TurnElsewhere) -> None:
-        if event.conversation_id == self.state.conversation_id:
-            self._remote.show(event)
-            if event.interrupted and not event.active and event.conversation_id not in self.state.running:
-                self.offer_retry("That answer was interrupted.")
 
     def _refresh_due(self, conversation_id: str) -> None:
         """Ask what the summarizer is waiting for, if that conversation is open and its graph answers."""
