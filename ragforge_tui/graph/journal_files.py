@@ -55,9 +55,9 @@ class JournalInfo(msgspec.Struct, kw_only=True):
 
     Attributes:
         key: The identity, the folder's name while that is unknown, or `UNKNOWN`.
-        records: How many wait.
-        refused: How many the graph refused for good.
-        since: When the oldest of them was written.
+        records: Number of pending records.
+        refused: Number of records that the graph rejected permanently.
+        since: Time of the oldest of them.
     """
 
     key: str
@@ -76,8 +76,8 @@ class JournalInfo(msgspec.Struct, kw_only=True):
         return f"{self.address or 'graph'} ({short})"
 
     def amount(self) -> str:
-        """Return how many records wait, as the beginning or middle of a sentence."""
-        return "1 record waits" if self.records == 1 else f"{self.records} records wait"
+        """Return the number of pending records with their unit."""
+        return "1 record" if self.records == 1 else f"{self.records} records"
 
 
 class JournalFolders:

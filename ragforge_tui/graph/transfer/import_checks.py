@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragforge_tui.graph.transfer.memory_in import fitting_summaries, in_order
+from ragforge_tui.graph.transfer.import_memory import fitting_summaries, in_order
 from ragforge_tui.shared.errors import GraphError
 from ragforge_tui.shared.export_records import ConversationExport, ImportAdds
 from ragforge_tui.shared.records import Message, Summary, ToolCall

@@ -26,9 +26,9 @@ from ragforge_tui.graph.store.records import (
 )
 from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE, cut_result
 from ragforge_tui.graph.store.turns import Turns
+from ragforge_tui.graph.transfer.export_memory import MemoryExporter
 from ragforge_tui.graph.transfer.import_checks import check_export, plan_import
-from ragforge_tui.graph.transfer.memory_in import hold, import_memory
-from ragforge_tui.graph.transfer.memory_out import MemoryExporter
+from ragforge_tui.graph.transfer.import_memory import hold, import_memory
 from ragforge_tui.shared.export_records import ConversationExport, Imported
 from ragforge_tui.shared.records import Conversation, Message, Turn
 from ragforge_tui.shared.sanitize import storable

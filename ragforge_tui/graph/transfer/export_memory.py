@@ -1,7 +1,7 @@
 """Export of a conversation's memory: summaries, topics, contexts and personas.
 
 Vectors and search keys are not exported: they are derived again from the texts. A branch includes what belongs to the
-turns it shares. `memory_in.py` is the way back.
+turns it shares. `import_memory.py` is the reverse.
 """
 
 from __future__ import annotations

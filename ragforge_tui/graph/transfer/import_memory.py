@@ -15,7 +15,7 @@ import msgspec
 from ragforge_tui.graph.store.parts import batches, row_size
 from ragforge_tui.graph.store.records import graph_value, properties_of
 from ragforge_tui.graph.store.summary_tree import finding_text
-from ragforge_tui.graph.transfer.memory_out import TOPIC_FIELDS
+from ragforge_tui.graph.transfer.export_memory import TOPIC_FIELDS
 from ragforge_tui.shared.export_records import ConversationExport, TopicEdge
 from ragforge_tui.shared.records import Summary
 from ragforge_tui.shared.sanitize import storable, storable_value
