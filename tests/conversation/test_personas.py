@@ -271,7 +271,7 @@ async def test_without_a_graph_it_goes_to_the_journal(
         assert resumed.record.persona == "Dev"
         rows = await spoken(back)
         assert [(row["turn"], row["name"]) for row in rows] == [(1, "Ragnarök"), (2, "Dev")]
-        assert rows[1]["text"] == back.personas.find("Dev").text
+        assert rows[1]["text"] == back.services.personas.find("Dev").text
 
 
 def with_model(loaded: Loaded, **changes: Any) -> Loaded:
