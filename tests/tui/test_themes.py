@@ -163,10 +163,10 @@ async def test_what_is_wrong_with_the_keys_stands_below_the_conversation_that_is
             await chat.until(lambda: len(chat.app.screen_stack) == 1)
             chat.app.session.spawn(chat.app.session.open("00000001"), group="open")
 
-        def said() -> list[str]:
+        def warnings() -> list[str]:
             return [block.source for block in chat.app.transcript.document.blocks]
 
-        await chat.until(lambda: any("answered before" in text for text in said()))
-        assert [number for number, text in enumerate(said()) if "f1 is the key of" in text] == [len(said()) - 1]
+        await chat.until(lambda: any("answered before" in text for text in warnings()))
+        assert [number for number, text in enumerate(warnings()) if "f1 is the key of" in text] == [len(warnings()) - 1]
         await chat.app.session.open("00000002")
-        assert not any("f1 is the key of" in text for text in said())
+        assert not any("f1 is the key of" in text for text in warnings())

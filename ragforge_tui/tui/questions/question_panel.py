@@ -96,11 +96,11 @@ def _saving_question(question: Question, answer: Callable[[str, str], None]) -> 
 def cost_question(event: CostLimitReached, answer: Callable[[str, str], None]) -> Question:
     """Return a reached cost limit as a question."""
     where = "This turn" if event.scope == "turn" else "This session"
-    title = f"{where} has cost {dollars(event.spent)}; the next request would go beyond {dollars(event.limit)}. Go on?"
+    title = f"{where} has cost {dollars(event.spent)}; the next request would exceed {dollars(event.limit)}. Continue?"
     answers = [
         Choice("once", "one more request", mark="y"),
         Choice("session", f"raise the limit to {dollars(event.raised)} for this session", mark="s"),
-        Choice("no", "stop; what came is kept", mark="n"),
+        Choice("no", "stop; the answer so far is kept", mark="n"),
     ]
     return Question(event.approval_id, "text", title, "", answers, answer)
 
@@ -109,7 +109,7 @@ def trust_question(event: TrustRequested, answer: Callable[[str, str], None]) ->
     """Return the question whether instructions of a folder may be used."""
     files = ", ".join(event.files)
     if event.persona:
-        answers = [Choice("yes", "let it speak, with exactly this text", mark="y"), Choice("no", "no", mark="n")]
+        answers = [Choice("yes", "let it speak with exactly this text", mark="y"), Choice("no", "no", mark="n")]
         title = f"Let the persona {event.persona} speak? Its file {files} came with the folder and instructs the agent."
         return Question(f"trust:{event.root}", "text", title, event.text, answers, answer)
     answers = [Choice("yes", "use them, in this repository from now on", mark="y"), Choice("no", "no", mark="n")]
