@@ -28,7 +28,6 @@ from ragforge_tui.cli.common import (
     with_engine,
 )
 from ragforge_tui.cli.output import print_json_line, print_text
-from ragforge_tui.export import CALL_MARKS, main_argument
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import (
     ApprovalRequested,
@@ -47,6 +46,7 @@ from ragforge_tui.shared.events import (
     TurnStarted,
 )
 from ragforge_tui.shared.records import call_end
+from ragforge_tui.shared.tool_calls import CALL_MARKS, main_argument
 from ragforge_tui.shared.wire import (
     CancelTurn,
     ConversationView,

@@ -48,7 +48,7 @@ from ragforge_tui.shared.events import (
     TurnStarted,
 )
 from ragforge_tui.shared.records import ConversationFilter, now
-from ragforge_tui.tools import Toolbox
+from ragforge_tui.tools.registry import Toolbox
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class ConversationAgent:
             loaded.settings.tools,
             undo_dir=data / "undo",
             state_dir=state,
-            extra=self.memory.tools,
+            memory=self.memory.source,
         )
         self.personas = Personas(
             PersonaLibrary(data / "personas", self.workspace),

@@ -10,8 +10,8 @@ from ragforge_tui.conversation.allowing import AllowedCommands
 from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import Mode
-from ragforge_tui.tools import ApprovalNeed, ApprovalPolicy
-from ragforge_tui.tools.approval import ApprovalMode, Verdict
+from ragforge_tui.tools.approval import ApprovalMode, ApprovalPolicy, Verdict
+from ragforge_tui.tools.base import ApprovalNeed
 
 Emit = Callable[[Event], None]
 

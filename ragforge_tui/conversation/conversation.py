@@ -42,6 +42,7 @@ from ragforge_tui.shared.records import Message, MessageState, ToolCall, Turn, n
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import FileDiff, Mode, UndoPlan
 from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.tools.shell.run_command import RunCommand
 
 if TYPE_CHECKING:
     from ragforge_tui.conversation.agent import ConversationAgent
@@ -108,7 +109,7 @@ class Conversation:
 
     async def run_command(self, command: str, message_id: str | None = None) -> int:
         """Run a shell command of the user in the workspace as a turn; arguments and result are those of `submit`."""
-        doing = Doing("run_command", msgspec.json.encode({"command": storable(command)}).decode())
+        doing = Doing(RunCommand.info.name, msgspec.json.encode({"command": storable(command)}).decode())
         return await self._submit(QueuedTurn(f"!{command}", message_id or uuid.uuid4().hex, doing))
 
     async def _submit(self, queued: QueuedTurn) -> int:

@@ -24,8 +24,7 @@ from ragforge_tui.personas import Persona
 from ragforge_tui.shared import records
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.shared.requests.work import Mode
-from ragforge_tui.tools.modes import ModeTools
-from ragforge_tui.tools.narrowed import NarrowedTools
+from ragforge_tui.tools.restrictions import RestrictedTools
 
 if TYPE_CHECKING:
     from ragforge_tui.conversation.agent import ConversationAgent
@@ -108,14 +107,15 @@ class TurnMaker:
         persona, model, tools = await self._speaker()
         return await self._context(turn, persona, model, tools, planning=self._mode() == "plan")
 
-    async def _speaker(self) -> tuple[Persona, ChatModel, ModeTools]:
+    async def _speaker(self) -> tuple[Persona, ChatModel, RestrictedTools]:
         """Return the current persona, its model and its tools."""
         persona = await self._agent.personas.for_turn(self._record.persona)
-        narrowed = NarrowedTools(self._agent.toolbox, persona.fields.tools, f"The persona {persona.name}")
-        return persona, await self._agent.model_for(persona), ModeTools(narrowed, self._mode)
+        allowed_by = f"The persona {persona.name}"
+        tools = RestrictedTools(self._agent.toolbox, persona.fields.tools, allowed_by, self._mode)
+        return persona, await self._agent.model_for(persona), tools
 
     async def _context(
-        self, turn: Turn, persona: Persona, model: ChatModel, tools: ModeTools, *, planning: bool
+        self, turn: Turn, persona: Persona, model: ChatModel, tools: RestrictedTools, *, planning: bool
     ) -> BuiltContext:
         agent = self._agent
         instructions = await agent.workspace_instructions()

@@ -14,7 +14,6 @@ from ragforge_tui.conversation.own_turns import Doing
 from ragforge_tui.graph import Store
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.requests.work import FileDiff, UndoPlan
-from ragforge_tui.tools import Toolbox
 from ragforge_tui.tools.changes import (
     RESTORE,
     WRITING_TOOLS,
@@ -26,6 +25,7 @@ from ragforge_tui.tools.changes import (
     turn_to_redo,
     turn_to_undo,
 )
+from ragforge_tui.tools.registry import Toolbox
 
 MOST_DIFF_CHARS = 8_000_000
 """Most characters of all diffs in one answer; more would not fit through the pipe to the user interface."""

@@ -31,6 +31,7 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared import records, wire
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.shared.tool_calls import described_tools
 from ragforge_tui.shared.wire import (
     ConversationView,
     Empty,
@@ -39,7 +40,7 @@ from ragforge_tui.shared.wire import (
     SendAccepted,
     TurnPage,
 )
-from ragforge_tui.tools import match_files
+from ragforge_tui.tools.search.matching import match_files
 
 
 class EngineService:
@@ -152,6 +153,7 @@ class EngineService:
             model=self._agent.model_state,
             graph=self._agent.graph_state,
             log_file=str(log_file(self._loaded.paths)),
+            tools=described_tools(),
         )
 
     def _conversation(self, conversation_id: str) -> Conversation:

@@ -6,6 +6,7 @@ import msgspec
 
 from ragforge_tui.graph import writer_alive, writer_id
 from ragforge_tui.shared.records import Message, Todo, Turn, now
+from ragforge_tui.shared.tool_calls import tool_info
 
 
 class _Todos(msgspec.Struct):
@@ -56,6 +57,6 @@ def current_todos(turns: list[Turn]) -> list[Todo]:
     for turn in reversed(turns):
         for message in reversed(turn.messages):
             for call in reversed(message.tool_calls):
-                if call.tool_name == "update_todos" and call.success and call.result is not None:
+                if tool_info(call.tool_name).result == "plan" and call.success and call.result is not None:
                     return msgspec.json.decode(call.result.result, type=_Todos).todos
     return []

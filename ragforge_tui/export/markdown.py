@@ -10,12 +10,12 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator
 
-from ragforge_tui.export.calls import CALL_MARKS, main_argument, result_text
 from ragforge_tui.export.contained import contained, fenced, inline
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
 from ragforge_tui.shared.records import AccessedFile, Conversation, Message, Summary, ToolCall, Turn, call_end
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.tool_calls import CALL_MARKS, main_argument, result_text
 from ragforge_tui.shared.touched_files import joined, most_telling, touched_by
 from ragforge_tui.shared.truncation import cut_middle
 

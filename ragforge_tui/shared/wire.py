@@ -74,6 +74,7 @@ from ragforge_tui.shared.requests.work import SetMode as SetMode
 from ragforge_tui.shared.requests.work import UndoPlan as UndoPlan
 from ragforge_tui.shared.requests.work import UndoTurn as UndoTurn
 from ragforge_tui.shared.requests.work import WorkRequest as WorkRequest
+from ragforge_tui.shared.tool_calls import ToolInfo
 
 PROTOCOL_VERSION = 1
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -81,7 +82,11 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 
 
 class EngineState(msgspec.Struct, kw_only=True, frozen=True):
-    """State of the engine at the time of the request; events report later changes."""
+    """State of the engine at the time of the request; events report later changes.
+
+    Attributes:
+        tools: Descriptions of all tools, for the calls that are shown.
+    """
 
     protocol: int
     version: str
@@ -90,6 +95,7 @@ class EngineState(msgspec.Struct, kw_only=True, frozen=True):
     model: ModelChanged
     graph: GraphChanged
     log_file: str
+    tools: list[ToolInfo] = []
 
 
 class Hello(Request[EngineState]):

@@ -27,6 +27,7 @@ from ragforge_tui.shared.events import (
 )
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
+from ragforge_tui.shared.tool_calls import described_tools
 from ragforge_tui.shared.wire import (
     PROTOCOL_VERSION,
     ArchiveConversation,
@@ -211,6 +212,7 @@ class FakeEngine:
                     model=self.model,
                     graph=self.graph,
                     log_file="",
+                    tools=described_tools(),
                 )
             case CreateConversation():
                 fresh = conversation(0xC0 + len(self.conversations), request.title)

@@ -15,18 +15,19 @@ from typing import Literal
 
 import msgspec
 
+from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import ToolCall, call_end
 from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.shared.sanitize import plain_text, plain_value
+from ragforge_tui.shared.tool_calls import tool_info
 from ragforge_tui.tui.drawing.code import diff_counts
-from ragforge_tui.tui.transcript.render.tool_text import CallState, decoded, duration_text, failure_of, state_of
+from ragforge_tui.tui.transcript.render.tool_text import CallState, duration_text, failure_of, state_of
 
 Look = Literal["prose", "code", "diff", "error"]
 
 MAX_FILE_BYTES = 2_000_000
 _SNIFFED = 8192
 _NUMBERED = re.compile(r" *\d+\t")
-_TELLS_PROSE = frozenset({"search_history", "open_turn"})
 _WORDS = {
     "running": "running",
     "waiting": "waits for you",
@@ -73,8 +74,8 @@ def call_title(call: ToolCall, turn: int, state: CallState | None = None, at: da
 
 def call_sections(call: ToolCall) -> list[Section]:
     """Return the sections of a call: reason, arguments, result."""
-    result = decoded(call.result.result) if call.result is not None else {}
-    given = decoded(call.arguments)
+    result = json_object(call.result.result) if call.result is not None else {}
+    given = json_object(call.arguments)
     diff = str(result.get("diff") or "")
     sections: list[Section] = []
     reason = call.reasoning.strip() or str(given.get("reason") or "").strip()
@@ -90,9 +91,10 @@ def call_sections(call: ToolCall) -> list[Section]:
     sections += _argument_sections(call, given, has_diff=bool(diff))
     text = str(result.get("text") or "")
     if text.strip() and text != (call.result.error if call.result else None):
-        numbered = call.tool_name == "read_file"
+        form = tool_info(call.tool_name).result
+        numbered = form == "numbered"
         language = language_of(str(given.get("path") or "")) if numbered else ""
-        look: Look = "prose" if call.tool_name in _TELLS_PROSE else "code"
+        look: Look = "prose" if form == "prose" else "code"
         sections.append(Section(title="Result", text=text, look=look, language=language, numbered=numbered))
     rest = {key: value for key, value in result.items() if key not in ("text", "diff")}
     if rest:

@@ -33,6 +33,7 @@ from ragforge_tui.shared.events import (
 from ragforge_tui.shared.persona_records import PersonaList
 from ragforge_tui.shared.records import Conversation, Turn
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.tool_calls import describe_tools
 from ragforge_tui.shared.wire import (
     CancelTurn,
     ChangeModelSettings,
@@ -152,6 +153,7 @@ class EngineSession:
 
     async def _greet(self, engine: Engine) -> None:
         hello = await engine.request(Hello())
+        describe_tools(hello.tools)
         if self._model_settings:
             await engine.request(ChangeModelSettings(changes=self._model_settings))
         self.state.connection = "up"
