@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 3
 ARGS ?=
+# Many processes import the same modules: compiled once, not by each.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: chat test test-all lint types imports format example docs install install-test clean
 .DEFAULT_GOAL := help

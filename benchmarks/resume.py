@@ -24,7 +24,7 @@ from ragforge_tui.graph import Graph, Store, resolve_target, stop_server
 from ragforge_tui.settings.schema import GraphSettings, Loaded, ModelSettings, Paths, Settings
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Conversation, FileAccess, Message, Role, ToolCall, ToolResult, Turn, now
-from ragforge_tui.shared.wire import OpenConversation
+from ragforge_tui.shared.requests.turns import OpenConversation
 
 SIZES = (10, 1_000, 10_000)
 QUESTION = "What does the parser do with an empty line? " * 4

@@ -18,6 +18,7 @@ from ragforge_tui.graph.embedded.attach import ServerHold
 from ragforge_tui.memory.recall import recall
 from ragforge_tui.settings.schema import Loaded, Paths
 from tests.support.agents import loaded_for, settings_for
+from tests.support.light_server import light_servers
 from tests.support.neo4j_server import Neo4jMissingError, Neo4jServer
 from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import DIMENSION, HEAP_MB, LINGER, paths_under
@@ -83,6 +84,13 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("RAGFORGE_HOME", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def light() -> Iterator[None]:
+    """Start embedded servers that are quick to start."""
+    with light_servers():
+        yield
 
 
 @pytest.fixture(scope="session")

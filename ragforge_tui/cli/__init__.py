@@ -16,7 +16,7 @@ def main() -> None:
 
         sys.stdout.write(f"ragforge-chat {__version__}\n")
         return
-    from ragforge_tui.cli.start import chat_flags, failures
+    from ragforge_tui.cli.start import chat_flags, failures, open_chat
 
     flags = chat_flags(sys.argv[1:])
     if flags is not None:
@@ -24,7 +24,6 @@ def main() -> None:
 
         # Collecting garbage while modules load takes a fifth of the start and frees nothing. The chat enables it again.
         gc.disable()
-        from ragforge_tui.cli.chat import open_chat
 
         with failures(flags.shared):
             sys.exit(open_chat(flags))

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from ragforge_tui import __version__
-from ragforge_tui.cli import ask, chat, doctor, sessions, topics, transfer
+from ragforge_tui.cli import ask, doctor, sessions, topics, transfer
 from ragforge_tui.cli.common import (
     ConfigOption,
     GraphOption,
@@ -28,7 +28,7 @@ from ragforge_tui.cli.graph import graph_app
 from ragforge_tui.cli.output import print_text
 from ragforge_tui.cli.personas import personas_app
 from ragforge_tui.cli.settings import config_app
-from ragforge_tui.cli.start import ChatFlags
+from ragforge_tui.cli.start import ChatFlags, open_chat
 
 _RESUME = ("--resume", "-r")
 
@@ -104,7 +104,7 @@ def root(
     if ctx.invoked_subcommand is None:
         if resume is not None and continue_last:
             raise typer.BadParameter("--resume and --continue cannot be combined.")
-        raise typer.Exit(chat.open_chat(ChatFlags(shared=given, resume=resume, continue_last=continue_last)))
+        raise typer.Exit(open_chat(ChatFlags(shared=given, resume=resume, continue_last=continue_last)))
     if resume is not None or continue_last:
         raise typer.BadParameter(f"--resume and --continue cannot be combined with {ctx.invoked_subcommand}.")
 

@@ -46,15 +46,15 @@ from ragforge_tui.shared.events import (
     TurnStarted,
 )
 from ragforge_tui.shared.records import call_end
-from ragforge_tui.shared.tool_calls import CALL_MARKS, main_argument
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.turns import (
     CancelTurn,
     ConversationView,
     CreateConversation,
-    Engine,
     OpenConversation,
     SendMessage,
 )
+from ragforge_tui.shared.tool_calls import CALL_MARKS, main_argument
+from ragforge_tui.shared.wire import Engine
 
 SETTLE_SECONDS = 30.0
 """Longest wait at the end for due vectors and summaries; the next start finishes the rest."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import typer
@@ -16,6 +16,9 @@ import typer
 from ragforge_tui.cli.start import CANCELLED, FAILED, USAGE, Shared, complain, failures, load_settings
 from ragforge_tui.settings.schema import Loaded, ModelSettings
 from ragforge_tui.shared.wire import Engine
+
+if TYPE_CHECKING:  # importing the driver takes 100 ms, which --help does not need
+    from ragforge_tui.graph import Graph, GraphTarget
 
 __all__ = [
     "CANCELLED",
@@ -35,6 +38,8 @@ __all__ = [
     "run_async",
     "settings",
     "shared",
+    "target_of",
+    "use_graph",
     "with_engine",
     "with_memory",
 ]
@@ -109,6 +114,31 @@ def with_memory(ctx: typer.Context, work: Callable[[Engine], Awaitable[T]]) -> T
     loaded = settings(ctx)
     no_model = msgspec.structs.replace(loaded.settings, model=ModelSettings(name="offline"))
     return with_engine(msgspec.structs.replace(loaded, settings=no_model), work)
+
+
+async def use_graph(loaded: Loaded, target: GraphTarget, work: Callable[[Graph], Awaitable[T]]) -> T:
+    """Open the graph, run `work` with it and close it."""
+    from ragforge_tui.graph import Graph
+
+    chosen = loaded.settings
+    graph = await Graph.open(
+        target,
+        loaded.paths,
+        heap_mb=chosen.graph.heap_mb,
+        linger_seconds=chosen.graph.linger_seconds,
+        embedding_dimension=chosen.agent.memory.embeddings.dimension,
+    )
+    try:
+        return await work(graph)
+    finally:
+        await graph.close()
+
+
+def target_of(loaded: Loaded) -> GraphTarget:
+    """Return the graph that the settings name."""
+    from ragforge_tui.graph import resolve_target
+
+    return resolve_target(loaded.settings.graph, loaded.origins)
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:

@@ -152,9 +152,9 @@ def _settings(loaded: Loaded, config: str | None, report: Report) -> Facts:
         "your file": f"{file}{'' if file.exists() else ' (none)'}",
         "project's file": f"{project}{'' if project.exists() else ' (none)'}",
     }
-    from ragforge_tui.memory.persistence import differences
+    from ragforge_tui.settings.check import without_effect
 
-    for sentence in differences(loaded.settings.agent.memory):
+    for sentence in without_effect(loaded.settings.agent.memory):
         report.problem(f"settings: {sentence}")
     values = effective(loaded)
     return facts | {key: f"{values[key]}  (from {origin})" for key, origin in loaded.origins.items()}
@@ -173,7 +173,7 @@ def _folders(loaded: Loaded, report: Report) -> Facts:
             report.problem(f"folders: only {size(free)} free for {folder}.")
         used = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
         facts[name] = f"{folder} ({size(used)} used, {size(free)} free)"
-    from ragforge_tui.engine.logs import log_file
+    from ragforge_tui.engine.process import log_file
 
     facts["log"] = str(log_file(loaded.paths))
     return facts
@@ -198,8 +198,8 @@ async def _model(loaded: Loaded, report: Report) -> Facts:
 
 def _journals(loaded: Loaded, report: Report) -> None:
     """Report the journals; one that the next chat would not write to its graph is a problem."""
-    from ragforge_tui.cli.graph_use import target_of
-    from ragforge_tui.cli.journal import journals
+    from ragforge_tui.cli.common import target_of
+    from ragforge_tui.cli.graph import journals
     from ragforge_tui.graph import JournalFolders
 
     address = target_of(loaded).address
@@ -231,7 +231,7 @@ def _unreachable(host: str, port: int) -> str:
 
 
 async def _graph(loaded: Loaded) -> Facts:
-    from ragforge_tui.cli.graph_use import target_of, use_graph
+    from ragforge_tui.cli.common import target_of, use_graph
 
     facts = await use_graph(loaded, target_of(loaded), lambda graph: graph.info())
     nodes = ", ".join(f"{label} {count}" for label, count in facts.pop("nodes", {}).items())

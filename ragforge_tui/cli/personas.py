@@ -12,7 +12,7 @@ from ragforge_tui.cli.common import JsonFlag, complain, not_empty, settings
 from ragforge_tui.cli.output import print_json, print_text, table
 from ragforge_tui.personas import Persona, PersonaLibrary, user_name
 from ragforge_tui.personas.drafts import brief_of, template
-from ragforge_tui.personas.user_personas import OwnPersonas
+from ragforge_tui.personas.user_personas import UserPersonas
 from ragforge_tui.shared.persona_records import PersonaInfo
 
 personas_app = typer.Typer(help="The personas of the agent.", no_args_is_help=True)
@@ -54,6 +54,7 @@ def _entry(info: PersonaInfo) -> dict[str, Any]:
     """Return a persona's JSON object, without the permission of a project's persona, which only the chat handles."""
     entry: dict[str, Any] = msgspec.to_builtins(info)
     del entry["allowed"]
+    entry.update(entry.pop("others"))
     return entry
 
 
@@ -77,7 +78,7 @@ def add(
 ) -> None:
     """Add a file as a persona of your own."""
     library = _library(ctx)
-    persona = OwnPersonas(library).add(file, replace=replace)
+    persona = UserPersonas(library).add(file, replace=replace)
     _done(ctx, "Added", library.load(persona.name), json)
     _complain_of(persona)
 
@@ -91,7 +92,7 @@ def create(
     """Create a persona of your own from one line; the chat can edit it or let a model improve it."""
     brief = brief_of(line)
     library = _library(ctx)
-    saved = OwnPersonas(library).save(template(brief, _user(ctx)), brief.name)
+    saved = UserPersonas(library).save(template(brief, _user(ctx)), brief.name)
     _done(ctx, "Created", library.load(saved.name), json)
 
 
@@ -99,7 +100,7 @@ def create(
 def remove(ctx: typer.Context, name: NameArgument, json: JsonFlag = False) -> None:
     """Remove a persona of your own; `restore` undoes it."""
     library = _library(ctx)
-    _done(ctx, "Removed", OwnPersonas(library).delete(library.pick(name).name), json)
+    _done(ctx, "Removed", UserPersonas(library).delete(library.pick(name).name), json)
 
 
 @personas_app.command()
@@ -109,7 +110,7 @@ def restore(
     json: JsonFlag = False,
 ) -> None:
     """Restore a removed persona."""
-    _done(ctx, "Restored", OwnPersonas(_library(ctx)).restore(name), json)
+    _done(ctx, "Restored", UserPersonas(_library(ctx)).restore(name), json)
 
 
 def _done(ctx: typer.Context, what: str, persona: Persona, json: bool) -> None:

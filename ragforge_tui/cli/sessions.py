@@ -15,19 +15,18 @@ from ragforge_tui.export.context import context_text
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Conversation, ConversationFilter, SearchHit
-from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.memory import FetchContext, FindSimilar
+from ragforge_tui.shared.requests.sessions import (
     ArchiveConversation,
     DeleteConversation,
-    Engine,
     ExportConversation,
-    FetchContext,
-    FindSimilar,
     ListConversations,
-    OpenConversation,
     RestoreConversation,
     Search,
 )
+from ragforge_tui.shared.requests.turns import OpenConversation
+from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.wire import Engine
 
 SHORT_ID = 8
 KEPT_DAYS = 7
@@ -38,10 +37,12 @@ Status = Literal["active", "archived", "deleted", "any"]
 def sessions(
     ctx: typer.Context,
     status: Annotated[Status, typer.Option(help="Status of the conversations.")] = "active",
-    tag: Annotated[list[str] | None, typer.Option(help="Only with this tag; repeat it to match any.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="Only with this tag; repeat the option to match any of several.")
+    ] = None,
     query: Annotated[str, typer.Option(help="Words in title and summary.")] = "",
     order: Annotated[Literal["updated", "created"], typer.Option(help="Time to sort by, newest first.")] = "updated",
-    limit: Annotated[int, typer.Option(min=1, help="Largest number of results.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = 50,
     workspace: Annotated[str | None, typer.Option(metavar="DIR", help="Only conversations of this folder.")] = None,
     json: JsonFlag = False,
 ) -> None:
@@ -120,7 +121,7 @@ def search(
     ctx: typer.Context,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to search for.")],
     topic: Annotated[str, typer.Option(metavar="T", help="Only turns about this topic, by its name or id.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="Largest number of hits.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of matches.")] = 20,
     json: JsonFlag = False,
 ) -> None:
     """Find turns by their words, in all conversations that are not private."""
@@ -137,9 +138,9 @@ def search(
 def similar(
     ctx: typer.Context,
     id: ConversationArgument,
-    limit: Annotated[int, typer.Option(min=1, help="Largest number of results.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = 10,
     min_score: Annotated[
-        float | None, typer.Option(min=-1, max=1, help="Smallest cosine of the summaries; by default recall.min_score.")
+        float | None, typer.Option(min=-1, max=1, help="Minimum cosine of the summaries; by default recall.min_score.")
     ] = None,
     json: JsonFlag = False,
 ) -> None:

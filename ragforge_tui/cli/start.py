@@ -1,4 +1,4 @@
-"""Common start of the chat and all commands: options, settings and error handling, without Typer.
+"""Start of the chat, and what it has in common with all commands: options, settings, error handling; without Typer.
 
 Parsing argv with Typer takes a third of the chat's start, so `chat_flags` parses the chat's few options itself and
 leaves everything else to Typer.
@@ -18,6 +18,7 @@ import msgspec
 
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import RagforgeError, storage_error
+from ragforge_tui.shared.wire import Engine
 
 log = logging.getLogger(__name__)
 
@@ -86,8 +87,7 @@ def load_settings(
     persona: str | None = None,
 ) -> Loaded:
     """Load the settings with the flags before or after the command, and start logging."""
-    from ragforge_tui.engine.logs import log_to_file
-    from ragforge_tui.engine.private_memory import close_to_others
+    from ragforge_tui.engine.process import close_to_others, log_to_file
     from ragforge_tui.settings.load import load
 
     flags = {
@@ -100,6 +100,45 @@ def load_settings(
     given.log_file = log_to_file(loaded.paths)
     close_to_others()
     return loaded
+
+
+def open_chat(flags: ChatFlags) -> int:
+    """Open the chat; return its exit status, or 2 without a terminal.
+
+    The user interface receives a function that starts the engine, so that it paints first.
+    """
+    missing = [name for name, stream in (("input", sys.stdin), ("output", sys.stdout)) if not stream.isatty()]
+    if missing:
+        complain(
+            f"The chat needs a terminal, but standard {' and '.join(missing)} is not one. "
+            "In scripts, use `ragforge-chat ask`."
+        )
+        return USAGE
+    loaded = load_settings(flags.shared)
+
+    from ragforge_tui import __version__
+    from ragforge_tui.settings.load import user_file
+    from ragforge_tui.tui.app import run_chat
+    from ragforge_tui.tui.options import ChatOptions
+
+    async def connect() -> Engine:
+        from ragforge_tui.engine import connect_child
+
+        return await connect_child(loaded)
+
+    options = ChatOptions(
+        resume=flags.resume,
+        continue_last=flags.continue_last,
+        tui=loaded.settings.tui,
+        state_dir=Path(loaded.paths.state),
+        workspace=loaded.workspace,
+        persona=flags.shared.persona or "",
+        version=__version__,
+        settings=loaded.settings,
+        origins=loaded.origins,
+        config_file=user_file(flags.shared.config, loaded.paths, os.environ)[0],
+    )
+    return run_chat(connect, options)
 
 
 @contextlib.contextmanager

@@ -10,13 +10,13 @@ import typer
 from ragforge_tui.cli.common import JsonFlag, with_memory
 from ragforge_tui.cli.output import print_json, print_text, shorten, table
 from ragforge_tui.shared.records import Topic
-from ragforge_tui.shared.wire import ListTopics, MergeTopics, UnmergeTopic
+from ragforge_tui.shared.requests.memory import ListTopics, MergeTopics, UnmergeTopic
 
 
 def topics(
     ctx: typer.Context,
     query: Annotated[str, typer.Argument(metavar="[QUERY]", help="Words of the topic names.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="Largest number of results.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = 50,
     workspace: Annotated[str | None, typer.Option(metavar="DIR", help="Only topics of this folder.")] = None,
     merge: Annotated[
         tuple[str, str] | None, typer.Option(metavar="A B", help="Merge these two topics, by name or id.")

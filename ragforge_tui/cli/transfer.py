@@ -13,7 +13,8 @@ from ragforge_tui.cli.common import ConversationArgument, JsonFlag, complain, wi
 from ragforge_tui.cli.output import print_json, print_text
 from ragforge_tui.export import ExportFormat, file_name, from_json, to_json, to_markdown
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.wire import ExportConversation, ImportConversation
+from ragforge_tui.shared.files import atomic_write
+from ragforge_tui.shared.requests.sessions import ExportConversation, ImportConversation
 
 
 def export(
@@ -26,7 +27,7 @@ def export(
         Path | None,
         typer.Option("--output", "-o", metavar="PATH", help="File, or folder for conv-<uuid>; else standard output."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
     """Write a whole conversation as JSON or Markdown."""
     chosen: ExportFormat = "json" if json else format
@@ -39,23 +40,13 @@ def export(
         return
     target = output / file_name(exported.conversation.uuid, chosen) if output.is_dir() else output
     try:
-        _write_whole(target, data)
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)  # a device or a pipe
+        else:
+            atomic_write(target, data, mode=0o666)
     except OSError as error:
         raise RagforgeError(f"{target} cannot be written: {error.strerror}.") from error
     complain(f"Exported to {target}.")
-
-
-def _write_whole(target: Path, data: bytes) -> None:
-    # Devices and pipes are written directly; a file is replaced only when it is complete.
-    if target.exists() and not target.is_file():
-        target.write_bytes(data)
-        return
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        partial.write_bytes(data)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def import_(

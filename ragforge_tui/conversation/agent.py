@@ -14,39 +14,31 @@ import asyncio
 import getpass
 import logging
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 
-from ragforge_tui.conversation.allowing import AllowedCommands
-from ragforge_tui.conversation.approvals import Approvals
+from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands
+from ragforge_tui.conversation.approvals.pending import Approvals
 from ragforge_tui.conversation.budget import SessionBudget
 from ragforge_tui.conversation.conversation import OPENING_TURNS, Conversation
-from ragforge_tui.conversation.graph_link import GraphLink
-from ragforge_tui.conversation.model_link import ModelLink
-from ragforge_tui.conversation.persona_models import PersonaModels
-from ragforge_tui.conversation.personas import Personas
-from ragforge_tui.conversation.recorder import Recorder
-from ragforge_tui.conversation.shared_memory import SharedMemory, settle
-from ragforge_tui.conversation.trust import Trust
+from ragforge_tui.conversation.current_model import CurrentModel, PersonaModels
+from ragforge_tui.conversation.live_export.writer import ExportWriter
+from ragforge_tui.conversation.model_windows import ModelWindows
+from ragforge_tui.conversation.services import EventBus, Services
+from ragforge_tui.conversation.shared_memory import SharedMemory
+from ragforge_tui.conversation.storage.graph_connection import GraphConnection
+from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.conversation.trust.instructions import InstructionTrust
+from ragforge_tui.conversation.trust.personas import Personas
 from ragforge_tui.graph import Journal, Store
 from ragforge_tui.llm import ChatModel
-from ragforge_tui.memory.export_writer import ExportWriter
-from ragforge_tui.memory.persistence import differences
-from ragforge_tui.personas import Persona, PersonaLibrary, user_name
+from ragforge_tui.personas import Persona, PersonaLibrary
+from ragforge_tui.settings.check import without_effect
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, Loaded
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import GraphError, NotFoundError, RagforgeError
-from ragforge_tui.shared.events import (
-    Event,
-    GraphChanged,
-    MessageFinished,
-    ModelChanged,
-    Notice,
-    ToolCallFinished,
-    TurnStarted,
-)
+from ragforge_tui.shared.events import Event, GraphChanged, ModelChanged, Notice
 from ragforge_tui.shared.records import ConversationFilter, now
 from ragforge_tui.tools.registry import Toolbox
 
@@ -66,46 +58,55 @@ class ConversationAgent:
     """
 
     def __init__(self, loaded: Loaded, *, approve_all: bool = False, interactive: bool = False) -> None:
-        self.settings = loaded.settings
-        self.workspace = Path(loaded.workspace)
-        state, data = Path(loaded.paths.state), Path(loaded.paths.data)
-        self.closing = False
+        self.settings = settings = loaded.settings
+        self.workspace = workspace = Path(loaded.workspace)
         self.interactive = interactive
-        self._subscribers: list[asyncio.Queue[Event]] = []
-        memory = loaded.settings.agent.memory
-        self._graph = GraphLink(loaded, self.emit, self._on_graph_ready)
-        journal = Journal(state / "journal", self._graph.address)
-        self.recorder = Recorder(journal, auto_save=memory.persistence.auto_save)
-        self.recorder.attach(self._graph)
-        self._model = ModelLink(loaded.settings.model, self.emit)
-        self.allowed = AllowedCommands(loaded.settings.tools.allow_commands, loaded.config_file)
-        self.approvals = Approvals(approve_all=approve_all, interactive=interactive, allowed=self.allowed)
-        self.budget = SessionBudget(loaded.settings.model.max_cost, loaded.settings.model.max_session_cost)
-        self.trust = Trust(self.workspace, state / "trust.json", self.emit, interactive=interactive)
-        self.memory = SharedMemory(loaded, self.store, self.model)
-        self.exports = ExportWriter(
-            self.settings.agent.memory.export, loaded.paths, self.store, self.emit, workspace=loaded.workspace
+        self.closing = False
+        state, data = Path(loaded.paths.state), Path(loaded.paths.data)
+        memory_settings = settings.agent.memory
+        self._events = EventBus()
+        graph = GraphConnection(loaded, self.emit, self._on_graph_ready)
+        model = CurrentModel(settings.model, self.emit)
+        memory = SharedMemory(loaded, graph, model)
+        toolbox = Toolbox(workspace, settings.tools, undo_dir=data / "undo", state_dir=state, memory=memory.source)
+        exports = ExportWriter(memory_settings.export, loaded.paths, graph.store, self.emit, workspace=loaded.workspace)
+        self._events.listen(exports.on_event)
+        self._allowed = AllowedCommands(settings.tools.allow_commands, loaded.config_file)
+        self.services = Services(
+            settings=settings,
+            workspace=workspace,
+            events=self._events,
+            graph=graph,
+            recorder=Recorder(
+                Journal(state / "journal", graph.address), graph, auto_save=memory_settings.persistence.auto_save
+            ),
+            model=model,
+            persona_models=PersonaModels(model, self.emit),
+            approvals=Approvals(approve_all=approve_all, interactive=interactive, allowed=self._allowed),
+            budget=SessionBudget(settings.model.max_cost, settings.model.max_session_cost),
+            trust=InstructionTrust(
+                workspace,
+                state / "trust.json",
+                self.emit,
+                interactive=interactive,
+                enabled=settings.tools.agents_md,
+            ),
+            personas=Personas(
+                PersonaLibrary(data / "personas", workspace),
+                workspace,
+                state / "trust.json",
+                self.emit,
+                default=settings.personas.default,
+                user=lambda: self.user_name,
+                tools=lambda: [schema["function"]["name"] for schema in toolbox.schemas()],
+                interactive=interactive,
+            ),
+            toolbox=toolbox,
+            windows=ModelWindows(state / "model-windows.json"),
+            memory=memory,
+            exports=exports,
         )
-        self.toolbox = Toolbox(
-            self.workspace,
-            loaded.settings.tools,
-            undo_dir=data / "undo",
-            state_dir=state,
-            memory=self.memory.source,
-        )
-        self.personas = Personas(
-            PersonaLibrary(data / "personas", self.workspace),
-            self.workspace,
-            state / "trust.json",
-            self.emit,
-            default=self.settings.personas.default,
-            user=lambda: self.user_name,
-            tools=lambda: [schema["function"]["name"] for schema in self.toolbox.schemas()],
-            interactive=interactive,
-        )
-        self._persona_models = PersonaModels(self._model, self.emit)
         self._open: dict[str, Conversation] = {}
-        self._user_name = ""
         self._leftovers: asyncio.Task[int] | None = None
         self._chores: asyncio.Task[None] | None = None
         self._left_behind_reported = False
@@ -121,12 +122,12 @@ class ConversationAgent:
 
     def start(self) -> None:
         """Start to open the graph and the model in the background; returns at once."""
-        self._graph.start()
-        self._model.start()
-        self._leftovers = asyncio.create_task(self.toolbox.end_leftovers())
-        for sentence in differences(self.settings.agent.memory):
+        self.services.graph.start()
+        self.services.model.start()
+        self._leftovers = asyncio.create_task(self.services.toolbox.end_leftovers())
+        for sentence in without_effect(self.settings.agent.memory):
             self.emit(Notice(text=sentence, level="warning"))
-        for sentence in self.allowed.problems():
+        for sentence in self._allowed.problems():
             self.emit(Notice(text=sentence, level="warning"))
 
     async def close(self, *, settle_seconds: float = SETTLE_SECONDS) -> None:
@@ -136,32 +137,44 @@ class ConversationAgent:
             settle_seconds: Seconds the memory may still use to catch up.
         """
         self.closing = True
-        self.approvals.close()
+        services = self.services
+        services.approvals.close()
         for conversation in self._open.values():
-            conversation.unqueue()
-            conversation.cancel()
+            conversation.close()
         for conversation in self._open.values():
             await conversation.wait_idle()
-        await settle((conversation.memory for conversation in self._open.values()), settle_seconds)
-        await self.exports.close()
+        await self._settle_memories(settle_seconds)
+        await services.exports.close()
         if self._leftovers is not None:
             await self._leftovers
         if self._chores is not None:
             self._chores.cancel()
             await asyncio.gather(self._chores, return_exceptions=True)
-        await self.toolbox.close()
-        await self._model.close()
-        await self._graph.close()
-        self.recorder.close()
+        await services.toolbox.close()
+        await services.model.close()
+        await services.graph.close()
+        services.recorder.close()
+
+    async def _settle_memories(self, seconds: float) -> None:
+        """Wait up to `seconds` for all memories to catch up, then stop them; the next start finishes the rest."""
+        memories = [conversation.memory for conversation in self._open.values()]
+        try:
+            async with asyncio.timeout(seconds):
+                for memory in memories:
+                    await memory.settle()
+        except TimeoutError:
+            log.info("the memory is not up to date; the next start finishes it")
+        for memory in memories:
+            await memory.close()
 
     async def _on_graph_ready(self, store: Store) -> int:
         """Drain the journal into the graph that became reachable, then start chores in the background."""
-        left = await self.recorder.drain(store)
+        left = await self.services.recorder.drain(store)
         if not self._left_behind_reported:
             self._left_behind_reported = True
-            for sentence in await asyncio.to_thread(self.recorder.left_behind):
+            for sentence in await asyncio.to_thread(self.services.recorder.left_behind):
                 self.emit(Notice(text=sentence, level="warning"))
-        self._chores = asyncio.create_task(self._do_chores(store, self.recorder.take_drained()))
+        self._chores = asyncio.create_task(self._do_chores(store, self.services.recorder.take_drained()))
         for conversation in self._open.values():
             conversation.memory.wake()
         return left
@@ -177,40 +190,29 @@ class ConversationAgent:
     # --- events --------------------------------------------------------------------------------------------------
 
     def emit(self, event: Event) -> None:
-        """Send an event to all subscribers and keep live exports up to date."""
-        if isinstance(event, TurnStarted | MessageFinished | ToolCallFinished):
-            self.exports.message_stored(event.conversation_id)
-        for queue in self._subscribers:
-            queue.put_nowait(event)
+        """Send an event to all subscribers."""
+        self._events.emit(event)
 
-    @contextmanager
-    def subscribe(self) -> Iterator[asyncio.Queue[Event]]:
+    def subscribe(self) -> AbstractContextManager[asyncio.Queue[Event]]:
         """Yield a queue that receives all events from now on."""
-        queue: asyncio.Queue[Event] = asyncio.Queue()
-        self._subscribers.append(queue)
-        try:
-            yield queue
-        finally:
-            self._subscribers.remove(queue)
+        return self._events.subscribe()
 
     # --- what conversations share ----------------------------------------------------------------------------------
 
     @property
     def graph_state(self) -> GraphChanged:
         """Return the graph's location and status."""
-        return self._graph.state
+        return self.services.graph.state
 
     @property
     def model_state(self) -> ModelChanged:
         """Return the current model and its status."""
-        return self._model.state
+        return self.services.model.state
 
     @property
     def user_name(self) -> str:
         """Return the name by which the agent addresses the user."""
-        if not self._user_name:
-            self._user_name = user_name(self.settings.user.name)
-        return self._user_name
+        return self.services.user_name
 
     async def store(self) -> Store:
         """Return the graph's store; wait while the graph starts.
@@ -218,31 +220,31 @@ class ConversationAgent:
         Raises:
             GraphError: The graph is unreachable or was refused.
         """
-        return await self._graph.store()
+        return await self.services.store()
 
     async def model(self) -> ChatModel:
         """Return the current model; wait while it loads."""
-        return await self._model.model()
+        return await self.services.model.model()
 
     async def set_model(self, name: str) -> ModelChanged:
         """Use another model from the next turn on; an empty name selects the one discovered automatically."""
-        return await self._model.change(name)
+        return await self.services.model.change(name)
 
     def change_model_settings(self, changes: dict[str, int | float | None]) -> None:
         """Apply changed settings of `LIVE_MODEL_SETTINGS`, by name, from the next request on."""
-        self._model.update(**{name: value for name, value in changes.items() if name in LIVE_MODEL_SETTINGS})
+        self.services.model.update(**{name: value for name, value in changes.items() if name in LIVE_MODEL_SETTINGS})
 
     async def model_names(self) -> list[str]:
         """Return the names of the available models."""
-        return await self._model.names()
+        return await self.services.model.names()
 
     async def model_for(self, persona: Persona) -> ChatModel:
         """Return the model for a persona: the current one, unless the persona may choose another."""
-        return await self._persona_models.model_for(persona)
+        return await self.services.persona_models.model_for(persona)
 
     async def workspace_instructions(self) -> list[tuple[str, str]]:
         """Return the allowed AGENTS.md files; the user is asked before their first use."""
-        return await self.trust.instructions() if self.settings.tools.agents_md else []
+        return await self.services.trust.instructions()
 
     # --- conversations ---------------------------------------------------------------------------------------------
 
@@ -254,7 +256,7 @@ class ConversationAgent:
         Raises:
             NotFoundError: The persona does not exist.
         """
-        chosen = self.personas.find(persona)
+        chosen = self.services.personas.find(persona)
         record = records.Conversation(
             uuid=str(uuid.uuid4()),
             title=title,
@@ -266,8 +268,8 @@ class ConversationAgent:
             workspace=str(self.workspace),
             owner=getpass.getuser(),
         )
-        await self.recorder.create_conversation(record)
-        conversation = Conversation(self, record, [])
+        await self.services.recorder.create_conversation(record)
+        conversation = Conversation(self.services, record, [])
         self._open[record.uuid] = conversation
         if self.interactive:
             conversation.memory.start()
@@ -297,7 +299,7 @@ class ConversationAgent:
         if record.uuid not in self._open:
             end = record.next_turn
             newest = await store.turns.between(record.uuid, start=max(1, end - max(turns, 1)), end=end)
-            self._open[record.uuid] = conversation = Conversation(self, record, newest)
+            self._open[record.uuid] = conversation = Conversation(self.services, record, newest)
             if self.interactive:
                 conversation.memory.start()
         return self._open[record.uuid]
@@ -391,8 +393,8 @@ class ConversationAgent:
         """Remove a conversation and its exports; return False if its branches still need it."""
         purged = await store.conversations.purge(uuid)
         if purged:
-            await asyncio.to_thread(self.recorder.forget, uuid)
-            await self.exports.removed(uuid)
+            await asyncio.to_thread(self.services.recorder.forget, uuid)
+            await self.services.exports.removed(uuid)
         return purged
 
     async def _do_chores(self, store: Store, drained: set[str]) -> None:
@@ -402,11 +404,11 @@ class ConversationAgent:
         """
         try:
             for uuid in drained - set(self._open):
-                await self.memory.index(uuid)
+                await self.services.memory.index(uuid)
             purged = [await self._purge_one(store, uuid) for uuid in await store.conversations.expired()]
             if any(purged):
                 log.info("purged %d deleted conversations", sum(purged))
             if self.interactive:
-                await self.memory.catch_up(set(self._open))
+                await self.services.memory.catch_up(set(self._open))
         except GraphError as error:
             log.warning("chores not finished: %s", error)

@@ -27,39 +27,39 @@ GIVEN_UP = 3
 """Failures in a row after which summaries are extracted until the model answers again."""
 
 
-class Quiet:
-    """State of an agent without a running turn in any of its conversations."""
+class ActiveTurns:
+    """Running turns of an agent, in all of its conversations."""
 
     def __init__(self) -> None:
-        self._turns = 0
-        self._silent = asyncio.Event()
-        self._silent.set()
-        self._broken = asyncio.Event()
+        self._count = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._busy = asyncio.Event()
 
     @contextmanager
-    def broken(self) -> Iterator[None]:
+    def running(self) -> Iterator[None]:
         """Mark a turn as running inside the context."""
-        self._turns += 1
-        self._silent.clear()
-        self._broken.set()
+        self._count += 1
+        self._idle.clear()
+        self._busy.set()
         try:
             yield
         finally:
-            self._turns -= 1
-            if not self._turns:
-                self._broken.clear()
-                self._silent.set()
+            self._count -= 1
+            if not self._count:
+                self._busy.clear()
+                self._idle.set()
 
-    async def wait(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until no turn is running."""
-        await self._silent.wait()
+        await self._idle.wait()
 
-    async def until_broken(self) -> None:
+    async def wait_busy(self) -> None:
         """Wait until a turn starts."""
-        await self._broken.wait()
+        await self._busy.wait()
 
 
-class Patience:
+class Backoff:
     """Backoff after a model failed or did not answer in time."""
 
     def __init__(self) -> None:
@@ -93,17 +93,22 @@ class BackgroundModel:
     """A `ChatModel` whose complete answers have a deadline.
 
     Args:
-        quiet: For a model that answers one request after another: requests wait until no turn runs and are repeated if
-            a turn interrupts them. None for other models.
+        active_turns: For a model that answers one request after another: requests wait until no turn runs and are
+            repeated if a turn interrupts them. None for other models.
         seconds: Deadline of a request, counted while it is in flight.
     """
 
     def __init__(
-        self, model: ChatModel, patience: Patience, quiet: Quiet | None = None, *, seconds: float = REQUEST_SECONDS
+        self,
+        model: ChatModel,
+        backoff: Backoff,
+        active_turns: ActiveTurns | None = None,
+        *,
+        seconds: float = REQUEST_SECONDS,
     ) -> None:
         self._model = model
-        self._patience = patience
-        self._quiet = quiet or Quiet()
+        self._backoff = backoff
+        self._active_turns = active_turns or ActiveTurns()
         self._seconds = seconds
         self.name = model.name
         self.offline = model.offline
@@ -131,9 +136,9 @@ class BackgroundModel:
         try:
             answer = await self._complete_when_idle(messages, max_tokens)
         except (ModelError, TimeoutError):
-            self._patience.failed()
+            self._backoff.failed()
             raise
-        self._patience.succeeded()
+        self._backoff.succeeded()
         return answer
 
     async def _ask(self, messages: Messages, max_tokens: int | None) -> tuple[str, Usage]:
@@ -142,9 +147,9 @@ class BackgroundModel:
 
     async def _complete_when_idle(self, messages: Messages, max_tokens: int | None) -> tuple[str, Usage]:
         while True:
-            await self._quiet.wait()
+            await self._active_turns.wait_idle()
             request = asyncio.create_task(self._ask(messages, max_tokens))
-            interruption = asyncio.create_task(self._quiet.until_broken())
+            interruption = asyncio.create_task(self._active_turns.wait_busy())
             try:
                 await asyncio.wait({request, interruption}, return_when=asyncio.FIRST_COMPLETED)
                 if request.done():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ragforge_tui.conversation.approvals import Approvals
+from ragforge_tui.conversation.approvals.pending import Approvals
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import CostLimitReached, CostScope, Event, Notice
 from ragforge_tui.shared.formatting import dollars

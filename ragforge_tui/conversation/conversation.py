@@ -11,18 +11,17 @@ import uuid
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragforge_tui.conversation.answer import Answer, answer_of
 from ragforge_tui.conversation.memory import ConversationMemory
-from ragforge_tui.conversation.own_turns import Doing, QueuedTurn
-from ragforge_tui.conversation.turn import Stopped, error_info, placeholder_reply, until_stopped
-from ragforge_tui.conversation.turn_maker import TurnMaker
-from ragforge_tui.conversation.turn_window import PAGE_TURNS, TurnWindow
-from ragforge_tui.conversation.undoing import ChangedFiles
+from ragforge_tui.conversation.services import Services
+from ragforge_tui.conversation.turn.inputs import InputBuilder
+from ragforge_tui.conversation.turn.runner import TurnRunner
+from ragforge_tui.conversation.turn.user_turn import QueuedTurn, UserCall, UserTurn
+from ragforge_tui.conversation.turn.window import PAGE_TURNS, TurnWindow
 from ragforge_tui.graph import writer_id
+from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
 from ragforge_tui.memory.context import BuiltContext
 from ragforge_tui.memory.history_source import called_from
 from ragforge_tui.shared import records
@@ -38,33 +37,42 @@ from ragforge_tui.shared.events import (
     TurnFailed,
     TurnStarted,
 )
-from ragforge_tui.shared.records import Message, MessageState, ToolCall, Turn, now
+from ragforge_tui.shared.records import Message, ToolCall, Turn, Usage, now
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import FileDiff, Mode, UndoPlan
 from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.tools.shell.run_command import RunCommand
-
-if TYPE_CHECKING:
-    from ragforge_tui.conversation.agent import ConversationAgent
+from ragforge_tui.tools.undo.changes import RESTORE
+from ragforge_tui.tools.undo.plan import ChangedFiles
 
 log = logging.getLogger(__name__)
 
-CHARS_PER_TOKEN = 4
 OPENING_TURNS = 12
 """Turns that fill a screen; opening a long conversation reads no more than these."""
 TITLE_CHARS = 60
 
 
+class Answer(msgspec.Struct, kw_only=True, frozen=True):
+    """Result of `Conversation.send_message`: the turn's last text, its reasoning, tool calls and usage."""
+
+    content: str
+    turn_index: int
+    reasoning: str = ""
+    tool_calls: list[ToolCall] = []
+    usage: Usage = Usage()
+
+
 class Conversation:
     """A conversation that accepts messages. `ConversationAgent` creates it."""
 
-    def __init__(self, agent: ConversationAgent, record: records.Conversation, turns: list[Turn]) -> None:
+    def __init__(self, services: Services, record: records.Conversation, turns: list[Turn]) -> None:
         self.record = record
         self._mode: Mode = "ask"
-        self._agent = agent
-        self._window = TurnWindow(record, turns, agent.store, agent.settings.agent.memory.max_context_chars)
-        self.memory = ConversationMemory(agent, record, turns)
-        self._maker = TurnMaker(agent, record, self._window, self.memory, lambda: self.mode)
+        self._services = services
+        self._window = TurnWindow(record, turns, services.store, services.settings.agent.memory.max_context_chars)
+        self.memory = ConversationMemory(services, record, turns)
+        self._inputs = InputBuilder(services, record, self._window, self.memory, lambda: self.mode)
+        self._closing = False
         self._active: Turn | None = None
         self._starting = False
         self._stop = asyncio.Event()
@@ -72,7 +80,7 @@ class Conversation:
         self._queue: deque[QueuedTurn] = deque()
         self._own_ids: set[str] = set()
         self._opening = [msgspec.structs.replace(turn, messages=list(turn.messages)) for turn in turns]
-        agent.recorder.expect(record.uuid, record.next_turn)
+        services.recorder.expect(record.uuid, record.next_turn)
 
     # --- talking -------------------------------------------------------------------------------------------------
 
@@ -84,7 +92,7 @@ class Conversation:
     @mode.setter
     def mode(self, mode: Mode) -> None:
         self._mode = mode
-        self._agent.approvals.mode_changed(self.record.uuid, mode)
+        self._services.approvals.mode_changed(self.record.uuid, mode)
 
     @property
     def busy(self) -> bool:
@@ -109,8 +117,8 @@ class Conversation:
 
     async def run_command(self, command: str, message_id: str | None = None) -> int:
         """Run a shell command of the user in the workspace as a turn; arguments and result are those of `submit`."""
-        doing = Doing(RunCommand.info.name, msgspec.json.encode({"command": storable(command)}).decode())
-        return await self._submit(QueuedTurn(f"!{command}", message_id or uuid.uuid4().hex, doing))
+        call = UserCall(RunCommand.info.name, msgspec.json.encode({"command": storable(command)}).decode())
+        return await self._submit(QueuedTurn(f"!{command}", message_id or uuid.uuid4().hex, call))
 
     async def _submit(self, queued: QueuedTurn) -> int:
         if queued.message_id in self._own_ids:
@@ -118,7 +126,7 @@ class Conversation:
         self._own_ids.add(queued.message_id)
         if self.busy:
             self._queue.append(queued)
-            self._agent.emit(MessageQueued(conversation_id=self.record.uuid, text=queued.text))
+            self._services.emit(MessageQueued(conversation_id=self.record.uuid, text=queued.text))
             return 0
         return await self._start(queued)
 
@@ -133,13 +141,13 @@ class Conversation:
         async for event in self.stream(text):
             if isinstance(event, TurnCompleted | TurnCancelled | TurnFailed):
                 end = event
-        return answer_of(end, self._window.turns[-1])
+        return _answer_of(end, self._window.turns[-1])
 
     async def stream(self, text: str) -> AsyncGenerator[Event, None]:
         """Send a message and yield its turn's events up to the final one; leaving the loop early stops the turn."""
         if self.busy:
             await self.wait_idle()
-        with self._agent.subscribe() as events:
+        with self._services.events.subscribe() as events:
             index = await self.submit(text)
             try:
                 while True:
@@ -166,7 +174,7 @@ class Conversation:
             return await self._retry_newest()
 
     async def _retry_newest(self) -> int:
-        store = await self._agent.store()
+        store = await self._services.store()
         _, last = await store.turns.range(self.record.uuid)
         await self._window.catch_up(last + 1)  # another process may have added turns
         turn = self._window.newest
@@ -178,15 +186,15 @@ class Conversation:
         del turn.messages[1:]
         self._own_ids.add(turn.messages[0].uuid)  # even if another process asked first, this one answers now
         message = msgspec.structs.replace(turn.messages[0])
-        self._agent.emit(TurnStarted(conversation_id=self.record.uuid, turn_index=turn.turn_index, message=message))
+        self._services.emit(TurnStarted(conversation_id=self.record.uuid, turn_index=turn.turn_index, message=message))
         self._run(turn)
         return turn.turn_index
 
     async def set_persona(self, persona: str) -> None:
         """Use another persona from the next turn on."""
         self.record.persona = persona
-        await self._agent.recorder.save_persona(self.record)
-        self._agent.emit(ConversationChanged(conversation=msgspec.structs.replace(self.record)))
+        await self._services.recorder.save_persona(self.record)
+        self._services.emit(ConversationChanged(conversation=msgspec.structs.replace(self.record)))
 
     def cancel(self) -> None:
         """Stop the turn that this process is running; its partial answer is stored."""
@@ -197,10 +205,16 @@ class Conversation:
         """Return whether this process wrote every message of a turn that is not superseded."""
         return all(message.uuid in self._own_ids for message in turn.messages if message.state != "superseded")
 
-    async def take_in(self, turn: Turn) -> None:
+    async def reload(self, turn: Turn) -> None:
         """Reload a turn that another process changed."""
         self._window.refresh(turn)
         await asyncio.to_thread(self.memory.files.note, turn)
+
+    def close(self) -> None:
+        """Stop the running turn and start no further one."""
+        self._closing = self.memory.closing = True
+        self.unqueue()
+        self.cancel()
 
     def unqueue(self, message_id: str = "") -> bool:
         """Drop one queued message, or all of them; return whether there was any."""
@@ -226,7 +240,7 @@ class Conversation:
 
     async def get_history(self, limit: int | None = None) -> list[Turn]:
         """Return the newest `limit` turns in ascending order, all of them by default."""
-        store = await self._agent.store()
+        store = await self._services.store()
         first, last = await store.turns.range(self.record.uuid)
         start = first if limit is None else max(first, last - limit + 1)
         turns: list[Turn] = []
@@ -238,10 +252,10 @@ class Conversation:
 
     async def build_context(self, text: str) -> BuiltContext:
         """Build the context of a request for this message: sections, items with their sources, tokens and cuts."""
-        if not self._agent.recorder.journaling:
+        if not self._services.recorder.journaling:
             await self._window.catch_up(self.record.next_turn)
         asked = Message(uuid="", conversation_id=self.record.uuid, role="user", content=storable(text), timestamp=now())
-        return await self._maker.context(Turn(turn_index=self.record.next_turn, messages=[asked]))
+        return (await self._inputs.build(Turn(turn_index=self.record.next_turn, messages=[asked]))).context
 
     async def diff(self) -> list[FileDiff]:
         """Return the files that the agent changed during this conversation, with their diffs."""
@@ -268,11 +282,11 @@ class Conversation:
             return self.active_turn or 0
         if self.busy:
             raise RagforgeError("A turn is still running.", todo="Stop it first, then undo.")
-        doing = await (await self._changed_files()).undoing(turn_index)
-        return await self._submit(QueuedTurn(f"/undo {turn_index}", message_id or uuid.uuid4().hex, doing))
+        call = UserCall(RESTORE, await (await self._changed_files()).restore_arguments(turn_index))
+        return await self._submit(QueuedTurn(f"/undo {turn_index}", message_id or uuid.uuid4().hex, call))
 
     async def _changed_files(self) -> ChangedFiles:
-        return ChangedFiles(await self._agent.store(), self._agent.toolbox, self.record.uuid)
+        return ChangedFiles(await self._services.store(), self._services.toolbox, self.record.uuid)
 
     async def get_tool_calls(self) -> list[ToolCall]:
         """Return all tool calls with their results, in order."""
@@ -298,7 +312,7 @@ class Conversation:
             yield
         finally:
             self._starting = False
-            if self._queue and not self.busy and not self._agent.closing:
+            if self._queue and not self.busy and not self._closing:
                 self._task = asyncio.create_task(self._start_queued(self._queue.popleft()))
 
     async def _store_and_run(self, queued: QueuedTurn) -> int:
@@ -308,24 +322,24 @@ class Conversation:
             conversation_id=self.record.uuid,
             role="user",
             content=content,
-            doing=queued.doing.tool if queued.doing is not None else "",
+            doing=queued.call.tool if queued.call is not None else "",
             writer=writer_id(),
             timestamp=now(),
             char_count=len(content),
             token_count=len(content) // CHARS_PER_TOKEN,
         )
         self.memory.start()
-        message = await self._agent.recorder.begin_turn(message)
-        if queued.doing is not None:
+        message = await self._services.recorder.begin_turn(message)
+        if queued.call is not None:
             await self._reject_rerun(message)
         self._count(message)
         turn = Turn(turn_index=message.turn_index, messages=[message])
-        if not self._agent.recorder.journaling:
+        if not self._services.recorder.journaling:
             await self._window.catch_up(turn.turn_index)
         self._window.add(turn)
-        self._agent.emit(TurnStarted(conversation_id=self.record.uuid, turn_index=turn.turn_index, message=message))
-        self._run(turn, queued.doing)
-        if queued.doing is None:
+        self._services.emit(TurnStarted(conversation_id=self.record.uuid, turn_index=turn.turn_index, message=message))
+        self._run(turn, queued.call)
+        if queued.call is None:
             await self._give_title(queued.text)
         return turn.turn_index
 
@@ -335,32 +349,44 @@ class Conversation:
         Raises:
             RagforgeError: The turn already holds more than the user's message.
         """
-        if self._agent.recorder.journaling:
+        if self._services.recorder.journaling:
             return
         index = message.turn_index
-        stored = await (await self._agent.store()).turns.between(self.record.uuid, start=index, end=index + 1)
+        stored = await (await self._services.store()).turns.between(self.record.uuid, start=index, end=index + 1)
         if stored and len(stored[0].messages) > 1:
             raise RagforgeError(
                 f"Turn {index} was already started and does not run again: {message.content[:80]}",
                 todo="Check its effects, then enter it again if you still need it.",
             )
 
-    def _run(self, turn: Turn, doing: Doing | None = None) -> None:
+    def _run(self, turn: Turn, call: UserCall | None = None) -> None:
         self._active = turn
         with called_from(self.record.uuid, turn.turn_index):
-            self._task = asyncio.create_task(self._run_turn(turn, doing), name=f"turn {turn.turn_index}")
+            self._task = asyncio.create_task(self._run_turn(turn, call), name=f"turn {turn.turn_index}")
 
-    async def _run_turn(self, turn: Turn, doing: Doing | None) -> None:
-        with self._agent.memory.quiet.broken():
-            end = await (self._turn_end(turn) if doing is None else self._maker.own(turn, doing, self._stop).run())
+    async def _run_turn(self, turn: Turn, call: UserCall | None) -> None:
+        runner: TurnRunner | UserTurn
+        if call is not None:
+            runner = UserTurn(self._services, turn, call, self._stop)
+        else:
+            runner = TurnRunner(
+                self._services,
+                turn,
+                persona=self.record.persona,
+                builder=self._inputs,
+                mode=lambda: self.mode,
+                stop=self._stop,
+            )
+        with self._services.memory.active_turns.running():
+            end = await runner.run()
         for reply in turn.messages[1:]:
             self._own_ids.add(reply.uuid)
             self._count(reply)
         self.memory.turn_ended(turn)
         self._active = None
         self._task = None
-        self._agent.emit(end)
-        if self._queue and not self._agent.closing:
+        self._services.emit(end)
+        if self._queue and not self._closing:
             await self._start_queued(self._queue.popleft())
 
     async def _start_queued(self, queued: QueuedTurn) -> None:
@@ -369,25 +395,7 @@ class Conversation:
             await self._start(queued)
         except RagforgeError as error:
             text = f"A queued message was not sent: {error}"
-            self._agent.emit(Notice(text=text, level="error", conversation_id=self.record.uuid))
-
-    async def _turn_end(self, turn: Turn) -> TurnEnd:
-        conversation_id, index = self.record.uuid, turn.turn_index
-        try:
-            runner = await until_stopped(self._maker.replies(turn, self._stop), self._stop)
-        except Stopped:
-            await self._store_unasked(turn, "interrupted", "")
-            return TurnCancelled(conversation_id=conversation_id, turn_index=index)
-        except Exception as error:
-            info = error_info(error)
-            await self._store_unasked(turn, "failed", info.sentence())
-            return TurnFailed(error=info, conversation_id=conversation_id, turn_index=index)
-        return await runner.run()
-
-    async def _store_unasked(self, turn: Turn, state: MessageState, error: str) -> None:
-        """Store that a turn ended before its first request, so that resuming shows it and offers a retry."""
-        message = placeholder_reply(turn, self.record.uuid, self.record.persona, state, error)
-        turn.messages.append(await self._agent.recorder.add_message(message))
+            self._services.emit(Notice(text=text, level="error", conversation_id=self.record.uuid))
 
     def _count(self, message: Message) -> None:
         self.record.message_count += 1
@@ -402,5 +410,25 @@ class Conversation:
         line = next((line.strip() for line in mask_secrets(storable(text)).splitlines() if line.strip()), "")
         self.record.title = line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
         self.memory.given_title = self.record.title
-        await self._agent.recorder.save_title(self.record)
-        self._agent.emit(ConversationChanged(conversation=msgspec.structs.replace(self.record)))
+        await self._services.recorder.save_title(self.record)
+        self._services.emit(ConversationChanged(conversation=msgspec.structs.replace(self.record)))
+
+
+def _answer_of(end: TurnEnd | None, turn: Turn) -> Answer:
+    """Return the answer of a turn from its final event.
+
+    Raises:
+        RagforgeError: The turn failed or was cancelled.
+    """
+    if isinstance(end, TurnFailed):
+        raise RagforgeError(end.error.what, todo=end.error.todo, kept=end.error.kept, kind=end.error.kind)
+    if not isinstance(end, TurnCompleted):
+        raise RagforgeError("The turn was cancelled.", kept="The partial answer is stored.", kind="cancelled")
+    replies = [message for message in turn.messages if message.role == "assistant"]
+    return Answer(
+        content=end.text,
+        turn_index=end.turn_index,
+        reasoning="\n".join(reply.reasoning for reply in replies if reply.reasoning),
+        tool_calls=[call for reply in replies for call in reply.tool_calls],
+        usage=end.usage,
+    )

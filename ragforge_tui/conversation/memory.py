@@ -13,11 +13,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragforge_tui.conversation.background_work import BackgroundWork
+from ragforge_tui.conversation.services import Services
+from ragforge_tui.graph import Store
+from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.context import (
     BuiltContext,
     ContextBuilder,
@@ -29,15 +30,9 @@ from ragforge_tui.memory.recall import Recall
 from ragforge_tui.memory.recent_files import RecentFiles
 from ragforge_tui.memory.summaries import Summarizer
 from ragforge_tui.memory.titles import make_title
-from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ConversationChanged, Event, Notice, SummaryCreated
-from ragforge_tui.shared.records import Message, Summary, Turn
-
-if TYPE_CHECKING:
-    from ragforge_tui.conversation.agent import ConversationAgent
-    from ragforge_tui.graph import Store
-    from ragforge_tui.llm import ChatModel
+from ragforge_tui.shared.records import Conversation, Message, Summary, Turn
 
 log = logging.getLogger(__name__)
 
@@ -61,17 +56,17 @@ class ConversationMemory:
         turns: Its newest turns, as read when it was opened.
     """
 
-    def __init__(self, agent: ConversationAgent, record: records.Conversation, turns: list[Turn]) -> None:
-        self._agent = agent
+    def __init__(self, services: Services, record: Conversation, turns: list[Turn]) -> None:
+        self._services = services
         self._record = record
-        self._settings = agent.settings.agent.memory
+        self._settings = services.settings.agent.memory
         self._opening = list(turns)
         self.summaries: list[Summary] = []
-        self.files = RecentFiles(agent.workspace, agent.settings.tools.ignore)
+        self.files = RecentFiles(services.workspace, services.settings.tools.ignore)
         self.recall = Recall(
-            agent.store,
+            services.store,
             self._settings,
-            agent.memory.embedder,
+            services.memory.embedder,
             conversation_id=record.uuid,
             workspace=record.workspace,
             private=record.private,
@@ -85,6 +80,8 @@ class ConversationMemory:
         self._upgrades = BackgroundWork(f"upgrades {short}", partial(self._safely, "upgrades", self._upgrade))
         self._refused: set[str] = set()
         """Ids of extracted texts for which the model gave no usable summary; this process does not retry them."""
+        self.closing = False
+        """Whether the process ends soon, so that no summary is rewritten any more."""
         self._untitled: Turn | None = None
         """The first turn, until the title is generated from it."""
         self._idle = asyncio.Event()
@@ -116,11 +113,12 @@ class ConversationMemory:
         turns: list[Turn],
         first_message: Message | None,
         system: list[SystemPart],
-        model: ChatModel,
+        model: str,
+        window: int,
         overhead: int,
     ) -> BuiltContext:
         """Build the context of the request for a new message."""
-        if self._settings.enabled and not self._agent.recorder.journaling:
+        if self._settings.enabled and not self._services.recorder.journaling:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOAD_SECONDS):
                     await self._loaded.wait()
@@ -128,8 +126,8 @@ class ConversationMemory:
             conversation_id=self._record.uuid,
             turn_index=turn_index,
             text=text,
-            model=model.name,
-            window=model.context_window,
+            model=model,
+            window=window,
             overhead=overhead,
             system=system,
             turns=turns,
@@ -137,7 +135,7 @@ class ConversationMemory:
             summaries=self.summaries,
             files=self.files.render,
         )
-        if self._agent.recorder.journaling:
+        if self._services.recorder.journaling:
             return without_memory(inputs)
         return await self._builder.build(inputs, self.recall if self._settings.enabled else None)
 
@@ -147,7 +145,7 @@ class ConversationMemory:
         """Start to load the stored memory and to create missing parts."""
         if self._worker is None:
             self._idle.clear()
-            self._agent.memory.warm()
+            self._services.memory.warm()
             self._worker = asyncio.create_task(self._work(), name=f"memory {self._record.uuid[:8]}")
 
     def turn_ended(self, turn: Turn) -> None:
@@ -209,7 +207,7 @@ class ConversationMemory:
         """Load the stored memory of the conversation and create missing keys, vectors and summaries."""
         if self._caught_up:
             return
-        store = await self._agent.store()
+        store = await self._services.store()
         self.summaries = await store.summaries.of(self._record.uuid)
         await self._load_files(store)
         await self.recall.load()
@@ -230,7 +228,7 @@ class ConversationMemory:
         self._opening.clear()
 
     async def _index_turn(self, turn: Turn) -> None:
-        self._agent.exports.turn_stored(self._record.uuid)
+        self._services.exports.turn_stored(self._record.uuid)
         await asyncio.to_thread(self.files.note, turn)
         await self.recall.turn_stored(turn)
         if turn.turn_index == 1 and not any(message.role == "system" for message in turn.messages):
@@ -258,27 +256,27 @@ class ConversationMemory:
         await self._upgrades.stop()
         if not self._settings.enabled:
             return
-        model = await self._agent.memory.summary_model()
-        patience = self._agent.memory.patience
-        resting = model is not None and patience.seconds_left > 0
+        model = await self._services.memory.summary_model()
+        backoff = self._services.memory.backoff
+        resting = model is not None and backoff.seconds_left > 0
         if self._untitled is not None:
             await self._give_title(self._untitled, None if resting else model, provisional=resting)
-        if self._settings.summarization.enabled and (not resting or patience.given_up):
+        if self._settings.summarization.enabled and (not resting or backoff.given_up):
             await self._make_due(None if resting else model)
-        if model is not None and patience.seconds_left:
-            self._due.ask_in(patience.seconds_left)
+        if model is not None and backoff.seconds_left:
+            self._due.ask_in(backoff.seconds_left)
         elif model is not None:
             self._upgrades.ask()
 
     async def _make_due(self, model: ChatModel | None) -> None:
-        store = await self._agent.store()
+        store = await self._services.store()
         created: list[Event] = []
 
         def collect(event: Event) -> None:
             # Includes summaries that another process created first.
             if isinstance(event, SummaryCreated):
                 created.append(event)
-            self._agent.emit(event)
+            self._services.emit(event)
 
         await Summarizer(store, self._settings.summarization, model, collect).run_due(self._record.uuid)
         if created:
@@ -286,16 +284,16 @@ class ConversationMemory:
 
     async def _upgrade(self) -> None:
         """Let the model rewrite a few extracted summaries while the conversation is idle."""
-        model = await self._agent.memory.summary_model()
-        if self._agent.closing or self._agent.recorder.journaling:
+        model = await self._services.memory.summary_model()
+        if self.closing or self._services.recorder.journaling:
             return
-        store = await self._agent.store()
-        summarizer = Summarizer(store, self._settings.summarization, model, self._agent.emit)
+        store = await self._services.store()
+        summarizer = Summarizer(store, self._settings.summarization, model, self._services.emit)
         if await summarizer.upgrade(self._record.uuid, most=UPGRADES, refused=self._refused):
             await self._reload_summaries(store)
 
     async def _reload_summaries(self, store: Store) -> None:
-        self._agent.exports.turn_stored(self._record.uuid)
+        self._services.exports.turn_stored(self._record.uuid)
         self.summaries = await store.summaries.of(self._record.uuid)
         self._record.summary = (await store.conversations.get(self._record.uuid)).summary
         await self.recall.summaries_changed(self.summaries)
@@ -304,7 +302,7 @@ class ConversationMemory:
     async def summaries_elsewhere(self) -> list[Summary]:
         """Load summaries that another process created or replaced; return those new to this process."""
         loaded = {(summary.uuid, summary.made_by) for summary in self.summaries}
-        self.summaries = await (await self._agent.store()).summaries.of(self._record.uuid)
+        self.summaries = await (await self._services.store()).summaries.of(self._record.uuid)
         added = [summary for summary in self.summaries if (summary.uuid, summary.made_by) not in loaded]
         if added:
             await self.recall.summaries_changed(self.summaries)
@@ -316,15 +314,15 @@ class ConversationMemory:
         settings = self._settings.summarization
         if not settings.enabled:
             return 0, 0
-        summarizer = Summarizer(await self._agent.store(), settings, None, self._agent.emit)
+        summarizer = Summarizer(await self._services.store(), settings, None, self._services.emit)
         first = (await summarizer.pending(self._record.uuid))[0]
         return first.turns, first.chars
 
     async def summarise_conversation(self) -> str:
         """Rewrite the conversation's summary now and return it."""
-        store = await self._agent.store()
+        store = await self._services.store()
         settings = self._settings.summarization
-        summarizer = Summarizer(store, settings, await self._agent.memory.summary_model(), self._agent.emit)
+        summarizer = Summarizer(store, settings, await self._services.memory.summary_model(), self._services.emit)
         self._record.summary = await summarizer.summarize_conversation(self._record.uuid)
         return self._record.summary
 
@@ -341,14 +339,14 @@ class ConversationMemory:
             self._untitled = turn
         if title != self._record.title:
             self._record.title = title
-            await self._agent.recorder.save_title(self._record)
+            await self._services.recorder.save_title(self._record)
             self._emit_changed()
 
     async def _offer_similar(self, turn: Turn) -> None:
         """Notify the user of an earlier conversation that resembles the first message."""
         if not self._settings.enabled:
             return
-        match = await self.recall.resembling(turn.messages[0].content, min_score=OFFER_SCORE)
+        match = await self.recall.most_similar(turn.messages[0].content, min_score=OFFER_SCORE)
         if match is not None:
             earlier = match.conversation
             title = f"“{' '.join(earlier.title.split())[:TITLE_CHARS]}” " if earlier.title else ""
@@ -359,12 +357,70 @@ class ConversationMemory:
     def _warn_words_only(self) -> None:
         """Warn the user once if search by meaning is enabled but unavailable."""
         reason = self.recall.reason
-        if reason and reason not in self._agent.memory.reported_reasons:
-            self._agent.memory.reported_reasons.add(reason)
-            self._agent.emit(Notice(text=reason, level="warning", conversation_id=self._record.uuid))
+        if reason and reason not in self._services.memory.reported_reasons:
+            self._services.memory.reported_reasons.add(reason)
+            self._services.emit(Notice(text=reason, level="warning", conversation_id=self._record.uuid))
 
     def _notify(self, text: str) -> None:
-        self._agent.emit(Notice(text=text, conversation_id=self._record.uuid))
+        self._services.emit(Notice(text=text, conversation_id=self._record.uuid))
 
     def _emit_changed(self) -> None:
-        self._agent.emit(ConversationChanged(conversation=msgspec.structs.replace(self._record)))
+        self._services.emit(ConversationChanged(conversation=msgspec.structs.replace(self._record)))
+
+
+class BackgroundWork:
+    """One kind of work that is requested repeatedly, with at most one run at a time.
+
+    Requests are coalesced: the work itself finds what has to be done, so two requests while it runs cause one more run.
+
+    Args:
+        work: Does everything that is due; must not raise.
+    """
+
+    def __init__(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        self._name = name
+        self._work = work
+        self._requested = False
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def running(self) -> bool:
+        """Return whether the work is in progress."""
+        return self._task is not None and not self._task.done()
+
+    def ask(self) -> None:
+        """Run now, or once more after the current run."""
+        self._requested = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self.running:
+            self._task = asyncio.create_task(self._run(), name=self._name)
+
+    def ask_in(self, seconds: float) -> None:
+        """Run after a delay, unless `ask` is called earlier."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.ask)
+
+    async def settle(self) -> None:
+        """Wait until the current run ends; a delayed run is not awaited."""
+        while self.running:
+            assert self._task is not None
+            await asyncio.wait({self._task})
+
+    async def stop(self) -> None:
+        """Cancel the current run and a delayed one; the work may be requested again."""
+        self._requested = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while self._requested:
+            self._requested = False
+            await self._work()

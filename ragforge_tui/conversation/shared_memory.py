@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
-from ragforge_tui.conversation.background_model import BackgroundModel, Patience, Quiet
-from ragforge_tui.conversation.memory import ConversationMemory
-from ragforge_tui.graph import Store
+from ragforge_tui.conversation.background_model import ActiveTurns, BackgroundModel, Backoff
+from ragforge_tui.conversation.current_model import CurrentModel
+from ragforge_tui.conversation.storage.graph_connection import GraphConnection
 from ragforge_tui.llm import THIS_MACHINE, ChatModel, choose_model, make_model, preload
 from ragforge_tui.llm.embeddings import Embedder, LocalEmbedder, make_embedder
 from ragforge_tui.memory.history_source import HistorySource
@@ -26,22 +25,16 @@ class SharedMemory:
     """Embedding model, summary model and the source of the memory tools of one agent, which creates a single instance.
 
     Args:
-        store: Returns the store, waiting while the graph starts.
-        model: Returns the model that answers.
+        model: The model that answers; it also writes summaries unless the settings name another.
     """
 
-    def __init__(
-        self,
-        loaded: Loaded,
-        store: Callable[[], Awaitable[Store]],
-        model: Callable[[], Awaitable[ChatModel]],
-    ) -> None:
+    def __init__(self, loaded: Loaded, graph: GraphConnection, model: CurrentModel) -> None:
         self._settings = loaded.settings
-        self._store = store
+        self._graph = graph
         self._model = model
         self._summary_model: ChatModel | None = None
-        self.quiet = Quiet()
-        self.patience = Patience()
+        self.active_turns = ActiveTurns()
+        self.backoff = Backoff()
         self._warming: asyncio.Task[None] | None = None
         memory = loaded.settings.agent.memory
         self.embedder: Embedder | None = None
@@ -49,7 +42,7 @@ class SharedMemory:
             self.embedder = make_embedder(memory.embeddings, loaded.settings.model)
         self.reported_reasons: set[str] = set()
         """Reasons for the lack of search by meaning that the user has already seen; each is shown once."""
-        self.source = HistorySource(store, memory.recall, loaded.workspace) if memory.enabled else None
+        self.source = HistorySource(graph.store, memory.recall, loaded.workspace) if memory.enabled else None
 
     def warm(self) -> None:
         """Load the local embedding model ahead of the first question, because loading takes seconds."""
@@ -58,16 +51,18 @@ class SharedMemory:
 
     async def index(self, conversation_id: str) -> None:
         """Index the words of the turns of a conversation that is not open."""
-        conversation = await (await self._store()).conversations.get(conversation_id)
+        conversation = await (await self._graph.store()).conversations.get(conversation_id)
         settings = self._settings.agent.memory
-        recall = Recall(self._store, settings, None, conversation_id=conversation_id, workspace=conversation.workspace)
+        recall = Recall(
+            self._graph.store, settings, None, conversation_id=conversation_id, workspace=conversation.workspace
+        )
         await recall.load()
         await recall.store_missing()
 
     async def catch_up(self, open_here: set[str]) -> None:
         """Create the keys and vectors that imports and crashes left missing in conversations that are not open."""
         try:
-            await catch_up(await self._store(), self.embedder, leave=open_here)
+            await catch_up(await self._graph.store(), self.embedder, leave=open_here)
         except ModelError as error:
             log.warning("missing vectors not created: %s", error)
 
@@ -84,12 +79,12 @@ class SharedMemory:
             return None
         if model.offline:
             return None
-        return BackgroundModel(model, self.patience, self.quiet if model.destination == THIS_MACHINE else None)
+        return BackgroundModel(model, self.backoff, self.active_turns if model.destination == THIS_MACHINE else None)
 
     async def _own_summary_model(self) -> ChatModel:
         name = self._settings.agent.memory.summarization.model
         if not name:
-            return await self._model()
+            return await self._model.model()
         if self._summary_model is None:
             settings = msgspec.structs.replace(self._settings.model, name=name)
             choice = await choose_model(settings, os.environ)
@@ -104,16 +99,3 @@ async def _load(embedder: Embedder) -> None:
         await embedder.embed(["a"])
     except ModelError as error:
         log.warning("the embedding model could not be loaded: %s", error)
-
-
-async def settle(memories: Iterable[ConversationMemory], seconds: float) -> None:
-    """Wait up to `seconds` for all memories to catch up, then stop them; the next start finishes the rest."""
-    pending = list(memories)
-    try:
-        async with asyncio.timeout(seconds):
-            for memory in pending:
-                await memory.settle()
-    except TimeoutError:
-        log.info("the memory is not up to date; the next start finishes it")
-    for memory in pending:
-        await memory.close()

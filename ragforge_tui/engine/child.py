@@ -23,8 +23,8 @@ def main() -> int:
     pipe = _private_stdout()
     import asyncio
 
-    from ragforge_tui.engine.private_memory import close_to_others
-    from ragforge_tui.engine.serve import serve
+    from ragforge_tui.engine.process import close_to_others
+    from ragforge_tui.engine.server import serve
 
     close_to_others()
     return asyncio.run(serve(sys.stdin.fileno(), pipe))

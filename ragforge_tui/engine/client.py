@@ -83,7 +83,7 @@ class ChildEngine:
         id = next(self._ids)
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting[id] = (future, response_type(request))
-        line = RequestLine(id=id, request=request)  # type: ignore[arg-type]  # the union lists every Request
+        line = RequestLine(id=id, request=request)
         try:
             self._stdin.write(self._encoder.encode(line) + b"\n")
             await self._stdin.drain()

@@ -1,7 +1,7 @@
-"""Polling of the open conversation for changes by other processes, reported as events.
+"""Changes by other processes: the state of turns they answer, and polling of the open conversation for events.
 
-Costs one query for one node per second while no turn runs here, and none while the graph is unreachable. Turns that
-another process is answering are reloaded at that rate until they end. `EngineService` uses it for user interfaces only.
+Polling costs one query for one node per second while no turn runs here, and none while the graph is unreachable. Turns
+that another process is answering are reloaded at that rate until they end. Only user interfaces need it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.conversation import Conversation, ConversationAgent
-from ragforge_tui.engine.turn_state import answered_elsewhere, interrupted_turn
-from ragforge_tui.graph import Store
+from ragforge_tui.graph import Store, writer_alive, writer_id
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ConversationChanged, Notice, SummaryCreated, TopicsChanged, TurnElsewhere
-from ragforge_tui.shared.records import Turn
+from ragforge_tui.shared.records import Message, Turn, now
 
 log = logging.getLogger(__name__)
 
@@ -39,25 +38,25 @@ _PURGED_NOTICE = (
 _COUNTER_FIELDS = ("message_count", "total_chars", "next_turn", "updated_at", "deleted_at")
 
 
-class Following:
+class ConversationWatcher:
     """Watcher of one conversation at a time, the last one opened."""
 
     def __init__(self, agent: ConversationAgent) -> None:
         self._agent = agent
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self, conversation: Conversation, turns: Sequence[Turn], last: int) -> None:
+    def start(self, conversation: Conversation, turns: Sequence[Turn], last: int) -> None:
         """Watch a conversation, starting from the turns the reader already has.
 
         Args:
             turns: The newest turns, as read.
             last: Index of the last turn at that time.
         """
-        self.end()
-        followed = _Watch(self._agent, conversation, turns, last)
-        self._task = asyncio.create_task(followed.run(), name=f"follow {conversation.record.uuid[:8]}")
+        self.stop()
+        watch = _Watch(self._agent, conversation, turns, last)
+        self._task = asyncio.create_task(watch.run(), name=f"follow {conversation.record.uuid[:8]}")
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Stop watching."""
         if self._task is not None:
             self._task.cancel()
@@ -139,7 +138,7 @@ class _Watch:
             self._remember_answer(turn)
             if reported == _answer(turn):
                 return
-        await self._conversation.take_in(turn)
+        await self._conversation.reload(turn)
         interrupted = not active and interrupted_turn(turns) is not None
         self._agent.emit(
             TurnElsewhere(conversation_id=uuid, turn_index=index, turn=turn, active=active, interrupted=interrupted)
@@ -185,3 +184,42 @@ class _Watch:
 def _answer(turn: Turn) -> list[tuple[str, str]]:
     """Return a fingerprint of a turn's answer: the id and state of each message that counts."""
     return [(message.uuid, message.state) for message in turn.messages if message.state != "superseded"]
+
+
+def foreign_active_turn(turns: list[Turn]) -> int | None:
+    """Return the index of the last turn if a live process other than this one is answering it."""
+    last = _last(turns)
+    if last is None or not _unanswered(last) or not last.writer or last.writer == writer_id():
+        return None
+    return last.turn_index if writer_alive(last.writer, last.lease_until, now()) else None
+
+
+def answered_elsewhere(turn: Turn) -> bool:
+    """Return whether a live process is answering a turn that was not started here."""
+    last = _last([turn])
+    if last is None or not _unanswered(last) or not last.writer:
+        return False
+    return writer_alive(last.writer, last.lease_until, now())
+
+
+def interrupted_turn(turns: list[Turn]) -> int | None:
+    """Return the index of the last turn if it ended without a complete answer."""
+    last = _last(turns)
+    if last is None or last.role == "system" or last.doing:
+        return None
+    return last.turn_index if _unanswered(last) or last.state in ("interrupted", "failed") else None
+
+
+def _last(turns: list[Turn]) -> Message | None:
+    messages = [message for turn in turns[-1:] for message in turn.messages if message.state != "superseded"]
+    return messages[-1] if messages else None
+
+
+def _unanswered(message: Message) -> bool:
+    """Return whether a turn that ends with this message is unfinished: a question, or calls without a reply."""
+    if message.role == "user":
+        return True
+    if message.role == "system":
+        # A turn that the user runs without the model waits for its result, but never for an answer.
+        return any(call.result is None for call in message.tool_calls)
+    return message.state == "streaming" or (message.state == "complete" and bool(message.tool_calls))

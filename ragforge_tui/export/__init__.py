@@ -4,7 +4,7 @@ Used by the command line, the screen's /export and the real-time exports, which 
 the record types alone.
 """
 
-from ragforge_tui.export.document import (
+from ragforge_tui.export.json import (
     EXPORT_VERSION,
     ExportFormat,
     file_name,

@@ -1,16 +1,19 @@
 """Readable form of a conversation in Markdown: its summaries, topics and files, then every turn.
 
-Foreign text cannot change the document's structure. The document can also be written in pieces, each starting with
-the blank line before it, whose concatenation equals the whole: a real-time export writes only the new turns and
-copies the rest.
+Foreign text cannot change the document's structure: text that is harmless as Markdown stays as written, any other is
+quoted, with its tags escaped. A parser decides what is harmless; nothing is guessed. The document can also be written
+in pieces, each starting with the blank line before it, whose concatenation equals the whole: a real-time export writes
+only the new turns and copies the rest.
 """
 
 from __future__ import annotations
 
+import functools
 import html
+import re
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from ragforge_tui.export.contained import contained, fenced, inline
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
 from ragforge_tui.shared.records import AccessedFile, Conversation, Message, Summary, ToolCall, Turn, call_end
 from ragforge_tui.shared.redaction import mask_secrets
@@ -19,9 +22,33 @@ from ragforge_tui.shared.tool_calls import CALL_MARKS, main_argument, result_tex
 from ragforge_tui.shared.touched_files import joined, most_telling, touched_by
 from ragforge_tui.shared.truncation import cut_middle
 
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
 MOST_FILES = 100
 _GROUPS = {"read": "Read", "modified": "Modified", "found": "Found in searches"}
 _RESULT_CHARS = 4_000
+
+_PARSED_CHARS = 200_000
+"""Longest text that is parsed. A longer one is fenced: it is hardly prose, and parsing it would take long."""
+_SENTINEL = "after-the-text"
+_OWN_HEADINGS = ("h1", "h2")
+"""Heading levels that the document uses itself; a text may contain lower ones."""
+_FENCE_RUN = re.compile(r"`{3,}")
+_CODE_SPAN = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_PUNCTUATION = frozenset("\\`*_[]<>#+-.)!&~|")
+_SPECIAL = re.compile(r"[\\`*_\[\]<>#!&~|]|^[-+]|^\d+[.)]")
+_PLAIN_ITEM = [
+    "bullet_list_open",
+    "list_item_open",
+    "paragraph_open",
+    "inline",
+    "paragraph_close",
+    "list_item_close",
+    "bullet_list_close",
+]
 
 
 def to_markdown(export: ConversationExport) -> str:
@@ -37,15 +64,15 @@ def head_text(conversation: Conversation) -> str:
         "Created": f"{conversation.created_at:%Y-%m-%d %H:%M} UTC",
         "Updated": f"{conversation.updated_at:%Y-%m-%d %H:%M} UTC",
         "Status": conversation.status,
-        "Folder": inline(conversation.workspace),
-        "Persona": inline(conversation.persona),
-        "Model": inline(conversation.model),
-        "Tags": ", ".join(map(inline, conversation.tags)),
-        "Branch of": inline(conversation.branch_of or ""),
+        "Folder": escaped_line(conversation.workspace),
+        "Persona": escaped_line(conversation.persona),
+        "Model": escaped_line(conversation.model),
+        "Tags": ", ".join(map(escaped_line, conversation.tags)),
+        "Branch of": escaped_line(conversation.branch_of or ""),
     }
     lines = [f"- Id: `{conversation.uuid}`", *(f"- {name}: {value}" for name, value in facts.items() if value)]
-    title = inline(conversation.title) or "Untitled conversation"
-    summary = contained(conversation.summary)
+    title = escaped_line(conversation.title) or "Untitled conversation"
+    summary = escaped_block(conversation.summary)
     return mask_secrets("\n\n".join(part for part in (f"# {title}", "\n".join(lines), summary) if part))
 
 
@@ -55,7 +82,10 @@ def memory_text(memory: MemoryExport) -> str:
     if memory.summaries:
         parts.append("\n\n## Summaries\n\n" + "\n".join(_tree(memory.summaries)))
     if memory.topics:
-        lines = (f"- {inline(t.name)}" + (f": {inline(t.description)}" if t.description else "") for t in memory.topics)
+        lines = (
+            f"- {escaped_line(t.name)}" + (f": {escaped_line(t.description)}" if t.description else "")
+            for t in memory.topics
+        )
         parts.append("\n\n## Topics\n\n" + "\n".join(lines))
     return mask_secrets("".join(parts))
 
@@ -65,7 +95,9 @@ def files_text(files: Iterable[AccessedFile]) -> str:
     chosen = most_telling(files, MOST_FILES)
     parts = []
     for group, heading in _GROUPS.items():
-        lines = [f"- {inline(f.path)} ({inline(f.tool)}, t{f.turn_index})" for f in chosen if f.group == group]
+        lines = [
+            f"- {escaped_line(f.path)} ({escaped_line(f.tool)}, t{f.turn_index})" for f in chosen if f.group == group
+        ]
         if lines:
             parts.append(f"\n\n{heading}:\n\n" + "\n".join(lines))
     return "\n\n## Files" + "".join(parts) if parts else ""
@@ -91,12 +123,12 @@ def _tree(summaries: list[Summary]) -> Iterator[str]:
 def _summary(summary: Summary, indent: str) -> Iterator[str]:
     first, last = summary.start_turn_index, summary.end_turn_index
     turns = f"turn {first}" if first == last else f"turns {first}–{last}"
-    yield f"{indent}- **L{summary.level}** · {turns} · {inline(summary.conversation_summary)}"
+    yield f"{indent}- **L{summary.level}** · {turns} · {escaped_line(summary.conversation_summary)}"
     if summary.actions_summary:
-        yield f"{indent}  - Done: {inline(summary.actions_summary)}"
+        yield f"{indent}  - Done: {escaped_line(summary.actions_summary)}"
     for finding in summary.key_findings:
         cited = f" ({', '.join(f't{turn}' for turn in finding.turns)})" if finding.turns else ""
-        yield f"{indent}  - Found: {inline(finding.text)}{cited}"
+        yield f"{indent}  - Found: {escaped_line(finding.text)}{cited}"
 
 
 def _turn(turn: Turn) -> Iterator[str]:
@@ -116,18 +148,18 @@ def _turn(turn: Turn) -> Iterator[str]:
 def _speaker(message: Message) -> str:
     own = "You" if message.tool_calls else "System"  # tool calls the user made without the model
     names = {"user": "You", "assistant": message.persona or "Assistant", "system": own}
-    return inline(names[message.role])
+    return escaped_line(names[message.role])
 
 
 def _message(message: Message) -> Iterator[str]:
     if message.reasoning:
-        yield _folded("Reasoning", contained(message.reasoning))
+        yield _folded("Reasoning", escaped_block(message.reasoning))
     if message.content:
-        yield contained(message.content)
+        yield escaped_block(message.content)
     for call in message.tool_calls:
         yield _call(call)
     if message.state != "complete":
-        yield f"*{message.state}{': ' + inline(message.error) if message.error else ''}*"
+        yield f"*{message.state}{': ' + escaped_line(message.error) if message.error else ''}*"
 
 
 def _call(call: ToolCall) -> str:
@@ -139,10 +171,10 @@ def _call(call: ToolCall) -> str:
     name, argument = html.escape(_line(call.tool_name), quote=False), main_argument(call)
     text = result_text(call)
     if not text:
-        return f"- {mark} <code>{name}</code> {inline(argument)} · {took}".replace("  ", " ")
+        return f"- {mark} <code>{name}</code> {escaped_line(argument)} · {took}".replace("  ", " ")
     # Markdown is not read within the summary's tags: there the text is HTML alone.
     title = f"{mark} <code>{name}</code> {html.escape(argument, quote=False)} · {took}".replace("  ", " ")
-    return _folded(title, fenced(cut_middle(text, _RESULT_CHARS)))
+    return _folded(title, code_block(cut_middle(text, _RESULT_CHARS)))
 
 
 def _folded(title: str, body: str) -> str:
@@ -151,3 +183,89 @@ def _folded(title: str, body: str) -> str:
 
 def _line(text: str) -> str:
     return " ".join(plain_text(text).split())
+
+
+def escaped_block(text: str) -> str:
+    """Return the text as a block of its own: unchanged if harmless, else quoted, or fenced if too long to parse."""
+    text = plain_text(text).strip("\n")
+    if not text.strip():
+        return ""
+    if len(text) > _PARSED_CHARS:
+        return code_block(text)
+    if _harmless(text):
+        return text
+    escaped = _escape_tags(text)
+    return "\n".join(f"> {line}".rstrip() for line in escaped.split("\n"))
+
+
+def code_block(text: str) -> str:
+    """Return the text as a block of code, between fences longer than any in it."""
+    longest = max((len(run) for run in _FENCE_RUN.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def escaped_line(text: str) -> str:
+    """Return the text on one line, escaped only if Markdown or HTML would act on it."""
+    line = " ".join(plain_text(text).split())
+    tokens = _parser().parse(f"- {line}")
+    children = tokens[3].children or [] if [token.type for token in tokens] == _PLAIN_ITEM else []
+    plain = all(child.type == "text" for child in children) and "".join(child.content for child in children) == line
+    if plain and "~~" not in line:
+        return line
+    return _SPECIAL.sub(lambda match: "".join(f"\\{char}" if char in _PUNCTUATION else char for char in match[0]), line)
+
+
+def _harmless(text: str) -> bool:
+    """Return whether no block stays open after the text, and no heading, tag or definition reaches beyond it."""
+    if text[0].isspace():  # after a list it would continue the last entry
+        return False
+    environment: dict[str, object] = {}
+    tokens = _parser().parse(f"{text}\n\n{_SENTINEL}\n", environment)
+    if environment.get("references") or any(_is_harmful(token) for token in tokens):
+        return False
+    end = tokens[-3:]
+    return (
+        [token.type for token in end] == ["paragraph_open", "inline", "paragraph_close"]
+        and end[0].level == 0
+        and end[1].content == _SENTINEL
+    )
+
+
+def _is_harmful(token: Token) -> bool:
+    return _is_tag(token) or (token.type == "heading_open" and token.tag in _OWN_HEADINGS)
+
+
+def _is_tag(token: Token) -> bool:
+    return token.type == "html_block" or any(child.type == "html_inline" for child in token.children or ())
+
+
+def _escape_tags(text: str) -> str:
+    """Escape the tags of a text: only those outside of code if that is enough, else all of them."""
+    lines = text.split("\n")
+    code: set[int] = set()
+    for token in _parser().parse(text):
+        if token.type in ("fence", "code_block") and token.map:
+            code.update(range(*token.map))
+    escaped = "\n".join(line if number in code else _escape_outside_spans(line) for number, line in enumerate(lines))
+    quoted = "\n".join(f"> {line}" for line in escaped.split("\n"))
+    if any(_is_tag(token) for token in _parser().parse(quoted)):
+        escaped = _TAG.sub("&lt;", text)
+    # A link definition would turn brackets anywhere in the document into links.
+    return re.sub(r"^((?:\s|>|[-*+]\s)*)\[(?=[^\]\n]*\]:)", r"\1\\[", escaped, flags=re.MULTILINE)
+
+
+def _escape_outside_spans(line: str) -> str:
+    parts: list[str] = []
+    position = 0
+    for match in _CODE_SPAN.finditer(line):
+        parts += [_TAG.sub("&lt;", line[position : match.start()]), match[0]]
+        position = match.end()
+    return "".join((*parts, _TAG.sub("&lt;", line[position:])))
+
+
+@functools.cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark")

@@ -400,8 +400,10 @@ class Graph:
                 return await asyncio.to_thread(http.request, login, f"{kind}/{DATABASE}", payload, timeout=timeout)
             except http.HttpError as error:
                 if "NotIdempotent" in error.exception:
-                    todo = "Only reading is allowed here."
-                    raise GraphError("The statement writes.", todo=todo, kind="graph_statement") from error
+                    todo = "Only read-only statements are allowed here."
+                    raise GraphError(
+                        "The statement would change the graph.", todo=todo, kind="graph_statement"
+                    ) from error
                 raise self._concealed() from error
             except TimeoutError as error:
                 raise timed_out(self.name, timeout) from error
@@ -416,8 +418,8 @@ class Graph:
             return self._concealed()
         if self._server and explained.info.kind == "graph_auth":
             return GraphUnavailableError(
-                f"The embedded graph refuses the password in {self._server.files.password}.",
-                todo="Run `ragforge-chat graph stop`; the next start gives it that password again.",
+                f"The embedded graph rejects the password in {self._server.files.password}.",
+                todo="Run `ragforge-chat graph stop`; the next start sets that password again.",
                 kind="graph_auth",
             )
         return explained
@@ -426,7 +428,7 @@ class Graph:
         # In production mode, which durability needs, the embedded server tells reasons only to its log.
         assert self._server
         todo = f"The reason is at the end of {self._server.files.server_log}."
-        return GraphError("The graph refused a statement.", todo=todo, kind="graph_statement")
+        return GraphError("The graph rejected a statement.", todo=todo, kind="graph_statement")
 
     def _away(self, error: GraphError) -> None:
         self._set_phase("refused" if refused(error.info) else "unreachable", error.info)

@@ -40,7 +40,7 @@ class Dialect(Protocol):
     def fulltext_index(self, label: str, props: Sequence[str]) -> str: ...
 
     def cosine(self, a: str, b: str) -> str:
-        """A Cypher expression for the plain cosine (-1 to 1) of two vector expressions."""
+        """Return a Cypher expression for the cosine (-1 to 1) of two vector expressions."""
         ...
 
     async def declare(self, label: str, prop: str, kind: str = "STRING") -> None:
@@ -84,10 +84,10 @@ class Neo4jDialect:
         return f"(2 * vector.similarity.cosine({a}, {b}) - 1)"
 
     async def declare(self, label: str, prop: str, kind: str = "STRING") -> None:
-        """Nothing to do: values carry their types here."""
+        """Do nothing: values carry their types here."""
 
     async def create_relationship_type(self, name: str) -> None:
-        """Nothing to do: types come into being with their first relationship."""
+        """Do nothing: a type exists with its first relationship."""
 
     async def create_unique(self, label: str, props: Sequence[str]) -> None:
         on = ", ".join(f"n.{prop}" for prop in props)
@@ -153,7 +153,7 @@ class ArcadeDialect:
         await self._run(f"CREATE INDEX IF NOT EXISTS ON {label} ({', '.join(props)}) NOTUNIQUE")
 
     async def await_indexes(self) -> None:
-        """Nothing to do: an index here is filled by the statement that makes it."""
+        """Do nothing: an index is filled by the statement that creates it."""
 
     async def create_vector_index(self, label: str, prop: str, dimension: int) -> None:
         await self._run(f"CREATE VERTEX TYPE {label} IF NOT EXISTS")

@@ -29,12 +29,12 @@ CONSTRAINT_ATTEMPTS = 25
 
 
 def refused(error: ErrorInfo) -> bool:
-    """Whether only a person can mend it."""
+    """Return whether only the user can fix it."""
     return error.kind in REFUSALS or error.kind in {"graph_newer", "graph_not_embedded"}
 
 
 def lost(error: BaseException) -> bool:
-    """Whether the connection broke, as opposed to the server refusing a statement."""
+    """Return whether the connection broke, as opposed to the server rejecting a statement."""
     if isinstance(error, DriverError):
         return isinstance(error, ServiceUnavailable | SessionExpired) or "Connection" in type(error).__name__
     return isinstance(error, OSError)
@@ -68,20 +68,20 @@ def explain(error: BaseException, name: str, username: str, database: str) -> Gr
 
 
 def too_old(agent: str, name: str) -> GraphUnavailableError | None:
-    """An error when what the server calls itself is not a Neo4j new enough."""
+    """Return an error if the server's name is not that of a recent enough Neo4j."""
     match = re.match(r"Neo4j/v?(\d+)\.(\d+)", agent)
     if match and "compatible" not in agent and (int(match[1]), int(match[2])) >= MINIMUM:
         return None
     needed = ".".join(map(str, MINIMUM))
     return _unavailable(
         "graph_version",
-        f"The server at {name} is {agent or 'of an unknown kind'}; Neo4j {needed} or newer is needed.",
+        f"The server at {name} is {agent or 'of an unknown kind'}; Neo4j {needed} or newer is required.",
         "Upgrade it (5.26 LTS is tested), or leave the URI out to use the embedded graph.",
     )
 
 
 def timed_out(name: str, seconds: float) -> GraphUnavailableError:
-    """The error of a statement or connection that got no answer in time."""
+    """Return the error of a statement or connection that got no response in time."""
     return _unavailable(
         "graph_timeout", f"The graph at {name} did not answer within {seconds:.0f} s.", "Check that it is running."
     )
@@ -96,7 +96,7 @@ class Retries:
         self._lost_since: float | None = None
 
     def worth(self, error: BaseException, *, patient: bool) -> bool:
-        """Whether to try again; `patient` when a lost server is started again by us."""
+        """Return whether to retry; `patient` if this program restarts a lost server."""
         if isinstance(error, ConstraintError):
             self._constraints += 1
             return self._constraints < CONSTRAINT_ATTEMPTS
@@ -116,11 +116,11 @@ class Retries:
 def _rejected(error: AuthError, name: str, username: str) -> GraphUnavailableError:
     if "RateLimit" in (error.code or ""):
         return _unavailable(
-            "graph_auth", f"The graph at {name} refuses log-ins after too many wrong ones.", "Wait a few seconds."
+            "graph_auth", f"The graph at {name} rejects logins after too many failed ones.", "Wait a few seconds."
         )
     return _unavailable(
         "graph_auth",
-        f"The graph at {name} refused the password of user {username!r}.",
+        f"The graph at {name} rejected the password of user {username!r}.",
         "Check NEO4J_USERNAME and NEO4J_PASSWORD, or graph.username and graph.password.",
     )
 
@@ -133,13 +133,13 @@ def _server_error(error: Neo4jError, name: str, database: str, said: str) -> Gra
         )
     if "CredentialsExpired" in code:
         return _unavailable(
-            "graph_auth", f"The password at {name} has to be changed first.", "Log in once with another Neo4j tool."
+            "graph_auth", f"The password for {name} must be changed first.", "Log in once with another Neo4j tool."
         )
     if "DatabaseUnavailable" in code or code.endswith("General.DatabaseUnavailable"):
         return _unavailable("graph_unreachable", f"The graph at {name} is not available: {said}", "Try again shortly.")
     if isinstance(error, ConstraintError):
-        return GraphError(f"The graph refused a value that is already taken: {said}", kind="graph_conflict")
-    return GraphError(f"The graph refused a statement: {said}", kind="graph_statement")
+        return GraphError(f"The graph rejected a value that is already taken: {said}", kind="graph_conflict")
+    return GraphError(f"The graph rejected a statement: {said}", kind="graph_statement")
 
 
 def _unreachable(error: BaseException, name: str) -> GraphUnavailableError:
@@ -147,15 +147,17 @@ def _unreachable(error: BaseException, name: str) -> GraphUnavailableError:
     if "looks like HTTP" in text:
         return _unavailable(
             "graph_unreachable",
-            f"What answers at {name} speaks HTTP, not Bolt.",
+            f"The server at {name} speaks HTTP, not Bolt.",
             "Use the Bolt port, usually 7687.",
         )
     if "DNS resolve" in text:
-        return _unavailable("graph_unreachable", f"The host of {name} is not known.", "Check the URI, or the network.")
+        return _unavailable(
+            "graph_unreachable", f"The host of {name} cannot be found.", "Check the URI, or the network."
+        )
     if "handshake" in text:
         return _unavailable(
             "graph_unreachable",
-            f"What answers at {name} does not speak Bolt, or only with TLS.",
+            f"The server at {name} does not speak Bolt, or only with TLS.",
             "Check the port; try bolt+s:// or neo4j+s://.",
         )
     return _unavailable(

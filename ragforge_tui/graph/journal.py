@@ -35,6 +35,7 @@ from ragforge_tui.graph.journal_files import (
     whole_lines,
 )
 from ragforge_tui.shared.errors import GraphError, GraphUnavailableError, NotFoundError, RagforgeError
+from ragforge_tui.shared.files import atomic_write, try_lock
 from ragforge_tui.shared.records import Conversation, now
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ class Journal:
                 raise
         except OSError as error:
             raise GraphError(
-                f"The graph is away and the journal in {self._folders.root} cannot be written: {error.strerror}.",
-                todo="Make room there or allow writing, then send the message again.",
+                f"The graph is unreachable; its journal in {self._folders.root} cannot be written: {error.strerror}.",
+                todo="Free some space there or make it writable, then send the message again.",
                 kind="journal",
             ) from error
         self._committed |= bool(self._identity)
@@ -111,9 +112,9 @@ class Journal:
         """
         if self._committed and identity != self._identity:
             raise GraphUnavailableError(
-                f"The graph at {self._address} is another one than this chat began with.",
-                kept="What is said meanwhile is kept in the journal of the first one.",
-                todo="Start the chat again to use this graph; `ragforge-chat graph journal` lists what waits.",
+                f"The graph at {self._address} is not the one this chat started with.",
+                kept="New turns are kept in the journal of the first one.",
+                todo="Restart the chat to use this graph; `ragforge-chat graph journal` lists the pending records.",
                 kind="graph_replaced",
             )
 
@@ -194,7 +195,7 @@ class Journal:
         except OSError as error:
             raise GraphError(
                 f"The journal in {self._folders.root} cannot be written: {error.strerror}.",
-                todo="Make room there or allow writing.",
+                todo="Free some space there or make it writable.",
                 kind="journal",
             ) from error
         self._identity, self._committed = identity, True
@@ -286,24 +287,18 @@ def _done(path: Path, rejected: list[bytes]) -> None:
     """Remove a file that is written in, keeping next to it what the graph refused for good."""
     aside = path.with_suffix(".rejected")
     if rejected:
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(b"\n".join(rejected) + b"\n")
-        partial.replace(aside)
+        atomic_write(aside, b"\n".join(rejected) + b"\n")
     if not rejected or aside != path:
         path.unlink()
 
 
 def lock(path: Path, file: io.BufferedRandom) -> bool:
     """Take a file that no living process holds, when it is still there."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return path.exists() and os.fstat(file.fileno()).st_nlink > 0
+    return try_lock(file) and path.exists() and os.fstat(file.fileno()).st_nlink > 0
 
 
 async def _belongs(store: Store, file: io.BufferedRandom) -> bool:
-    """Whether a file without a graph is of the store's: a process had one graph, and it has the conversations."""
+    """Return whether a file of an unknown graph belongs to this one, which then has its conversations."""
     named = named_in(whole_lines(file))
     file.seek(0)
     for conversation_id in named.others:
@@ -314,7 +309,7 @@ async def _belongs(store: Store, file: io.BufferedRandom) -> bool:
 
 
 async def is_stored(store: Store, uuid: str) -> bool:
-    """Whether the graph has a conversation, whatever its status."""
+    """Return whether the graph has a conversation, whatever its status."""
     try:
         await store.conversations.get(uuid)
     except NotFoundError:
@@ -337,9 +332,7 @@ def _forget_in(path: Path, file: io.BufferedRandom, conversation_id: str) -> int
     if len(kept) == len(lines):
         return 0
     if kept:
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(b"\n".join(kept) + b"\n")
-        partial.replace(path)
+        atomic_write(path, b"\n".join(kept) + b"\n")
     else:
         path.unlink()
     return len(lines) - len(kept)

@@ -17,8 +17,6 @@ records of that turn move with it.
 from __future__ import annotations
 
 import hashlib
-import os
-import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +24,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
+from ragforge_tui.shared.files import atomic_write
 from ragforge_tui.shared.records import Conversation, Message, ToolCall, now
 from ragforge_tui.shared.sanitize import storable_value
 
@@ -56,9 +55,9 @@ class JournalInfo(msgspec.Struct, kw_only=True):
 
     Attributes:
         key: The identity, the folder's name while that is unknown, or `UNKNOWN`.
-        records: How many wait.
-        refused: How many the graph refused for good.
-        since: When the oldest of them was written.
+        records: Number of pending records.
+        refused: Number of records that the graph rejected permanently.
+        since: Time of the oldest of them.
     """
 
     key: str
@@ -77,8 +76,8 @@ class JournalInfo(msgspec.Struct, kw_only=True):
         return f"{self.address or 'graph'} ({short})"
 
     def amount(self) -> str:
-        """Return how many records wait, as the beginning or middle of a sentence."""
-        return "1 record waits" if self.records == 1 else f"{self.records} records wait"
+        """Return the number of pending records with their unit."""
+        return "1 record" if self.records == 1 else f"{self.records} records"
 
 
 class JournalFolders:
@@ -102,13 +101,15 @@ class JournalFolders:
             OSError: It cannot be written.
         """
         if self.remembered(address) != identity:
-            _write(self._address_file(address), GraphNote(identity=identity, address=address))
+            atomic_write(
+                self._address_file(address), msgspec.json.encode(GraphNote(identity=identity, address=address))
+            )
         unbound = self.root / _folder_name("", address)
         if unbound.is_dir() and not self._note(unbound).identity:
-            _write(unbound / _NOTE, GraphNote(identity=identity, address=address))
+            _write_note(unbound / _NOTE, identity, address)
         own = self.root / identity
         if own.is_dir() and self._note(own).address != address:
-            _write(own / _NOTE, GraphNote(identity=identity, address=address))
+            _write_note(own / _NOTE, identity, address)
 
     def make(self, identity: str, address: str) -> Path:
         """Return the folder to journal in, made when it is missing.
@@ -120,7 +121,10 @@ class JournalFolders:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not (folder / _NOTE).exists():
             # Another process may have reached the graph since this one began.
-            _write(folder / _NOTE, GraphNote(identity=identity or self.remembered(address), address=address))
+            atomic_write(
+                folder / _NOTE,
+                msgspec.json.encode(GraphNote(identity=identity or self.remembered(address), address=address)),
+            )
         return folder
 
     def of(self, identity: str, address: str) -> list[Path]:
@@ -191,14 +195,8 @@ def _read(path: Path) -> GraphNote:
         return GraphNote()
 
 
-def _write(path: Path, note: GraphNote) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(msgspec.json.encode(note))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+def _write_note(path: Path, identity: str, address: str) -> None:
+    atomic_write(path, msgspec.json.encode(GraphNote(identity=identity, address=address)))
 
 
 def _count(info: JournalInfo, path: Path) -> None:
@@ -274,7 +272,7 @@ def encode_line(op: str, record: Any, arguments: Mapping[str, Any]) -> bytes:
 
 
 def whole_lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Whole lines: one without its end was cut short by a crash and never acknowledged."""
+    """Yield complete lines: an incomplete one was cut short by a crash and never acknowledged."""
     for line in file:
         if line.endswith(b"\n") and line.strip():
             yield line.rstrip(b"\n")
@@ -326,7 +324,7 @@ def _method(store: Store, op: str) -> Callable[..., Awaitable[object]]:
 
 
 def is_about(line: Line, conversation_id: str, messages: set[str]) -> bool:
-    """Whether a line is about that conversation; `messages` gathers the ids of its messages for those that follow."""
+    """Return whether a line is about a conversation; ids of its messages are added to `messages` for later lines."""
     record = msgspec.json.decode(line.record)
     if isinstance(record, dict):
         if line.op != "create_conversation" and record.get("conversation_id") == conversation_id:
@@ -361,6 +359,6 @@ def _conversations(line: Line, record: Any) -> set[str]:
 
 
 def _moved(arguments: dict[str, Any], turns: dict[tuple[str, int], int]) -> dict[str, Any]:
-    """The arguments with a guessed turn index replaced by the one the store gave."""
+    """Return the arguments with a guessed turn index replaced by the allocated one."""
     key = (arguments.get("conversation_id", ""), arguments.get("turn_index", 0))
     return {**arguments, "turn_index": turns[key]} if key in turns else arguments

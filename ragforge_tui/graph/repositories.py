@@ -18,7 +18,7 @@ from ragforge_tui.graph.store.tool_calls import ToolCalls
 from ragforge_tui.graph.store.topics import Topics
 from ragforge_tui.graph.store.turns import Turns
 from ragforge_tui.graph.store.vectors import Vectors
-from ragforge_tui.graph.transfer.memory_out import MemoryExporter
+from ragforge_tui.graph.transfer.export_memory import MemoryExporter
 from ragforge_tui.graph.transfer.transfer import Transfer
 
 
@@ -44,5 +44,5 @@ class Store:
 
     @property
     def graph(self) -> Graph:
-        """The graph that holds the records."""
+        """Return the graph that holds the records."""
         return self._graph

@@ -25,7 +25,7 @@ class GraphTarget(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def name(self) -> str:
-        """The graph as it is called on the screen: never with credentials."""
+        """Return the graph's name for display: never with credentials."""
         return "embedded" if self.embedded else self.uri
 
     @property
@@ -35,7 +35,7 @@ class GraphTarget(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def resolve_target(settings: GraphSettings, origins: dict[str, str]) -> GraphTarget:
-    """The graph the settings ask for; an empty URI is the embedded one. Credentials may be in the URI."""
+    """Return the graph that the settings name; an empty URI is the embedded one. The URI may contain credentials."""
     chosen_by = origins.get("graph.uri", "default")
     if not settings.uri:
         return GraphTarget(embedded=True, adopt=settings.adopt, chosen_by=chosen_by)

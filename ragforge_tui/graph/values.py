@@ -12,7 +12,7 @@ from neo4j.time import Date, DateTime, Duration, Time
 
 
 def native(value: Any) -> Any:
-    """A value of the driver as Python's own: aware UTC datetimes, lists and maps walked."""
+    """Convert a driver's value to Python's types, recursively; datetimes become aware UTC."""
     if hasattr(value, "to_native"):
         value = value.to_native()
     if isinstance(value, datetime):

@@ -23,7 +23,7 @@ _START_TOLERANCE = 2.0
 
 @lru_cache(maxsize=1)
 def _boot_id() -> str:
-    """Identity of this boot and, on Linux, of this pid namespace: containers share a boot but not their pids."""
+    """Return the id of this boot and, on Linux, of this pid namespace: containers share a boot but not their pids."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     try:
         name = boot.read_text(encoding="ascii").strip()
@@ -65,13 +65,13 @@ def _same_start(recorded: str, actual: str) -> bool:
 
 
 def writer_id() -> str:
-    """This process as ``host|boot id|pid|start time``."""
+    """Return this process as ``host|boot id|pid|start time``."""
     pid = os.getpid()
     return f"{platform.node()}|{_boot_id()}|{pid}|{_start_time(pid) or ''}"
 
 
 def writer_alive(writer: str, lease_until: datetime | None, now: datetime) -> bool:
-    """Whether the process that writes a streaming message may still be at it.
+    """Return whether the process that writes a streaming message may still be writing.
 
     On this host the process table decides, whatever the lease says; of another host only the lease is known.
     """

@@ -24,6 +24,13 @@ _CONTEXT_WORDS = re.compile(
     r"context[ _](?:length|window|size)|maximum context|(?:prompt|input) is too long|too many (?:input )?tokens",
     re.IGNORECASE,
 )
+_WINDOW = re.compile(
+    r"maximum (?:context|prompt|input|number of)?[^\d]{0,40}?(?:is|of|allowed)?[^\d]{0,12}(\d[\d,]{2,})"
+    r"|(?:context|n_ctx)(?:[ _](?:length|window|size))?\W{1,4}(\d[\d,]{2,})"
+    r"|(\d[\d,]{2,}) (?:tokens )?maximum",
+    re.IGNORECASE,
+)
+"""Limit stated by a provider; its groups are alternatives."""
 _MODEL_WORDS = re.compile(
     r"provider not provided|model[^.]{0,80}(?:not found|does not exist|not exist|is not supported|not a valid)"
     r"|(?:unknown|invalid|no such) model",
@@ -78,6 +85,7 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
             f"The request is longer than {model} can read.{quote}",
             kind="context_too_long",
             todo="Start a new conversation (/new), choose a model with a larger window, or set model.context_window.",
+            window=_stated_window(detail),
         )
     if status in (402, 429):
         return _limited(chain, detail, where, quote)
@@ -256,3 +264,11 @@ def _header_wait(headers: object) -> float | None:
         return max(0.0, parsedate_to_datetime(str(value)).timestamp() - time.time())
     except ValueError:
         return None
+
+
+def _stated_window(detail: str) -> int | None:
+    """Return the tokens a model reads, as its provider states them in a rejection."""
+    match = _WINDOW.search(detail)
+    if match is None:
+        return None
+    return int(next(group for group in match.groups() if group).replace(",", ""))

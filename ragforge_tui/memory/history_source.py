@@ -97,6 +97,23 @@ class HistorySource:
             raise NotFoundError(f"Conversation {record.uuid[:SHORT_ID]} has no turn {turn}.", todo=f"It {extent}.")
         return turn_view(record, turns[0])
 
+    async def open_call(self, turn: int, call: int) -> str:
+        """Return a tool call of the current conversation with its whole result.
+
+        Raises:
+            NotFoundError: The turn does not exist, or it has fewer calls.
+        """
+        store = await self._store()
+        own = calling_turn().conversation_id
+        if not own:
+            raise NotFoundError("No conversation is open.")
+        turns = await store.turns.between(own, start=turn, end=turn + 1)
+        shown = [message for found in turns for message in found.messages if message.state != "superseded"]
+        calls = [made for message in shown for made in message.tool_calls]
+        if not 1 <= call <= len(calls):
+            raise NotFoundError(f"Turn {turn} has no call {call}.", todo=f"It has {len(calls)} calls.")
+        return _call(calls[call - 1])
+
     @property
     def _scope(self) -> str | None:
         """Workspace other conversations must belong to, None for any."""

@@ -12,15 +12,13 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.personas.display_text import clean_name, color_of, first_sign
+from ragforge_tui.personas.fields import clean_name, color_of, first_sign
 from ragforge_tui.personas.library import key_of
 from ragforge_tui.personas.reader import read
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.persona_records import PersonaBrief
+from ragforge_tui.shared.persona_records import FIELDS, ONE_LINE, PersonaBrief
 
 DEFAULT_GLYPH = "✶"
-ONE_LINE = ("name", "color", "language", "purpose")
-"""Fields of the one-line form `Name | colour | language | description`, in order."""
 
 _ROOT = re.compile(r"<luciform[\s>]")
 _END = "</luciform>"
@@ -53,7 +51,7 @@ def brief_of(line: str) -> PersonaBrief:
     values = dict(zip(ONE_LINE, parts, strict=False))
     if not clean_name(values["name"]):
         raise RagforgeError("A persona needs a name.", todo="Name | colour | language | description", kind="bad_name")
-    return PersonaBrief(**values)
+    return PersonaBrief.of(values)
 
 
 class _Words(msgspec.Struct, frozen=True):
@@ -110,6 +108,7 @@ def template(brief: PersonaBrief, author: str) -> str:
         "glyph": glyph,
         "language": brief.language,
         "description": " ".join(brief.purpose.split())[:160],
+        **{field: brief.others[field] for field in FIELDS if field in brief.others},
     }
     root = " ".join(f'{key}="{_quoted(value)}"' for key, value in attributes.items() if value)
     sections = [

@@ -8,6 +8,7 @@ time, so that an edit takes effect from the next message on. A file's text is ne
 from __future__ import annotations
 
 import functools
+import getpass
 import hashlib
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,13 +16,13 @@ from pathlib import Path
 
 import msgspec
 
-from ragforge_tui.personas.display_text import clean_name, one_line
-from ragforge_tui.personas.fields import Fields, fields_of
+from ragforge_tui.personas.fields import clean_name, fields_of, one_line
 from ragforge_tui.personas.luciform import Diagnostic
 from ragforge_tui.personas.reader import read
+from ragforge_tui.shared import git
 from ragforge_tui.shared.encoding import encoding_of
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.persona_records import PersonaInfo, PersonaOrigin, PersonaRemark
+from ragforge_tui.shared.persona_records import PersonaFields, PersonaInfo, PersonaOrigin, PersonaRemark
 
 SUFFIX = ".luciform"
 PLACEHOLDER = "{USER_NAME}"
@@ -55,7 +56,7 @@ class Persona(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     digest: str
     path: str
-    fields: Fields
+    fields: PersonaFields
     diagnostics: tuple[Diagnostic, ...] = ()
     unlisted: int = 0
     shadows: tuple[PersonaOrigin, ...] = ()
@@ -71,20 +72,14 @@ class Persona(msgspec.Struct, frozen=True, kw_only=True):
 
     def info(self, user: str) -> PersonaInfo:
         """Return the record for listings, with `user` filled in in the description and the greeting."""
-        fields = self.fields
+        values = msgspec.structs.asdict(self.fields)
+        for field in ("description", "greeting"):
+            values[field] = one_line(values[field].replace(PLACEHOLDER, user))
         return PersonaInfo(
-            name=self.name,
+            **values,
             origin=self.origin,
             path=self.path,
             digest=self.digest,
-            description=one_line(fields.description.replace(PLACEHOLDER, user)),
-            color=fields.color,
-            glyph=fields.glyph,
-            greeting=one_line(fields.greeting.replace(PLACEHOLDER, user)),
-            language=fields.language,
-            model=fields.model,
-            temperature=fields.temperature,
-            tools=None if fields.tools is None else list(fields.tools),
             shadows=list(self.shadows),
             remarks=[
                 PersonaRemark(line=d.line, column=d.column, message=one_line(d.message), severity=d.severity)
@@ -166,6 +161,18 @@ class PersonaLibrary:
             raise
 
 
+def user_name(configured: str) -> str:
+    """Return how the agent may call the user: the setting, else git's global user.name, else the log-in name."""
+    return configured or git.global_user_name() or _log_in_name()
+
+
+def _log_in_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "friend"
+
+
 def usable(persona: Persona) -> Persona:
     """Return the persona if it can be sent to a model.
 
@@ -239,12 +246,12 @@ def persona_of(raw: bytes, stem: str, origin: PersonaOrigin, path: str) -> Perso
 def _unusable(path: Path, origin: PersonaOrigin, problem: str) -> Persona:
     name = clean_name(path.name.removesuffix(SUFFIX)) or "unnamed"
     return Persona(
-        name=name, origin=origin, text="", digest="", path=str(path), fields=Fields(name=name), problem=problem
+        name=name, origin=origin, text="", digest="", path=str(path), fields=PersonaFields(name=name), problem=problem
     )
 
 
 @functools.lru_cache(maxsize=64)
-def _parse(text: str, stem: str) -> tuple[Fields, tuple[Diagnostic, ...], int]:
+def _parse(text: str, stem: str) -> tuple[PersonaFields, tuple[Diagnostic, ...], int]:
     document = read(text)
     fields, invalid = fields_of(document, stem)
     return fields, tuple(sorted([*document.diagnostics, *invalid], key=lambda d: (d.line, d.column))), document.unlisted

@@ -18,19 +18,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ragforge_tui.personas.attributes import IN_TAG, NAME, ODD, TAG_END, UNQUOTED, after_value, attributes
 from ragforge_tui.personas.luciform import (
     CDATA,
     COMMENT,
     DECLARATION,
     EMPTY,
     END_TAG,
+    IN_TAG,
+    NAME,
+    ODD,
     STRAY,
+    TAG_END,
     UNCLOSED,
+    UNQUOTED,
     Luciform,
     RawDiagnostic,
     Severity,
     Tokens,
+    after_value,
+    attributes,
     bare,
 )
 

@@ -7,16 +7,15 @@ and the command line.
 from __future__ import annotations
 
 import itertools
-import os
 import re
-import tempfile
 import time
 from pathlib import Path
 
-from ragforge_tui.personas.display_text import clean_name
+from ragforge_tui.personas.fields import clean_name
 from ragforge_tui.personas.library import SUFFIX, Persona, PersonaLibrary, key_of, persona_of, usable
 from ragforge_tui.shared.encoding import UTF8, Encoding, encoding_of
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
+from ragforge_tui.shared.files import atomic_write
 
 DELETED = "deleted"
 _MAX_FILE_NAME_BYTES = 200
@@ -38,7 +37,7 @@ def file_name(name: str) -> str:
     return stem.encode()[:_MAX_FILE_NAME_BYTES].decode(errors="ignore") + SUFFIX
 
 
-class OwnPersonas:
+class UserPersonas:
     """Changes to the user-defined files of a library."""
 
     def __init__(self, library: PersonaLibrary) -> None:
@@ -92,7 +91,7 @@ class OwnPersonas:
             raise RagforgeError(
                 f"You already have a persona named {taken.name}.", todo="Choose another name.", kind="taken"
             )
-        _write_atomically(path, raw)
+        atomic_write(path, raw)
         return self._library.load(persona.name, ("own",))
 
     def _free_path(self, name: str) -> Path:
@@ -154,18 +153,3 @@ class OwnPersonas:
 
 def _read(raw: bytes, path: Path) -> Persona:
     return persona_of(raw, path.name.removesuffix(SUFFIX), "own", str(path))
-
-
-def _write_atomically(path: Path, raw: bytes) -> None:
-    """Write a file completely, or leave the old one in place."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, new = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(new).replace(path)
-    except OSError:
-        Path(new).unlink(missing_ok=True)
-        raise

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.settings.keys import SECRET_KEYS, Section, expected, keys, sections
+from ragforge_tui.settings.schema import MemorySettings
 from ragforge_tui.shared.errors import ConfigError
 
 GRAPH_SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
@@ -87,3 +88,15 @@ def _graph_uri(uri: str, where: str) -> str:
             todo="For example bolt://localhost:7687.",
         )
     return uri
+
+
+def without_effect(settings: MemorySettings) -> list[str]:
+    """Return a sentence, for the user to act on, about each setting that has no effect in this version."""
+    sentences: list[str] = []
+    if settings.persistence.type == "hybrid":
+        files = "" if settings.export.enabled else " For additional files set agent.memory.export.enabled to true."
+        sentences.append(
+            "agent.memory.persistence.type: hybrid is not available in this version; everything is stored in the "
+            f"graph. Set it to graph.{files}"
+        )
+    return sentences

@@ -1,30 +1,32 @@
-"""Editing of one setting in a settings file, which leaves every other character as the user wrote it.
+"""Editing of one setting in a settings file, which leaves every other line as the user wrote it.
 
-Used by the settings screen and for choices that the chat saves (a theme, an allowed command). The file's text is edited
-at the positions that the YAML parser reports instead of being generated from its values. This preserves comments, order
-and quotes, and places a value right below its commented-out default. The result is parsed again before it is written;
-an edit that would change anything else is rejected.
+Used by the settings screen and for choices that the chat saves (a theme, an allowed command). ruamel.yaml keeps order,
+quotes and comments at the ends of lines; comments on lines of their own are handled here, and a value is placed right
+below its commented-out default. The result is parsed again before it is written; an edit that would change anything
+else is rejected.
 """
 
 from __future__ import annotations
 
-import fcntl
+import difflib
+import io
 import os
-import tempfile
-from collections.abc import Iterator
+import re
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import YAMLError
 
 from ragforge_tui.settings.check import checked
 from ragforge_tui.settings.keys import flow_yaml
 from ragforge_tui.settings.parse import parse_yaml
 from ragforge_tui.shared.errors import ConfigError
-
-_STEP = 2
-_Range = tuple[int, int]
+from ragforge_tui.shared.files import atomic_write, locked
 
 
 def set_value(path: Path, key: str, value: object) -> None:
@@ -40,11 +42,12 @@ def set_value(path: Path, key: str, value: object) -> None:
             written, or has a form that cannot be edited safely. The file is unchanged.
     """
     checked(key, value, str(path))
+    parts = key.split(".")
     with _locked(path):
         text = _read(path)
-        data = parse_yaml(path, text)
-        expected = _with(data, key.split("."), value, path)
-        _write_checked(path, _set(path, text, key.split("."), value), expected)
+        expected = _with(parse_yaml(path, text), parts, value, path)
+        edited = _edited(path, text, parts, lambda data: _set(data, parts, value))
+        _write_checked(path, edited, expected)
 
 
 def remove_value(path: Path, key: str) -> None:
@@ -61,7 +64,7 @@ def remove_value(path: Path, key: str) -> None:
         if not isinstance(section, dict) or parts[-1] not in section:
             return
         del section[parts[-1]]
-        _write_checked(path, _remove(path, text, parts), expected)
+        _write_checked(path, _edited(path, text, [], lambda data: _remove(data, parts)), expected)
 
 
 # -- files
@@ -73,14 +76,10 @@ def _locked(path: Path) -> Iterator[None]:
     folder = Path(os.path.realpath(path)).parent
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(folder, os.O_RDONLY)
+        with locked(folder):
+            yield
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be used: {error.strerror}.") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _read(path: Path) -> str:
@@ -100,27 +99,19 @@ def _write_checked(path: Path, text: str, expected: Any) -> None:
     except ConfigError:
         same = False
     if not same:
-        raise ConfigError(
-            f"{path} has a form that cannot be edited safely.",
-            kept="The file is unchanged.",
-            todo="Change the setting in the file itself.",
-        )
-    target = Path(os.path.realpath(path))
+        raise _unsafe(path)
     try:
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(text.encode("utf-8"))
-                file.flush()
-                os.fchmod(file.fileno(), mode)
-                os.fsync(file.fileno())
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        atomic_write(Path(os.path.realpath(path)), text.encode("utf-8"), keep_mode=True)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}.", kept="The file is unchanged.") from error
+
+
+def _unsafe(path: Path) -> ConfigError:
+    return ConfigError(
+        f"{path} has a form that cannot be edited safely.",
+        kept="The file is unchanged.",
+        todo="Change the setting in the file itself.",
+    )
 
 
 # -- values
@@ -158,211 +149,121 @@ def _with(data: Any, parts: list[str], value: object, path: Path) -> Any:
 # -- the text
 
 
-def _compose(path: Path, text: str) -> yaml.MappingNode | None:
-    """Parse a valid text into nodes with their positions; None for a text without any setting."""
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
-    if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
-        return None
-    if not isinstance(node, yaml.MappingNode):
-        raise ConfigError(f"{path}: expected a mapping of settings.")
-    return node
+def _edited(path: Path, text: str, parts: list[str], change: Callable[[Any], None]) -> str:
+    """Apply a change to the text; full-line comments and blank lines stay where they are.
 
-
-def _entry(node: yaml.MappingNode, name: str) -> tuple[yaml.Node, yaml.Node] | None:
-    return next(((key, value) for key, value in node.value if str(key.value) == name), None)
-
-
-def _set(path: Path, text: str, parts: list[str], value: object) -> str:
-    node = _compose(path, text)
-    if node is None:
-        return _after_line(text, len(text), _block(parts, value, 0))
-    for depth, name in enumerate(parts):
-        if node.flow_style:
-            return _replace_flow(text, node, parts[depth:], value)
-        entry = _entry(node, name)
-        last = depth == len(parts) - 1
-        if entry is None:
-            indent = node.start_mark.column
-            lines = _block(parts[depth:], value, indent)
-            commented = _commented(text, _span(text, node), indent, name) if last else None
-            return _after_line(text, commented or _end(text, node), lines)
-        key, below = entry
-        _refuse_alias(path, key, below)
-        if last:
-            return _replace(text, key, below, value)
-        if not isinstance(below, yaml.MappingNode):  # an empty section
-            return _fill(text, key, parts[depth + 1 :], value)
-        node = below
-    raise AssertionError("a key has at least one part")
-
-
-def _fill(text: str, key: yaml.Node, parts: list[str], value: object) -> str:
-    """Add the first value to a section that is empty or holds only comments."""
-    start = _line_end(text, key.end_mark.index)
-    end = start
-    indent = key.start_mark.column
-    inner = 0
-    for begin, finish in _lines(text, start):
-        line = text[begin:finish]
-        column = len(line) - len(line.lstrip())
-        if line.strip() and column <= indent:
-            break
-        if line.strip():
-            end = finish
-            inner = inner or column
-    inner = inner or indent + _STEP
-    commented = _commented(text, (start, end), inner, parts[0]) if len(parts) == 1 else None
-    return _after_line(text, commented or end, _block(parts, value, inner))
-
-
-def _replace(text: str, key: yaml.Node, below: yaml.Node, value: object) -> str:
-    """Replace the value of an existing key."""
-    colon = text.index(":", key.end_mark.index) + 1
-    block = isinstance(below, yaml.CollectionNode) and not below.flow_style
-    if block and isinstance(value, list) and isinstance(below, yaml.SequenceNode):
-        edited = _change_items(text, below, value)
-        if edited is not None:
-            return edited
-    if isinstance(below, yaml.ScalarNode) and below.style in ("|", ">"):
-        block = True
-    start = colon if block or below.start_mark.index == below.end_mark.index else below.start_mark.index
-    space = " " if start == colon else ""
-    return text[:start] + space + flow_yaml(value) + text[_end(text, below) if block else below.end_mark.index :]
-
-
-def _change_items(text: str, node: yaml.SequenceNode, value: list[Any]) -> str | None:
-    """Remove and append items of a list line by line, so that the comments between them stay.
-
-    Returns:
-        None if no old item is kept, in which case the list is written as a whole.
+    ruamel.yaml attaches such lines to the value above them, and would move or drop them with it. It therefore edits
+    the text without them, and a line comparison puts them back. Lines that did not change are returned as written.
     """
-    items = [yaml.safe_load(yaml.serialize(item)) for item in node.value]
+    lines = _with_placeholder([line.rstrip("\r") for line in text.split("\n")], parts)
+    before: list[list[str]] = [[]]
+    content: list[str] = []
+    for line in lines:
+        if line.strip() and not line.lstrip().startswith("#"):
+            content.append(line)
+            before.append([])
+        else:
+            before[-1].append(line)
+    tail = before.pop()
+    while tail and not tail[-1].strip():
+        tail.pop()
+    edited = _round_trip(path, "\n".join(content), change)
+    merged = [*_merged(content, before, edited), *tail] if content else [*tail, *edited]
+    newline = "\r\n" if "\r\n" in text else "\n"
+    return "".join(line + newline for line in merged)
+
+
+def _merged(content: list[str], before: list[list[str]], edited: list[str]) -> Iterator[str]:
+    """Yield the edited lines with the comments that were `before` the lines of `content`."""
+    old, new = ([" ".join(line.split()) for line in lines] for lines in (content, edited))
+    for tag, start, end, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            for number in range(start, end):
+                yield from before[number]
+                yield content[number]
+        else:
+            if start < end:
+                yield from before[start]
+            yield from edited[first:last]
+
+
+def _round_trip(path: Path, text: str, change: Callable[[Any], None]) -> list[str]:
+    """Return the lines of a text without comment lines after a change."""
+    steps = [len(line) - len(line.lstrip()) for line in text.split("\n") if line.startswith(" ")]
+    indented_list = re.search(r"^( *)[^\s#-][^\n]*:[^\n]*\n\1 +- ", text, re.MULTILINE)
+    editor = _editor()
+    editor.indent(mapping=min(steps, default=2), sequence=4 if indented_list else 2, offset=2 if indented_list else 0)
+    try:
+        data = editor.load(text)
+        data = CommentedMap() if data is None else data
+        change(data)
+        stream = io.StringIO()
+        editor.dump(data, stream)
+    except (YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _unsafe(path) from error
+    return stream.getvalue().rstrip("\n").split("\n")
+
+
+def _editor() -> YAML:
+    editor = YAML()
+    editor.preserve_quotes = True
+    editor.width = sys.maxsize
+    return editor
+
+
+def _with_placeholder(lines: list[str], parts: list[str]) -> list[str]:
+    """Insert an empty setting below its commented-out default, as in the example file; it is set afterwards."""
+    if not parts:
+        return lines
+    *parents, name = parts
+    start, end, indent = 0, len(lines), ""
+    for parent in parents:
+        found = next((n for n in range(start, end) if lines[n].startswith(f"{indent}{parent}:")), None)
+        if found is None:
+            return lines
+        outer, indent = indent, indent + "  "
+        start = found + 1
+        end = next((n for n in range(start, end) if re.match(rf"{outer}[^\s#]", lines[n])), end)
+    section = lines[start:end]
+    default = next((n for n, line in enumerate(section, start) if line.startswith(f"{indent}# {name}: ")), None)
+    if default is None or any(line.startswith(f"{indent}{name}:") for line in section):
+        return lines
+    return [*lines[: default + 1], f"{indent}{name}:", *lines[default + 1 :]]
+
+
+def _set(data: Any, parts: list[str], value: object) -> None:
+    for part in parts[:-1]:
+        if data.get(part) is None:
+            data[part] = CommentedMap()
+        data = data[part]
+    old = data.get(parts[-1])
+    if isinstance(old, CommentedSeq) and isinstance(value, list) and not old.fa.flow_style():
+        kept = _keep_items(old, value)
+        if kept:
+            old.extend(_editor().load(flow_yaml(item)) for item in value[kept:])
+            return
+    data[parts[-1]] = _editor().load(flow_yaml(value))
+
+
+def _keep_items(items: CommentedSeq, value: list[Any]) -> int:
+    """Delete the items that the new list starts without; return how many of its items are left."""
     kept = 0
-    removed: list[yaml.Node] = []
-    for item, item_node in zip(items, node.value, strict=True):
+    removed: list[int] = []
+    for index, item in enumerate(items):
         if kept < len(value) and value[kept] == item:
             kept += 1
         else:
-            removed.append(item_node)
-    if not kept:
-        return None
-    indent = node.start_mark.column
-    text = _after_line(text, _end(text, node), [f"{' ' * indent}- {flow_yaml(item)}" for item in value[kept:]])
-    for item_node in reversed(removed):
-        start, end = _whole_lines(text, item_node.start_mark.index, item_node)
-        text = text[:start] + text[end:]
-    return text
+            removed.append(index)
+    if kept:
+        for index in reversed(removed):
+            del items[index]
+    return kept
 
 
-def _remove(path: Path, text: str, parts: list[str]) -> str:
-    node = _compose(path, text)
-    for depth, name in enumerate(parts):
-        if node is None or (entry := _entry(node, name)) is None:
-            return text
-        if node.flow_style:
-            data = yaml.safe_load(yaml.serialize(node))
-            _lookup(data, parts[depth:-1]).pop(parts[-1])
-            return text[: node.start_mark.index] + flow_yaml(data) + text[node.end_mark.index :]
-        key, below = entry
-        _refuse_alias(path, key, below)
-        if depth == len(parts) - 1:
-            start, end = _whole_lines(text, key.start_mark.index, below)
-            return text[:start] + text[end:]
-        node = below if isinstance(below, yaml.MappingNode) else None
-    return text
-
-
-def _replace_flow(text: str, node: yaml.MappingNode, parts: list[str], value: object) -> str:
-    data = _with(yaml.safe_load(yaml.serialize(node)), parts, value, Path())
-    return text[: node.start_mark.index] + flow_yaml(data) + text[node.end_mark.index :]
-
-
-def _refuse_alias(path: Path, key: yaml.Node, value: yaml.Node) -> None:
-    if value.start_mark.index < key.end_mark.index:
-        raise ConfigError(
-            f"{path}: {key.value} is an alias of a value defined elsewhere.",
-            todo="Change the setting in the file itself.",
-        )
-
-
-def _block(parts: list[str], value: object, indent: int) -> list[str]:
-    """Return the lines of a setting, with the missing sections above it."""
-    lines = [f"{' ' * (indent + _STEP * depth)}{part}:" for depth, part in enumerate(parts)]
-    lines[-1] += f" {flow_yaml(value)}"
-    return lines
-
-
-# -- lines
-
-
-def _lines(text: str, start: int) -> Iterator[_Range]:
-    while start < len(text):
-        end = _line_end(text, start)
-        yield start, end
-        start = end
-
-
-def _line_end(text: str, index: int) -> int:
-    """Return the offset after the line that holds `index`."""
-    newline = text.find("\n", index)
-    return len(text) if newline < 0 else newline + 1
-
-
-def _end(text: str, node: yaml.Node) -> int:
-    """Return the offset where a block ends, without the comments and blank lines that the parser includes."""
-    start = node.start_mark.index
-    end = start
-    literal = isinstance(node, yaml.ScalarNode)
-    for begin, finish in _lines(text, start):
-        if begin >= node.end_mark.index:
-            break
-        line = text[begin : min(finish, node.end_mark.index)].rstrip("\r\n")
-        if line.strip() and (literal or not line.lstrip().startswith("#")):
-            end = begin + len(line)
-    return end
-
-
-def _span(text: str, node: yaml.Node) -> _Range:
-    """Return the range of all lines of a block, with the comments before its first and after its last setting."""
-    indent = node.start_mark.column
-    start = text.rfind("\n", 0, node.start_mark.index) + 1
-    while start:
-        begin = text.rfind("\n", 0, start - 1) + 1
-        line = text[begin:start].strip()
-        if line and not line.startswith("#"):
-            break
-        start = begin
-    end = _line_end(text, _end(text, node))
-    for begin, finish in _lines(text, end):
-        line = text[begin:finish]
-        if line.strip() and (not line.lstrip().startswith("#") or len(line) - len(line.lstrip()) < indent):
-            break
-        end = finish
-    return start, end
-
-
-def _commented(text: str, span: _Range, indent: int, name: str) -> int | None:
-    """Return the end of the line with a setting's commented-out default, as in the example file; None without one."""
-    for begin, finish in _lines(text, span[0]):
-        if begin >= span[1]:
-            return None
-        if text.startswith(f"{' ' * indent}# {name}: ", begin):
-            return finish
-    return None
-
-
-def _whole_lines(text: str, start: int, node: yaml.Node) -> _Range:
-    block = isinstance(node, yaml.CollectionNode) and not node.flow_style
-    literal = isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")
-    end = _end(text, node) if block or literal else node.end_mark.index
-    return text.rfind("\n", 0, start) + 1, _line_end(text, max(end, start))
-
-
-def _after_line(text: str, index: int, lines: list[str]) -> str:
-    """Insert `lines` after the line that holds `index` or ends there."""
-    newline = "\r\n" if "\r\n" in text else "\n"
-    at = index if text[:index].endswith("\n") else _line_end(text, index)
-    head = text[:at]
-    if head and not head.endswith("\n"):
-        head += newline
-    return head + "".join(line + newline for line in lines) + text[at:]
+def _remove(data: Any, parts: list[str]) -> None:
+    for part in parts[:-2]:
+        data = data[part]
+    section = data[parts[-2]]
+    del section[parts[-1]]
+    if not section and not section.fa.flow_style():
+        data[parts[-2]] = None

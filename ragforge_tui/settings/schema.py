@@ -6,7 +6,7 @@ and precedence are in `load.py`. Imports no other module of the package.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -40,7 +40,8 @@ class ModelSettings(_Section, frozen=True):
         None
     )
     max_output_tokens: Annotated[
-        PositiveInt | None, Meta(description="Longest reply in tokens; null: the provider's limit.")
+        PositiveInt | None,
+        Meta(description="Longest reply in tokens; null: the provider's limit.", extra={"live": "request"}),
     ] = None
     context_window: Annotated[
         PositiveInt | None,
@@ -62,18 +63,36 @@ class ModelSettings(_Section, frozen=True):
     first_token_timeout: Annotated[
         Seconds | None,
         Meta(
-            description="Seconds to wait for a reply to start; null: depends on the server. One on this machine, which "
-            "may have to load the model first, has no limit; any other has 600 s.",
+            description="Seconds to wait for a reply to start; null: no limit for a server on this machine, "
+            "which may have to load the model first; 600 s for any other.",
+            extra={"live": "request"},
         ),
     ] = None
     token_timeout: Annotated[
         float,
-        Meta(gt=0, description="Seconds without a token, once a reply has started, before it counts as stalled."),
+        Meta(
+            gt=0,
+            description="Seconds without a token, once a reply has started, before it counts as stalled.",
+            extra={"live": "request"},
+        ),
     ] = 120.0
-    retries: Annotated[int, Meta(ge=0, description="Number of retries after a temporary failure of a request.")] = 4
+    retries: Annotated[
+        int,
+        Meta(ge=0, description="Number of retries after a temporary failure of a request.", extra={"live": "request"}),
+    ] = 4
 
 
-LIVE_MODEL_SETTINGS = ("first_token_timeout", "token_timeout", "retries", "max_output_tokens")
+def live_part(annotated: Any) -> str:
+    """Return the part of a running chat that a setting applies to, as its `Meta` names it in ``extra``.
+
+    ``request``: the next request to the model. ``screen``: whatever reads it when the screen is drawn again. The other
+    parts are those of `LiveSettings`. Empty: the setting is read when the chat starts.
+    """
+    metas = (meta for meta in getattr(annotated, "__metadata__", ()) if isinstance(meta, Meta))
+    return next((str(meta.extra["live"]) for meta in metas if meta.extra and "live" in meta.extra), "")
+
+
+LIVE_MODEL_SETTINGS = tuple(field.name for field in msgspec.structs.fields(ModelSettings) if live_part(field.type))
 """Settings of the model that a running chat applies, from the next request on."""
 
 
@@ -89,7 +108,9 @@ class GraphSettings(_Section, frozen=True):
     username: Annotated[str, Meta(description="User name on that server.")] = "neo4j"
     password: Annotated[str, Meta(description="Password on that server; NEO4J_PASSWORD is safer.")] = ""
     database: Annotated[str, Meta(description="Database name; empty: the server's default.")] = ""
-    adopt: Annotated[bool, Meta(description="Add our schema to a graph that already holds other data.")] = False
+    adopt: Annotated[bool, Meta(description="Add this program's schema to a graph that already holds other data.")] = (
+        False
+    )
     heap_mb: Annotated[PositiveInt, Meta(description="Heap of the embedded server in MiB.")] = 512
     linger_seconds: Annotated[
         float, Meta(ge=0, description="Seconds the embedded server keeps running after the last chat has ended.")
@@ -127,30 +148,40 @@ class TuiSettings(_Section, frozen=True):
         str,
         Meta(
             description="auto, dark, light, ansi (the terminal's own colours), contrast-dark, contrast-light, mono, "
-            "or the name of a Textual theme."
+            "or the name of a Textual theme.",
+            extra={"live": "theme"},
         ),
     ] = "auto"
-    show_reasoning: Annotated[bool, Meta(description="Show the model's reasoning expanded.")] = False
-    reduced_motion: Annotated[bool, Meta(description="No spinners and no animation.")] = False
+    show_reasoning: Annotated[
+        bool, Meta(description="Show the model's reasoning expanded.", extra={"live": "reasoning"})
+    ] = False
+    reduced_motion: Annotated[bool, Meta(description="No spinners and no animation.", extra={"live": "motion"})] = False
     plain: Annotated[
         bool,
         Meta(
             description="For screen readers and slow links: words instead of symbols, no frames, no automatic sidebar, "
-            "few updates, no motion."
+            "few updates, no motion.",
+            extra={"live": "plain"},
         ),
     ] = False
     sidebar: Annotated[
-        bool, Meta(description="Show trace, memory and files next to the chat on screens of 120 columns or more.")
+        bool,
+        Meta(
+            description="Show trace, memory and files next to the chat on screens of 120 columns or more.",
+            extra={"live": "sidebar"},
+        ),
     ] = True
     notify: Annotated[
         Literal["auto", "bell", "off"],
         Meta(
             description="Alert you when a question waits or a long answer is ready while the terminal is not focused: "
-            "a desktop notification if the terminal supports them, else the bell."
+            "a desktop notification if the terminal supports them, else the bell.",
+            extra={"live": "notify"},
         ),
     ] = "auto"
     keymap: Annotated[
-        dict[str, str], Meta(description="Your own key bindings: command id to key, e.g. {stop: escape}.")
+        dict[str, str],
+        Meta(description="Your own key bindings: command id to key, e.g. {stop: escape}.", extra={"live": "keys"}),
     ] = {}
 
 

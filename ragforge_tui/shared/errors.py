@@ -116,6 +116,7 @@ class ModelError(RagforgeError):
     Attributes:
         retry_after: Seconds that the provider asks to wait, None if it does not state any.
         transient: Whether the same request may succeed later.
+        window: Tokens the model reads, if the provider states them in the error.
     """
 
     def __init__(
@@ -126,10 +127,12 @@ class ModelError(RagforgeError):
         todo: str = "",
         retry_after: float | None = None,
         transient: bool = False,
+        window: int | None = None,
     ) -> None:
         super().__init__(what, todo=todo, kind=kind)
         self.retry_after = retry_after
         self.transient = transient
+        self.window = window
 
 
 class ToolError(RagforgeError):

@@ -8,3 +8,8 @@ def dollars(amount: float) -> str:
     if amount >= 0.1 or not amount:
         return f"${amount:.2f}"
     return f"${amount:.4f}" if amount >= 0.0001 else f"${amount:.1g}"
+
+
+def counted(number: int) -> str:
+    """Format a number with blanks between thousands."""
+    return f"{number:,}".replace(",", " ")

@@ -22,12 +22,12 @@ from ragforge_tui.tools.files.read import ReadFile
 from ragforge_tui.tools.files.write import CreateFile, EditFile, WriteFile
 from ragforge_tui.tools.memory import OpenTurn, SearchHistory
 from ragforge_tui.tools.planning import NotifyUser, UpdateTodos
-from ragforge_tui.tools.restoring import KeptFiles, RestoreFiles
 from ragforge_tui.tools.search.grep import GrepFiles
 from ragforge_tui.tools.search.listing import GlobFiles, ListDirectory, SearchFiles
 from ragforge_tui.tools.shell.process import end_leftovers
 from ragforge_tui.tools.shell.run_command import RunCommand
-from ragforge_tui.tools.undo import UndoStore
+from ragforge_tui.tools.undo.restore import KeptFiles, RestoreFiles
+from ragforge_tui.tools.undo.snapshots import UndoStore
 from ragforge_tui.tools.workspace import Workspace
 
 _log = logging.getLogger(__name__)

@@ -28,7 +28,6 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.chat_view import ChatView
 from ragforge_tui.tui.command_registry import effective_keys, key_name
-from ragforge_tui.tui.commands.catalog import COMMANDS
 from ragforge_tui.tui.commands.link_commands import choose_link, open_link
 from ragforge_tui.tui.commands.session_commands import pick_session
 from ragforge_tui.tui.commands.turn_commands import cancel_edit, close_find, find_step, resend, view_block
@@ -75,18 +74,6 @@ class ChatApp(TypeAheadApp):
     CSS_PATH = "chat.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", show=False, priority=True, system=True),
-        *(
-            Binding(
-                command.key,
-                f"command('{command.name}')",
-                command.help,
-                show=False,
-                id=command.name,
-                priority=command.key == "shift+tab",
-            )
-            for command in COMMANDS
-            if command.key and command.name not in ("stop", "quit")
-        ),
         Binding("escape", "escape", show=False, id="stop"),
         Binding("ctrl+q", "command('quit')", show=False, priority=True, id="quit"),
         Binding("pageup", "scroll_chat(-1)", show=False),
@@ -113,7 +100,7 @@ class ChatApp(TypeAheadApp):
         return line_filters(self, super().get_line_filters())
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Return variables that tell renderers how to draw, apart from colors."""
+        """Return variables for renderers, apart from colors."""
         return theme_variables(self)
 
     def compose(self) -> ComposeResult:

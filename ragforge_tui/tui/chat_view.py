@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from textual.screen import Screen
 from textual.timer import Timer
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.events import (
+    ApprovalDecision,
     ApprovalRequested,
     ApprovalResolved,
     CostLimitReached,
@@ -28,16 +29,24 @@ from ragforge_tui.shared.events import (
     TurnReset,
 )
 from ragforge_tui.shared.records import Turn
-from ragforge_tui.shared.wire import ConversationView, Engine, FetchTurns
+from ragforge_tui.shared.requests.turns import ConversationView, FetchTurns
+from ragforge_tui.shared.requests.work import AnswerApproval, AnswerTrust
+from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.command_registry import Command, Registry
-from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.commands.catalog import all_commands
 from ragforge_tui.tui.commands.persona_commands import restore_persona
 from ragforge_tui.tui.commands.suggestions import suggest, warm_up_files
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, History
 from ragforge_tui.tui.prompt.prompt import Prompt
-from ragforge_tui.tui.questions.question_panel import Question, QuestionPanel, ask_approval, ask_cost, ask_trust
+from ragforge_tui.tui.questions.question_panel import (
+    Question,
+    QuestionPanel,
+    approval_question,
+    cost_question,
+    trust_question,
+)
 from ragforge_tui.tui.session.engine_session import EngineSession
 from ragforge_tui.tui.session.state import EventScreen, Level
 from ragforge_tui.tui.settings.live_settings import LiveSettings
@@ -53,6 +62,7 @@ from ragforge_tui.tui.widgets.status_bar import StatusLine, foot_hints, status_p
 
 T = TypeVar("T")
 
+DECISIONS: tuple[ApprovalDecision, ...] = get_args(ApprovalDecision)
 HINT_SECONDS = 2.0
 SHOW_SENDING_SECONDS = 0.25
 DRAFT_SECONDS = 0.5
@@ -85,7 +95,7 @@ class ChatView:
         self.app = app
         self.now = now
         self._clock = clock
-        self.registry = Registry(COMMANDS)
+        self.registry = Registry(all_commands())
         self.session = EngineSession(connect, options, node=app, listener=self, clock=clock)
         self.transcript = Transcript(shown=DisplayOptions(unfold_reasoning=options.tui.show_reasoning, now=now))
         self.sidebar = Sidebar(self, options.state_dir, wanted=options.tui.sidebar)
@@ -127,7 +137,7 @@ class ChatView:
         if state.questions != len(self.questions.waiting):
             state.questions = len(self.questions.waiting)
             self.queue_changed()
-        state.asked_now = self.questions.has_focus
+        state.question_focused = self.questions.has_focus
         self._count_seconds()
         self.header.contents = header_contents(state)
         self.status_line.parts = status_parts(state, self._elapsed, self._hints)
@@ -197,16 +207,16 @@ class ChatView:
             return
         match event:
             case CostLimitReached():
-                ask_cost(self, event)
+                self._ask_engine_question(cost_question(event, self._approval_sender(event.approval_id)))
             case TrustRequested():
-                ask_trust(self, event)
+                self._ask_trust(event)
             case TurnReset():
                 pass
             case _ if isinstance(event, TurnEvent):
                 self._show_in_transcript(event)
         match event:
             case ApprovalRequested():
-                ask_approval(self, event)
+                self._ask_engine_question(approval_question(event, self._approval_sender(event.approval_id)))
             case ApprovalResolved():
                 self.questions.withdraw(event.approval_id)
         self.sidebar.event(event)
@@ -264,7 +274,7 @@ class ChatView:
         self.app.set_timer(LIST_FILES_SECONDS, lambda: self.session.spawn(warm_up_files(self.session), group="files"))
 
     def engine_lost(self) -> None:
-        """Withdraw all questions: nobody is waiting for the answers."""
+        """Withdraw all questions: the engine that asked is gone."""
         self.questions.clear()
         self.sidebar.due_changed()
 
@@ -276,10 +286,32 @@ class ChatView:
         self.prompt.focus()
 
     def ask_user(self, question: Question) -> None:
-        """Show a question; it gets the focus when nobody is typing."""
+        """Show a question; it gets the focus when the user is not typing."""
         self.questions.ask(question)
         self.state_changed()
         self.offer_question()
+
+    def _ask_engine_question(self, question: Question) -> None:
+        """Show a question of the engine, also about a conversation that is not open, and call the user to it."""
+        self.attention.call(question.title)
+        self.ask_user(question)
+
+    def _approval_sender(self, approval_id: str) -> Callable[[str, str], None]:
+        def send(decision: str, feedback: str) -> None:
+            known: ApprovalDecision = next((one for one in DECISIONS if one == decision), "no")
+            answer = AnswerApproval(approval_id=approval_id, decision=known, feedback=feedback)
+            self.session.spawn(self.session.ask(answer), group="answer")
+
+        return send
+
+    def _ask_trust(self, event: TrustRequested) -> None:
+        def answer(decision: str, _: str) -> None:
+            request = AnswerTrust(root=event.root, allow=decision == "yes")
+            self.session.spawn(self.session.ask(request), group="answer")
+            if event.persona and decision != "yes":
+                self.session.spawn(restore_persona(self, event.persona), group="persona")
+
+        self._ask_engine_question(trust_question(event, answer))
 
     def offer_question(self) -> None:
         """Move the focus to the waiting question, once no key has been pressed for a moment and the prompt is empty."""
@@ -290,10 +322,6 @@ class ChatView:
             self.app.set_timer(QUIET_SECONDS - quiet, self.offer_question)
         else:
             self.questions.focus()
-
-    def persona_refused(self, name: str) -> None:
-        """Go back to the previous persona, since the user does not trust a project's persona."""
-        self.session.spawn(restore_persona(self, name), group="persona")
 
     def restore_draft(self) -> None:
         """Put the draft of the last chat into the prompt, unless the user is already typing."""
@@ -403,7 +431,7 @@ class ChatView:
         self.settings.use_theme(setting)
 
     def show_problems(self) -> None:
-        """Show what is wrong with the settings of the screen."""
+        """Show the problems with the settings of the screen."""
         for problem in self.settings.problems():
             self.notice(problem, "warning")
 

@@ -1,6 +1,7 @@
-"""Commands by name, alias and key, and how a prompt is parsed for them.
+"""Registry of commands by name and alias, and their keys: the defaults and the user's `tui.keymap`.
 
-Pure; loads no widgets. The commands themselves are listed in `commands/catalog.py`.
+Problems of a keymap are shown at the start and after a change, so that no user finds out by pressing a dead key. The
+commands themselves are listed in `commands/catalog.py`.
 """
 
 from __future__ import annotations
@@ -144,10 +145,10 @@ def _wanted_keys(keymap: Mapping[str, str], registry: Registry) -> dict[str, str
 
 def _owners(keymap: Mapping[str, str], registry: Registry) -> dict[str, list[str]]:
     """Return the commands that want each key; the first one gets it, the user's own keys before the defaults."""
-    given = {command.name for name, key in keymap.items() if key.strip() and (command := registry.get(name))}
+    own = {command.name for name, key in keymap.items() if key.strip() and (command := registry.get(name))}
     wanted = _wanted_keys(keymap, registry)
     owners: dict[str, list[str]] = {}
-    for name in sorted(wanted, key=lambda name: name not in given):
+    for name in sorted(wanted, key=lambda name: name not in own):
         for key in dict.fromkeys(_split(wanted[name])):
             owners.setdefault(key, []).append(name)
     return owners
@@ -161,7 +162,7 @@ def opening_keys(keymap: Mapping[str, str], registry: Registry) -> frozenset[str
 
 
 def keymap_problems(keymap: Mapping[str, str], registry: Registry) -> list[str]:
-    """Return what is wrong with a keymap, in sentences."""
+    """Return the problems with a keymap, in sentences."""
     problems = []
     for name, key in keymap.items():
         command = registry.get(name)
@@ -202,9 +203,12 @@ def bind_keys(app: TypeAheadApp, keymap: Mapping[str, str], registry: Registry) 
         table[key] = [binding for binding in bindings if binding.id not in names]
         if not table[key]:
             del table[key]
-    defaults = {one.id: one for one in app.BINDINGS if isinstance(one, Binding)}
+    # Escape and ctrl+q do more than to run their command, also in the keymap.
+    fixed = {one.id: one for one in app.BINDINGS if isinstance(one, Binding)}
     for name, keys in effective_keys(keymap, registry).items():
-        binding = defaults.get(name) or Binding("", f"command('{name}')", show=False)
+        # The framework itself binds the key of the mode, to move the focus.
+        usual = Binding("", f"command('{name}')", show=False, priority=name == "mode")
+        binding = fixed.get(name) or usual
         for one in Binding.make_bindings([replace(binding, key=keys, id=name)]):
             table.setdefault(one.key, []).append(one)
     app.opening_keys = opening_keys(keymap, registry)

@@ -13,7 +13,7 @@ from ragforge_tui.settings.schema import Settings, TuiSettings
 
 
 class ChatOptions(msgspec.Struct, kw_only=True, frozen=True):
-    """How a chat starts.
+    """Options of one chat.
 
     Attributes:
         resume: Id or unique prefix to resume; empty string: pick one; None: do not resume.

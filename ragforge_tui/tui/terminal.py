@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from textual.app import App
 
-from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.drawing.lines import one_line
 
 LONG_SECONDS = 20.0
 """After a turn this long the user may have left."""
@@ -43,7 +43,7 @@ def call_sequence(text: str, notify: Notify, env: Mapping[str, str]) -> str:
     """
     if notify == "off":
         return ""
-    line = " ".join(plain_text(text).split())[:_MAX_CHARS]
+    line = one_line(text)[:_MAX_CHARS]
     if notify == "bell" or env.get("TMUX") or env.get("STY"):
         return BELL
     term, program = env.get("TERM", ""), env.get("TERM_PROGRAM", "")

@@ -21,8 +21,8 @@ from textual.widget import Widget
 
 HOLD_SECONDS = 3.0
 """Maximum time for which keys are buffered, whatever happened to the key before them."""
-LOOK_SECONDS = 0.005
-QUIET_LOOKS = 50
+POLL_SECONDS = 0.005
+QUIET_POLLS = 50
 """A finished command that has not moved the focus for this many checks is not going to."""
 PALETTE_KEY = "ctrl+p"
 FOCUS_KEYS = frozenset({"tab", "shift+tab"})
@@ -94,7 +94,7 @@ class TypeAheadApp(App[str]):
         await super().on_event(event)
         (self.focused or self.screen).post_message(passed)
         if not moves:
-            self.set_timer(LOOK_SECONDS, lambda: self._until_left(before, hold))
+            self.set_timer(POLL_SECONDS, lambda: self._until_left(before, hold))
 
     @property
     def _in_field(self) -> bool:
@@ -160,16 +160,16 @@ class TypeAheadApp(App[str]):
         # While a screen opens nothing has the focus: that does not count as quiet.
         still = before is not None and self.focused is before and not self._commands_running
         quiet = quiet + 1 if still else 0
-        if self.focused not in (before, None) or quiet > QUIET_LOOKS:
+        if self.focused not in (before, None) or quiet > QUIET_POLLS:
             self._end_hold(hold)
         elif self._holding == hold:
-            self.set_timer(LOOK_SECONDS, lambda: self._until_moved(before, hold, quiet))
+            self.set_timer(POLL_SECONDS, lambda: self._until_moved(before, hold, quiet))
 
     def _until_left(self, before: Widget | None, hold: int) -> None:
         """End the hold when the field has closed: it may have taken the message after the key with it."""
         if self._holding == hold and self.screen_stack:
             if self.focused is before:
-                self.set_timer(LOOK_SECONDS, lambda: self._until_left(before, hold))
+                self.set_timer(POLL_SECONDS, lambda: self._until_left(before, hold))
             else:
                 self._end_hold(hold)
 

@@ -113,7 +113,7 @@ def test_what_waits_for_another_graph_is_listed(said_elsewhere: Cli) -> None:
     ran = cli.run("doctor")
     assert ran.code == 1
     problems = ran.out.partition("problems")[2]
-    assert f"journal: {info['records']} records wait for bolt://127.0.0.1:9" in problems
+    assert f"journal: {info['records']} records for bolt://127.0.0.1:9" in problems
     assert "secret-of-ada" not in ran.out
 
 

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from ragforge_tui.graph import GraphTarget
+from ragforge_tui.personas import persona_of
+from ragforge_tui.personas.drafts import template
+from ragforge_tui.personas.fields import READERS
 from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.persona_records import FIELDS, PersonaBrief, PersonaField
+from ragforge_tui.tui.personas.persona_preview import facts
 from tests.cli.conftest import Cli
 from tests.conftest import EMBEDDED
 
@@ -127,3 +132,21 @@ def test_what_is_said_of_one_holds_the_person_s_name_and_its_text_does_not(
     table = bare.ok("personas", "list").out
     assert "Helps Ada" in table
     assert "{USER_NAME}" not in table
+
+
+def test_a_field_is_added_by_its_entry_in_the_table(bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What reads, lists, previews and drafts personas loops over the table, so a field needs no other code."""
+    monkeypatch.setitem(FIELDS, "mood", PersonaField(words=("mood", "humeur"), label="mood", limit=12))
+    monkeypatch.setitem(READERS, "mood", lambda text: (text.lower(), "that is no mood" if text.isdigit() else ""))
+    brief = PersonaBrief.of({"name": "Vega", "tone": "dry", "mood": "Calm <&> bright"})
+    assert brief.answers()["mood"] == "Calm <&> bright"
+    draft = template(brief, "Ada")
+    persona = persona_of(draft.encode(), "other", "own", "")
+    assert (persona.fields.others, persona.diagnostics) == ({"mood": "calm <&> bri"}, ())
+    assert ("mood", "calm <&> bri") in list(facts(persona.info("Ada")))
+    source = tmp_path / "Vega.luciform"
+    source.write_text("<x name='Vega'><humeur>7</humeur></x>")
+    bare.ok("personas", "add", str(source))
+    shown = bare.ok("personas", "show", "Vega", "--json").json
+    assert (shown["mood"], "others" in shown) == ("7", False)
+    assert [remark["message"] for remark in shown["remarks"]] == ["that is no mood"]

@@ -48,8 +48,8 @@ def test_anything_else_is_left_to_typer(args: list[str]) -> None:
 
 def test_the_way_to_the_chat_loads_no_more_than_it_needs() -> None:
     code = (
-        "import sys; import ragforge_tui.cli.chat, ragforge_tui.cli.start, ragforge_tui.settings.load; "
-        "import ragforge_tui.engine.logs, ragforge_tui.tui.app; "
+        "import sys; import ragforge_tui.cli.start, ragforge_tui.settings.load; "
+        "import ragforge_tui.engine.process, ragforge_tui.tui.app; "
         "print([n for n in ('typer', 'yaml', 'markdown_it', 'pygments', 'litellm', 'neo4j', "
         "'ragforge_tui.tui.transcript.render.markdown') if n in sys.modules])"
     )

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.conversation import ConversationAgent, reply
-from ragforge_tui.engine.turn_state import interrupted_turn
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.conversation.turn import reply
+from ragforge_tui.engine.following import interrupted_turn
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.events import (
@@ -213,7 +214,7 @@ async def test_a_session_grant_is_asked_once(loaded: Loaded, server: OpenAIServe
             if isinstance(event, ApprovalRequested):
                 asked += 1
                 assert "+1" in event.detail
-                agent.approvals.answer(event.approval_id, "session")
+                agent.services.approvals.answer(event.approval_id, "session")
         assert asked == 1
     assert (Path(loaded.workspace) / "b.txt").read_text(encoding="utf-8") == "2"
 

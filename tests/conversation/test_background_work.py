@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ragforge_tui.conversation import background_model
-from ragforge_tui.conversation.background_model import BackgroundModel, Patience, Quiet
-from ragforge_tui.conversation.background_work import BackgroundWork
+from ragforge_tui.conversation.background_model import ActiveTurns, BackgroundModel, Backoff
+from ragforge_tui.conversation.memory import BackgroundWork
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.records import Usage
 from tests.support.summaries import WritingModel
@@ -29,26 +29,26 @@ class Slow(WritingModel):
 
 
 async def test_waiting_for_a_turn_to_end_is_not_counted() -> None:
-    quiet, patience = Quiet(), Patience()
+    active_turns, backoff = ActiveTurns(), Backoff()
     slow = Slow()
     slow.gate.set()
-    model = BackgroundModel(slow, patience, quiet, seconds=0.05)
-    with quiet.broken():
+    model = BackgroundModel(slow, backoff, active_turns, seconds=0.05)
+    with active_turns.running():
         asking = asyncio.create_task(model.complete([]))
         await asyncio.sleep(0.2)
         assert not asking.done()
         assert slow.requests == []
     assert (await asking)[0] == "done"
-    assert patience.failures == 0
+    assert backoff.failures == 0
 
 
 async def test_a_request_given_up_for_a_turn_gets_its_whole_time_again() -> None:
-    quiet, slow = Quiet(), Slow()
-    model = BackgroundModel(slow, Patience(), quiet, seconds=60.0)
+    active_turns, slow = ActiveTurns(), Slow()
+    model = BackgroundModel(slow, Backoff(), active_turns, seconds=60.0)
     asking = asyncio.create_task(model.complete([]))
     while not slow.requests:
         await asyncio.sleep(0)
-    with quiet.broken():
+    with active_turns.running():
         await asyncio.sleep(0.01)
     slow.gate.set()
     assert (await asking)[0] == "done"
@@ -58,26 +58,26 @@ async def test_a_request_given_up_for_a_turn_gets_its_whole_time_again() -> None
 async def test_a_request_that_is_out_too_long_ends_and_the_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = 0.0
     monkeypatch.setattr(background_model.time, "monotonic", lambda: clock)
-    patience = Patience()
+    backoff = Backoff()
     for pause in (60.0, 120.0, 240.0):
         with pytest.raises(TimeoutError):
-            await BackgroundModel(Slow(), patience, seconds=0.0).complete([])
-        assert patience.seconds_left == pause
-    assert patience.given_up
+            await BackgroundModel(Slow(), backoff, seconds=0.0).complete([])
+        assert backoff.seconds_left == pause
+    assert backoff.given_up
     clock = 100.0
-    assert patience.seconds_left == 140.0
+    assert backoff.seconds_left == 140.0
     for _ in range(2_000):
-        patience.failed()
-    assert patience.seconds_left == 1_800.0
+        backoff.failed()
+    assert backoff.seconds_left == 1_800.0
 
     def fail(messages: Any) -> str:
         raise ModelError("away", kind="provider")
 
     with pytest.raises(ModelError):
-        await BackgroundModel(WritingModel(fail), patience).complete([])
-    assert patience.failures == 2_004
-    await BackgroundModel(WritingModel(lambda messages: "here"), patience).complete([])
-    assert (patience.failures, patience.seconds_left, patience.given_up) == (0, 0.0, False)
+        await BackgroundModel(WritingModel(fail), backoff).complete([])
+    assert backoff.failures == 2_004
+    await BackgroundModel(WritingModel(lambda messages: "here"), backoff).complete([])
+    assert (backoff.failures, backoff.seconds_left, backoff.given_up) == (0, 0.0, False)
 
 
 async def test_work_asked_for_while_it_runs_runs_once_more() -> None:

@@ -10,7 +10,13 @@ from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine import connect_in_process
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.wire import BranchConversation, CreateConversation, FindText, OpenConversation, SendMessage
+from ragforge_tui.shared.requests.turns import (
+    BranchConversation,
+    CreateConversation,
+    FindText,
+    OpenConversation,
+    SendMessage,
+)
 from tests.support.openai_server import OpenAIServer
 
 

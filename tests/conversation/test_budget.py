@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.approvals import Approvals
+from ragforge_tui.conversation.approvals.pending import Approvals
 from ragforge_tui.conversation.budget import CostDeclined, CostStopped, Limit, SessionBudget, TurnBudget
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import ApprovalDecision, CostLimitReached, Event, Notice, TurnCancelled, TurnFailed
@@ -120,7 +120,7 @@ async def test_a_no_stops_the_turn_as_escape_does(loaded: Loaded, server: OpenAI
         for text in ("look", "again"):  # the second is stopped before its first request
             async for event in conversation.stream(text):
                 if isinstance(event, CostLimitReached):
-                    agent.approvals.answer(event.approval_id, "no")
+                    agent.services.approvals.answer(event.approval_id, "no")
             assert isinstance(event, TurnCancelled)
         replies = [turn.messages[-1] for turn in await conversation.get_history()]
     assert [(reply.content, reply.state, reply.error) for reply in replies] == [

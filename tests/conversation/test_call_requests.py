@@ -10,7 +10,7 @@ import pytest
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.wire import FetchCall, ListCalls
+from ragforge_tui.shared.requests.work import FetchCall, ListCalls
 from tests.support.openai_server import OpenAIServer
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ragforge_tui.conversation import Conversation, ConversationAgent
-from ragforge_tui.conversation.persona_desk import PersonaDesk
+from ragforge_tui.conversation.persona_editor import PersonaEditor
 from ragforge_tui.llm.client import NO_ANSWER
 from ragforge_tui.memory.context.sections import CLOSING
 from ragforge_tui.personas.drafts import template
@@ -150,4 +150,4 @@ async def grown(conversation: Conversation, server: OpenAIServer) -> None:
 async def persona_improved(agent: ConversationAgent, server: OpenAIServer) -> None:
     draft = template(PersonaBrief(name="Vera"), "Ada")
     server.script([{"when": "plain", "match": "Write the complete persona", "text": draft}])
-    assert "Vera" in (await PersonaDesk(agent).improve(draft, "Vera")).text
+    assert "Vera" in (await PersonaEditor(agent.services).improve(draft, "Vera")).text

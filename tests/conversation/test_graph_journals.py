@@ -135,7 +135,7 @@ async def test_a_graph_replaced_under_a_running_chat_gets_nothing_of_it(
         async with asyncio.timeout(30):
             while (error := agent.graph_state.error) is None or error.kind != "graph_replaced":
                 await asyncio.sleep(0.05)
-        assert "Start the chat again" in error.todo
+        assert "Restart the chat" in error.todo
     assert await rows_of(graph, _MINE) == 0
     (info,) = JournalFolders(Path(loaded.paths.state, "journal")).waiting()
     assert info.identity == first

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.recorder import Recorder
+from ragforge_tui.conversation.storage.recorder import Recorder
 from ragforge_tui.graph import Graph, Journal, Store
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import GraphChanged

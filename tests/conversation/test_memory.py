@@ -18,7 +18,8 @@ from ragforge_tui.memory.recall import recall
 from ragforge_tui.settings.schema import Loaded, PersistenceSettings, RecallSettings, SummarizationSettings
 from ragforge_tui.shared.events import Notice, SummaryCreated, SummaryStarted
 from ragforge_tui.shared.records import EXTRACTIVE, ContextRecord, Message
-from ragforge_tui.shared.wire import FetchContext, FetchMemory, OpenConversation
+from ragforge_tui.shared.requests.memory import FetchContext, FetchMemory
+from ragforge_tui.shared.requests.turns import OpenConversation
 from tests.support.agents import with_memory
 from tests.support.meaning import FakeEmbedder
 from tests.support.openai_server import OpenAIServer
@@ -190,7 +191,7 @@ async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
     embedder = FakeEmbedder()
     embedder.stuck_after = stuck_after
     async with ConversationAgent(small) as agent:
-        agent.memory.embedder = embedder
+        agent.services.memory.embedder = embedder
         store = await agent.store()
         await record_embedding(store.graph, "", DIMENSION)
         talked = [(f"What of tide {n}?", f"Tide {n} is low.") for n in range(1_500)]
@@ -244,16 +245,16 @@ async def test_a_model_that_failed_is_left_alone_for_a_while(loaded: Loaded, ser
         return len([body for body in server.chats() if not body.get("tools")])
 
     async with ConversationAgent(with_memory(loaded, summarization=FEW)) as agent:
-        patience = agent.memory.patience
+        backoff = agent.services.memory.backoff
         conversation = await agent.create_conversation(title="Mine")
-        patience.failed()
+        backoff.failed()
         await talk(conversation, server, 5)
         await conversation.memory.settle()
         store, uuid = await agent.store(), conversation.record.uuid
         assert (await store.summaries.of(uuid), plain()) == ([], 0)
         # Given up for now: extracts stand in, and the model is still not asked.
-        patience.failed()
-        patience.failed()
+        backoff.failed()
+        backoff.failed()
         await talk(conversation, server, 1, start=6)
         await conversation.memory.settle()
         assert ({s.made_by for s in await store.summaries.of(uuid)}, plain()) == ({EXTRACTIVE}, 0)
@@ -263,12 +264,12 @@ async def test_a_title_made_without_the_model_is_made_again_by_it(loaded: Loaded
     off = with_memory(loaded, summarization=SummarizationSettings(enabled=False))
     async with ConversationAgent(off) as agent:
         conversation = await agent.create_conversation()
-        agent.memory.patience.failed()
+        agent.services.memory.backoff.failed()
         server.script([{"text": "Hi."}])
         await conversation.send_message("Hello there. And how deep is it?\nMore of this.")
         await conversation.memory.settle()
         assert conversation.record.title == "Hello there"
-        agent.memory.patience.succeeded()
+        agent.services.memory.backoff.succeeded()
         for title in ("Depth of the harbour", "Not this"):
             server.script([{"text": "Deep."}, {"when": "plain", "text": title}])
             await conversation.send_message("Well?")
@@ -426,7 +427,7 @@ async def test_a_failing_embedding_model_is_told_once_and_words_find(loaded: Loa
     async with ConversationAgent(with_memory(loaded, max_context_chars=SMALL)) as agent:
         embedder = FakeEmbedder()
         embedder.broken = True
-        agent.memory.embedder = embedder
+        agent.services.memory.embedder = embedder
         await record_embedding((await agent.store()).graph, "", DIMENSION)
         conversation = await agent.create_conversation()
         server.script([{"text": "Noted."}])

@@ -96,7 +96,7 @@ async def test_a_call_that_is_being_checked_when_planning_begins_is_refused(
     mode: Mode = "ask"
 
     async with ConversationAgent(loaded) as agent:
-        prepare = agent.toolbox.prepare
+        prepare = agent.services.toolbox.prepare
 
         async def prepare_and_switch(name: str, arguments: str) -> PreparedCall:
             nonlocal mode
@@ -104,8 +104,8 @@ async def test_a_call_that_is_being_checked_when_planning_begins_is_refused(
             mode = "plan"
             return prepared
 
-        monkeypatch.setattr(agent.toolbox, "prepare", prepare_and_switch)
-        tools = RestrictedTools(agent.toolbox, None, "Nobody", lambda: mode)
+        monkeypatch.setattr(agent.services.toolbox, "prepare", prepare_and_switch)
+        tools = RestrictedTools(agent.services.toolbox, None, "Nobody", lambda: mode)
         with pytest.raises(ToolError, match="not allowed while planning"):
             await tools.prepare("create_file", '{"path": "new.txt", "content": "x"}')
 
@@ -118,7 +118,7 @@ async def test_a_yes_that_comes_after_planning_began_runs_nothing(loaded: Loaded
         async for event in conversation.stream("do it"):
             if isinstance(event, ApprovalRequested):
                 conversation.mode = "plan"
-                agent.approvals.answer(event.approval_id, "once")
+                agent.services.approvals.answer(event.approval_id, "once")
             if isinstance(event, ToolCallFinished):
                 ended = event.call
     assert ended is not None and call_end(ended) == "refused"
@@ -144,7 +144,7 @@ async def test_accepting_edits_lets_the_write_through_that_waits(loaded: Loaded,
                 assert len(decisions) < len(asked)
                 conversation.mode = "edits"
                 if event.kind == "command":  # which accepted edits do not include
-                    agent.approvals.answer(event.approval_id, "no")
+                    agent.services.approvals.answer(event.approval_id, "no")
     assert (asked, decisions) == (["write", "command"], ["once", "no"])
     assert (Path(loaded.workspace) / "new.txt").exists()
     assert not (Path(loaded.workspace) / "made").exists()

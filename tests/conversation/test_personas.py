@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.persona_desk import PersonaDesk
+from ragforge_tui.conversation.persona_editor import PersonaEditor
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.schema import Loaded, ModelSettings, Paths
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
@@ -85,7 +85,7 @@ async def test_the_exact_bytes_on_a_turn_a_switch_a_resume_and_an_edit(
         conversation = await agent.create_conversation(persona="odd")
         await conversation.send_message("one")
         assert filled(STRANGE) in system(server)
-        await conversation.set_persona(agent.personas.pick("Algareth").name)
+        await conversation.set_persona(agent.services.personas.pick("Algareth").name)
         await conversation.send_message("two")
         assert filled(texts["Algareth"]) in system(server)
         assert "👩" not in system(server)
@@ -147,7 +147,7 @@ async def test_tools_are_narrowed_and_what_is_not_offered_is_refused(
         assert answer.tool_calls[0].success is False
         assert "may not use write_file" in server.chats()[-1]["messages"][-1]["content"]
         assert not (Path(loaded.workspace) / "new.txt").exists()
-        assert any("no_such_tool" in remark.message for remark in agent.personas.view("Narrow").info.remarks)
+        assert any("no_such_tool" in remark.message for remark in agent.services.personas.view("Narrow").info.remarks)
         await (await agent.create_conversation(persona="Silent")).send_message("hello")
         assert offered(server) == {"update_todos", "notify_user"}
         await (await agent.create_conversation(persona="Researcher")).send_message("hello")
@@ -174,20 +174,20 @@ async def test_a_projects_persona_is_asked_about_once_for_each_text(
             assert (question.persona, question.files) == ("Guide", [".ragforge/personas/Guide.luciform"])
             assert question.text == "<x>first {USER_NAME}</x>"
             assert server.chats() == [], "nothing is sent before the answer"
-            agent.personas.answer(question.root, True)
+            agent.services.personas.answer(question.root, True)
             await turn
             assert "<x>first Ada</x>" in system(server)
             await conversation.send_message("two")
             path.write_text("<x>second</x>")
             turn = asyncio.create_task(conversation.send_message("three"))
             question = await asked(events)
-            agent.personas.answer(question.root, False)
+            agent.services.personas.answer(question.root, False)
             await turn
             assert "second" not in system(server)
             assert 'name="Assistant"' in system(server)
-            assert agent.personas.view("Guide").info.allowed is False
-            agent.personas.ask_again(agent.personas.pick("Guide"))
-            agent.personas.answer((await asked(events)).root, True)
+            assert agent.services.personas.view("Guide").info.allowed is False
+            agent.services.personas.ask_again(agent.services.personas.pick("Guide"))
+            agent.services.personas.answer((await asked(events)).root, True)
             await conversation.send_message("four")
             assert "<x>second</x>" in system(server)
 
@@ -237,14 +237,14 @@ async def test_a_switch_is_stored_and_told(loaded: Loaded, server: OpenAIServer,
     async with ConversationAgent(loaded) as agent:
         with agent.subscribe() as events:
             conversation = await agent.create_conversation()
-            await conversation.set_persona(agent.personas.pick("4").name)
+            await conversation.set_persona(agent.services.personas.pick("4").name)
             changed = [event for event in drained(events) if isinstance(event, ConversationChanged)]
         assert changed[-1].conversation.persona == "Ragnarök"
         store = await agent.store()
         assert (await store.conversations.get(conversation.record.uuid)).persona == "Ragnarök"
         for wrong in ("2fast", "0", "99", "²"):
             with pytest.raises(NotFoundError):
-                agent.personas.pick(wrong)
+                agent.services.personas.pick(wrong)
         with pytest.raises(NotFoundError):
             await agent.create_conversation(persona="Nobody")
 
@@ -309,7 +309,7 @@ async def test_a_projects_model_and_temperature_are_only_proposed(
     async with ConversationAgent(with_model(loaded), interactive=True) as agent:
         with agent.subscribe() as events:
             turn = asyncio.create_task((await agent.create_conversation(persona="Guide")).send_message("one"))
-            agent.personas.answer((await asked(events)).root, True)
+            agent.services.personas.answer((await asked(events)).root, True)
             await turn
             notices = [event.text for event in drained(events) if isinstance(event, Notice)]
     assert server.chats()[-1]["model"] != "elsewhere"
@@ -323,7 +323,7 @@ async def test_a_draft_is_improved_by_the_model_without_tools(
     better = "<luciform name='Vega'>better ✶</luciform>"
     server.script([{"when": "plain", "text": f"```\n{better}\n```"}, {"when": "plain", "text": "no"}])
     async with ConversationAgent(loaded) as agent:
-        desk = PersonaDesk(agent)
+        desk = PersonaEditor(agent.services)
         draft = desk.draft(PersonaBrief(name="Vega", color="bleu"))
         assert draft.info.color == "blue"
         assert (await desk.improve(draft.text, "Vega")).text.strip() == better
@@ -338,4 +338,4 @@ async def test_a_draft_is_improved_by_the_model_without_tools(
         assert desk.restore().digest == saved.digest
     async with ConversationAgent(with_model(loaded, name="offline")) as agent:
         with pytest.raises(RagforgeError, match="No language model"):
-            await PersonaDesk(agent).improve(draft.text, "Vega")
+            await PersonaEditor(agent.services).improve(draft.text, "Vega")

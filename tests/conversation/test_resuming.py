@@ -10,7 +10,7 @@ from ragforge_tui.engine import connect_in_process
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.wire import FetchTurns, OpenConversation
+from ragforge_tui.shared.requests.turns import FetchTurns, OpenConversation
 from tests.support.openai_server import OpenAIServer
 from tests.support.records import conversation, one_turn
 

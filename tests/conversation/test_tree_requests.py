@@ -7,8 +7,7 @@ import pytest
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.settings.schema import Loaded, SummarizationSettings
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.wire import (
-    BranchConversation,
+from ragforge_tui.shared.requests.memory import (
     FetchDue,
     FetchSent,
     FetchSummary,
@@ -16,6 +15,7 @@ from ragforge_tui.shared.wire import (
     FetchTree,
     FetchTurnLines,
 )
+from ragforge_tui.shared.requests.turns import BranchConversation
 from tests.conversation.test_memory import FEW, talk
 from tests.support.agents import with_memory
 from tests.support.openai_server import OpenAIServer

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.undoing import fitted
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.requests.work import FileDiff
-from ragforge_tui.tools.changes import WRITING_TOOLS
+from ragforge_tui.tools.undo.changes import WRITING_TOOLS
+from ragforge_tui.tools.undo.plan import fitted
 from tests.support.openai_server import OpenAIServer
 
 READ = {"name": "read_file", "arguments": {"path": "greeting.py"}}

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.conversation.trust import Trust
-from ragforge_tui.conversation.workspace_instructions import TrustBook, find_instructions
+from ragforge_tui.conversation.trust.instructions import InstructionTrust, TrustBook, find_instructions
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.events import Event, Notice, TrustRequested
@@ -66,7 +65,7 @@ def test_an_answer_holds_until_the_files_change(repository: Path, tmp_path: Path
 
 async def test_the_turn_waits_for_the_answer_and_is_not_asked_twice(repository: Path, tmp_path: Path) -> None:
     events: list[Event] = []
-    trust = Trust(repository, tmp_path / "trust.json", events.append, interactive=True)
+    trust = InstructionTrust(repository, tmp_path / "trust.json", events.append, interactive=True)
     waiting = asyncio.create_task(trust.instructions())
     while not events:
         await asyncio.sleep(0.01)
@@ -81,7 +80,7 @@ async def test_the_turn_waits_for_the_answer_and_is_not_asked_twice(repository: 
 
 async def test_without_a_person_they_stay_unused(repository: Path, tmp_path: Path) -> None:
     events: list[Event] = []
-    trust = Trust(repository, tmp_path / "trust.json", events.append, interactive=False)
+    trust = InstructionTrust(repository, tmp_path / "trust.json", events.append, interactive=False)
     assert await trust.instructions() == []
     assert await trust.instructions() == []
     assert [type(event) for event in events] == [Notice]

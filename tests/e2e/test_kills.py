@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -13,10 +14,18 @@ from tests.conftest import paths_under
 from tests.support.agents import loaded_for, settings_for
 from tests.support.kills import survive
 from tests.support.openai_server import OpenAIServer
+from tests.support.warm_engine import warm_engines
 
 POINTS = int(os.environ.get("RAGFORGE_KILL_POINTS", "5"))
 """Five in `make test`, fifty in CI."""
 PER_RUN = 5
+
+
+@pytest.fixture(autouse=True)
+def warm() -> Iterator[None]:
+    """Fork the engines from a warm process."""
+    with warm_engines():
+        yield
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,25 +17,35 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import EngineGoneError, RagforgeError
 from ragforge_tui.shared.events import ApprovalRequested, Event, TextDelta, TurnCompleted, TurnEnd
 from ragforge_tui.shared.records import Message
-from ragforge_tui.shared.wire import (
-    PROTOCOL_VERSION,
-    AnswerApproval,
+from ragforge_tui.shared.requests.sessions import ListConversations
+from ragforge_tui.shared.requests.turns import (
     CancelTurn,
     CreateConversation,
     FetchTurns,
-    Hello,
-    ListConversations,
     OpenConversation,
     RetryTurn,
     SendMessage,
 )
+from ragforge_tui.shared.requests.work import AnswerApproval
+from ragforge_tui.shared.wire import PROTOCOL_VERSION, Hello
 from tests.support.openai_server import OpenAIServer
+from tests.support.warm_engine import warm_engines
 
 PATIENCE = 180.0
 
 
+@pytest.fixture(autouse=True)
+def warm(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fork the engine from a warm process, except where its own start is tested."""
+    if request.node.get_closest_marker("cold"):
+        yield
+    else:
+        with warm_engines():
+            yield
+
+
 @pytest.fixture
-async def child(loaded: Loaded) -> AsyncIterator[ChildEngine]:
+async def child(loaded: Loaded, warm: None) -> AsyncIterator[ChildEngine]:
     engine = await ChildEngine.start(loaded)
     try:
         yield engine
@@ -72,6 +82,7 @@ async def stored_reply(loaded: Loaded, conversation_id: str) -> Message:
                 await asyncio.sleep(0.1)
 
 
+@pytest.mark.cold
 async def test_it_says_who_it_is_and_answers_while_a_turn_streams(
     child: ChildEngine, loaded: Loaded, server: OpenAIServer
 ) -> None:
@@ -205,6 +216,7 @@ async def test_a_very_long_message_crosses_the_pipe_and_comes_back(child: ChildE
     assert page.turns[0].messages[0].content == text
 
 
+@pytest.mark.cold
 async def test_modules_of_the_workspace_are_not_run(
     loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.engine import connect_in_process
-from ragforge_tui.engine.following import Following
+from ragforge_tui.engine.following import ConversationWatcher
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.turns import Turns
 from ragforge_tui.settings.schema import Loaded
@@ -27,19 +27,15 @@ from ragforge_tui.shared.events import (
     TurnStarted,
 )
 from ragforge_tui.shared.records import Summary, Turn, now
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.sessions import (
     ArchiveConversation,
-    CreateConversation,
     DeleteConversation,
-    Engine,
-    FetchTurns,
     LeaveConversation,
-    OpenConversation,
     RestoreConversation,
-    RetryTurn,
-    SendMessage,
     UpdateConversation,
 )
+from ragforge_tui.shared.requests.turns import CreateConversation, FetchTurns, OpenConversation, RetryTurn, SendMessage
+from ragforge_tui.shared.wire import Engine
 from tests.support.openai_server import OpenAIServer
 
 PATIENCE = 60.0
@@ -259,12 +255,12 @@ async def test_what_was_changed_here_before_the_first_look_stays(
     server.script([{"text": "an answer"}] * 9)
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation(title="stored")
-        following = Following(agent)
-        following.begin(conversation, [], 0)
+        watcher = ConversationWatcher(agent)
+        watcher.start(conversation, [], 0)
         conversation.record.title = "chosen here"
         await Store(graph).conversations.update(conversation.record.uuid, tags=["elsewhere"])
         async with asyncio.timeout(PATIENCE):
             while conversation.record.tags != ["elsewhere"]:
                 await asyncio.sleep(0.02)
-        following.end()
+        watcher.stop()
         assert conversation.record.title == "chosen here"

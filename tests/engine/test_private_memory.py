@@ -12,7 +12,7 @@ import pytest
 # Root may read everything, so the child becomes nobody first, and readable again, which a change of user ends.
 CHILD = """
 import ctypes, os, subprocess, sys
-from ragforge_tui.engine.private_memory import close_to_others
+from ragforge_tui.engine.process import close_to_others
 
 if os.getuid() == 0:
     os.setgroups([])

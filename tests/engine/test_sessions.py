@@ -11,7 +11,7 @@ from ragforge_tui.engine import connect_in_process
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import now
-from ragforge_tui.shared.wire import FollowConversations, PeekConversation, Search, UpdateConversation
+from ragforge_tui.shared.requests.sessions import FollowConversations, PeekConversation, Search, UpdateConversation
 from tests.support.openai_server import OpenAIServer
 
 

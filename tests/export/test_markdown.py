@@ -10,8 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from ragforge_tui.export import document, to_json, to_markdown
-from ragforge_tui.export.contained import contained, fenced, inline
+from ragforge_tui.export import json as document
+from ragforge_tui.export import to_json, to_markdown
+from ragforge_tui.export.markdown import code_block, escaped_block, escaped_line
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
 from ragforge_tui.shared.records import (
     Conversation,
@@ -167,7 +168,7 @@ def test_foreign_text_cannot_change_the_structure(text: str) -> None:
 @given(TEXTS)
 def test_a_contained_text_ends_where_it_ends(text: str) -> None:
     environment: dict[str, object] = {}
-    tokens = SHAPE.parse(f"{contained(text)}\n\nafter", environment)
+    tokens = SHAPE.parse(f"{escaped_block(text)}\n\nafter", environment)
     assert (tokens[-2].content, tokens[-2].level) == ("after", 1)
     assert not environment.get("references")
     assert not [token for token in tokens if token.type == "html_block"]
@@ -175,7 +176,7 @@ def test_a_contained_text_ends_where_it_ends(text: str) -> None:
 
 @given(st.text(max_size=60))
 def test_a_line_reads_as_it_was_written(text: str) -> None:
-    line = inline(text)
+    line = escaped_line(text)
     assert "\n" not in line
     shown = html.unescape(SHAPE.render(f"- x{line}").split("<li>")[1].split("</li>")[0]).strip()
     assert shown == "x" + " ".join(line_of(text).split())
@@ -189,16 +190,16 @@ def line_of(text: str) -> str:
 
 @given(st.text("`~ab\n", max_size=30))
 def test_a_fence_holds_what_is_in_it(text: str) -> None:
-    (token,) = SHAPE.parse(fenced(text))
+    (token,) = SHAPE.parse(code_block(text))
     assert token.type == "fence"
     assert token.content == text + "\n"
 
 
 def test_plain_answers_stay_as_they_are() -> None:
     answer = "Use **this**:\n\n```python\nx = '<b>'\n```\n\n- one\n- two\n\n### Details\n\n`</details>` [t3]"
-    assert contained(answer) == answer
-    assert inline("src/my_file_name.py [t3] a < b & c") == "src/my_file_name.py [t3] a < b & c"
-    assert contained("word " * 100_000).startswith("```\n")
+    assert escaped_block(answer) == answer
+    assert escaped_line("src/my_file_name.py [t3] a < b & c") == "src/my_file_name.py [t3] a < b & c"
+    assert escaped_block("word " * 100_000).startswith("```\n")
 
 
 def test_the_tree_topics_and_files_are_told() -> None:

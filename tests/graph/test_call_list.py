@@ -14,7 +14,7 @@ from ragforge_tui.graph.store.tool_calls import SHOWN_CHARS
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import ToolCall, ToolResult, Turn, now
-from ragforge_tui.shared.requests.calls import CallPage
+from ragforge_tui.shared.requests.work import CallPage
 from tests.support.records import call_of, conversation, message
 from tests.support.turns import turn_of
 

@@ -196,7 +196,7 @@ class TestRefusals:
 
     async def test_an_unknown_host(self, home: Any) -> None:
         error = await self.refusal(GraphTarget(uri="bolt://no-such-host.invalid"), paths_under(home))
-        assert "not known" in error.info.what
+        assert "cannot be found" in error.info.what
 
     async def test_an_http_server(self, home: Any) -> None:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

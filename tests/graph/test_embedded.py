@@ -11,9 +11,10 @@ import pytest
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.graph.embedded import server as embedded
 from ragforge_tui.graph.embedded.attach import ServerHold, server_status, stop_server
-from ragforge_tui.graph.embedded.files import FileLock, ServerFiles
+from ragforge_tui.graph.embedded.files import ServerFiles
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import GraphUnavailableError
+from ragforge_tui.shared.files import FileLock
 from tests.conftest import open_graph, paths_under
 
 

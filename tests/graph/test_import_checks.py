@@ -83,9 +83,9 @@ def renamed(export: ConversationExport, old: str, new: str) -> ConversationExpor
 @pytest.mark.parametrize("bad", NO_IDS, ids=range(len(NO_IDS)))
 async def test_an_id_that_is_no_uuid_is_refused(store: Store, graph: Graph, bad: str) -> None:
     good = exported(1)
-    with pytest.raises(GraphError, match="no UUID") as refused:
+    with pytest.raises(GraphError, match="not a UUID") as refused:
         await store.transfer.import_(renamed(good, good.conversation.uuid, bad))
-    assert refused.value.info.kept == "Nothing of it was stored."
+    assert refused.value.info.kept == "Nothing was stored."
     assert await rows_of(graph, _NODES) == 0
 
 
@@ -102,7 +102,7 @@ async def test_so_is_that_of_every_other_kind_of_node(store: Store, graph: Graph
         "context": good.contexts[0].uuid,
         "summary": good.memory.summaries[0].uuid,
     }
-    with pytest.raises(GraphError, match="no UUID"):
+    with pytest.raises(GraphError, match="not a UUID"):
         await store.transfer.import_(renamed(good, ids[kind], "../../x"))
     assert await rows_of(graph, _NODES) == 0
     undashed = uuid.UUID(ids[kind]).hex
@@ -252,7 +252,7 @@ async def test_no_turn_goes_into_a_conversation_the_file_is_not_about(store: Sto
         m.conversation_id = victim.uuid
     attack.memory.summaries, attack.contexts = [], []
     before = await rows_of(graph, _NODES)
-    with pytest.raises(GraphError, match=f"would add turn 2 to conversation {victim.uuid}"):
+    with pytest.raises(GraphError, match=f"branch of conversation {victim.uuid} and would add turn 2"):
         await store.transfer.import_(attack, merge=merge)
     assert await rows_of(graph, _NODES) == before
     assert (await store.conversations.get(victim.uuid)).next_turn == 2
@@ -268,7 +268,7 @@ async def test_a_record_that_is_somebody_elses_is_refused(store: Store, graph: G
         theirs = (
             answer.tool_calls[0].uuid if taken != mine.turns[0].messages[0].uuid else other.turns[0].messages[0].uuid
         )
-        with pytest.raises(GraphError, match="another place"):
+        with pytest.raises(GraphError, match="another position"):
             await store.transfer.import_(renamed(other, theirs, taken), merge=True)
     assert await rows_of(graph, _NODES) == before
 

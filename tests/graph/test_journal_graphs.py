@@ -136,7 +136,7 @@ async def test_a_process_keeps_to_the_graph_it_began_with(store: Store, graph: G
     journal = Journal(tmp_path, A)
     await journal.drain(store)
     graph.identity = uuid.uuid4().hex
-    with pytest.raises(GraphUnavailableError, match="another one than this chat began with") as told:
+    with pytest.raises(GraphUnavailableError, match="not the one this chat started with") as told:
         await journal.drain(store)
     assert told.value.info.kind == "graph_replaced"
     assert "graph journal" in told.value.info.todo

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.graph.store.summary_tree import TurnSize, frontier_marked, summary_uuid, text_size
-from ragforge_tui.memory.summaries.plan import Due, Pending, due_again, frontier, next_due, next_provisional, pending
+from ragforge_tui.memory.summaries.plan import (
+    Due,
+    Pending,
+    due_for_rewrite,
+    frontier,
+    next_due,
+    next_provisional,
+    pending,
+)
 from ragforge_tui.settings.schema import SummarizationSettings
 from ragforge_tui.shared.records import EXTRACTIVE, Finding, Summary, now
 
@@ -181,7 +189,7 @@ def test_extracts_are_written_again_newest_first_and_after_what_they_summarise()
         extracted.made_by = EXTRACTIVE
     order: list[tuple[int, int, int]] = []
     while (found := next_provisional(tree, "c")) is not None:
-        again = due_again(found, tree)
+        again = due_for_rewrite(found, tree)
         assert (again.level, again.start, again.end) == (found.level, found.start_turn_index, found.end_turn_index)
         assert {child.uuid for child in again.children} == set(found.parent_summaries)
         assert all(child.made_by == "model" for child in again.children)

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.personas import PersonaLibrary, persona_of
-from ragforge_tui.personas.display_text import clean_name, color_of, first_sign, symbol_in
-from ragforge_tui.personas.fields import Fields
+from ragforge_tui.personas.fields import clean_name, color_of, first_sign, symbol_in
+from ragforge_tui.shared.persona_records import PersonaFields
 
 FILES = Path(__file__).parent / "files"
 
 
-def fields(text: str, stem: str = "stem") -> Fields:
+def fields(text: str, stem: str = "stem") -> PersonaFields:
     return persona_of(text.encode("utf-8", "surrogatepass"), stem, "own", "").fields
 
 
@@ -30,7 +30,7 @@ def test_attributes_of_the_first_element() -> None:
         "<!-- c --><x Name='Vega' couleur=rouge glyph=☾ langue='français' model=openai/gpt-5 temperature='0,4' "
         "tools='read_file, grep_files' greeting='Bonjour {USER_NAME}' description='A &amp; B'/>"
     )
-    assert found == Fields(
+    assert found == PersonaFields(
         name="Vega",
         description="A & B",
         color="red",

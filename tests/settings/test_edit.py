@@ -52,7 +52,7 @@ def at(text: str, key: str) -> Any:
 
 def test_replaces_a_value_and_keeps_its_comment(tmp_path: Path) -> None:
     after = edit(tmp_path, OWN, "model.name", "offline")
-    assert after == OWN.replace('"ollama/qwen3"', '"offline"')
+    assert after == OWN.replace('"ollama/qwen3"   # local', '"offline"        # local')  # the comment keeps its column
 
 
 def test_adds_to_a_section_behind_its_last_setting(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_adds_sections_that_are_missing(tmp_path: Path) -> None:
 
 def test_edits_a_section_written_on_one_line(tmp_path: Path) -> None:
     after = edit(tmp_path, OWN, "tui.theme", "auto")
-    assert after == OWN.replace("{theme: nord, show_reasoning: true}", '{"theme": "auto", "show_reasoning": true}')
+    assert after == OWN.replace("{theme: nord, show_reasoning: true}", '{theme: "auto", show_reasoning: true}')
 
 
 def test_items_come_and_go_without_touching_their_neighbours(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_removing_keeps_the_rest(tmp_path: Path) -> None:
     text = path.read_text()
     assert "ignore" not in text and "- node_modules" not in text
     assert text.startswith(OWN.partition("tools:")[0])
-    assert text.endswith('# looks\ntui: {"show_reasoning": true}\n')
+    assert text.endswith("# looks\ntui: {show_reasoning: true}\n")
 
 
 def test_a_list_written_over_lines_is_removed_whole(tmp_path: Path) -> None:
@@ -171,7 +171,6 @@ def test_a_wrong_value_changes_nothing(tmp_path: Path, key: str, value: object) 
         "model: &m {name: x}\ntui: 5\n",
         "tui:\n  theme: [\n",
         "- a\n",
-        "personas: {default: &t Ada}\ntui:\n  theme: *t\n",
     ],
 )
 def test_what_cannot_be_edited_safely_is_refused(tmp_path: Path, before: str) -> None:
@@ -180,6 +179,43 @@ def test_what_cannot_be_edited_safely_is_refused(tmp_path: Path, before: str) ->
     with pytest.raises(ConfigError):
         set_value(path, "tui.theme", "nord")
     assert path.read_text() == before
+
+
+def test_an_alias_is_replaced_by_the_value(tmp_path: Path) -> None:
+    before = "personas: {default: &t Ada}\ntui:\n  theme: *t\n"
+    assert edit(tmp_path, before, "tui.theme", "nord") == before.replace("*t", '"nord"')
+
+
+FOUR_SPACES = """\
+# mine
+tools:
+    # patterns
+    ignore:
+    - a   # first
+
+    # last
+    - b
+tui:
+
+    theme: nord
+"""
+
+
+def test_other_indentation_stays(tmp_path: Path) -> None:
+    after = edit(tmp_path, FOUR_SPACES, "tools.command_timeout", 5.0)
+    assert after == FOUR_SPACES.replace("    - b\n", "    - b\n    command_timeout: 5.0\n")
+    after = edit(tmp_path, FOUR_SPACES, "tools.ignore", ["b", "c"])
+    assert after == FOUR_SPACES.replace("    - a   # first\n", "").replace("    - b\n", '    - b\n    - "c"\n')
+    assert edit(tmp_path, FOUR_SPACES, "tui.theme", "auto") == FOUR_SPACES.replace("nord", '"auto"')
+
+
+def test_values_over_several_lines(tmp_path: Path) -> None:
+    flow = "tools:\n  ignore: [\n    a,\n    b\n  ]\n# looks\ntui:\n  theme: nord  # dark\n"
+    after = edit(tmp_path, flow, "tui.plain", True)
+    assert at(after, "tools.ignore") == ["a", "b"]
+    assert after.endswith("# looks\ntui:\n  theme: nord  # dark\n  plain: true\n")
+    literal = "user:\n  name: |\n    Ada\n    # Lovelace\ntui:\n  theme: nord\n"
+    assert edit(tmp_path, literal, "tui.theme", "auto") == literal.replace("nord", '"auto"')
 
 
 def test_texts_that_need_quotes(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ragforge_tui
-from ragforge_tui.personas.person import user_name
+from ragforge_tui.personas.library import user_name
 from ragforge_tui.shared import git
 from ragforge_tui.tools.search.matching import list_files
 

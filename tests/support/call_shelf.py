@@ -8,8 +8,8 @@ import msgspec
 
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import ToolCall, Turn
-from ragforge_tui.shared.requests.calls import CallEntry, CallPage
-from ragforge_tui.shared.wire import CallRequest, FetchCall
+from ragforge_tui.shared.requests.work import CallEntry, CallPage, FetchCall
+from tests.support.subjects import CallRequest
 
 
 def answer(request: CallRequest, turns: Sequence[Turn]) -> CallPage | ToolCall:

@@ -27,46 +27,36 @@ from ragforge_tui.shared.events import (
 )
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
-from ragforge_tui.shared.tool_calls import described_tools
-from ragforge_tui.shared.wire import (
-    PROTOCOL_VERSION,
+from ragforge_tui.shared.requests.sessions import (
     ArchiveConversation,
+    DeleteConversation,
+    ExportConversation,
+    ListConversations,
+    RestoreConversation,
+    Search,
+    UpdateConversation,
+)
+from ragforge_tui.shared.requests.turns import (
     BranchConversation,
-    CallRequest,
     CancelTurn,
-    ChangeModelSettings,
     ConversationView,
     CreateConversation,
-    DeleteConversation,
-    Empty,
-    EngineState,
-    ExportConversation,
     FetchTurns,
     FindText,
-    Hello,
-    ListConversations,
-    ListFiles,
-    ListModels,
-    MemoryRequest,
     OpenConversation,
-    PersonaRequest,
-    Request,
-    RestoreConversation,
     RetryTurn,
-    Search,
     SendAccepted,
     SendMessage,
-    SessionRequest,
-    SetModel,
-    TreeRequest,
     TurnPage,
     Unqueue,
-    UpdateConversation,
-    WorkRequest,
 )
+from ragforge_tui.shared.requests.work import ChangeModelSettings, ListFiles, ListModels, SetModel
+from ragforge_tui.shared.tool_calls import described_tools
+from ragforge_tui.shared.wire import PROTOCOL_VERSION, Empty, EngineState, Hello, Request
 from tests.support import call_shelf, session_answers
 from tests.support.memory_shelf import MemoryShelf
 from tests.support.persona_shelf import PersonaShelf
+from tests.support.subjects import CallRequest, MemoryRequest, PersonaRequest, SessionRequest, TreeRequest, WorkRequest
 from tests.support.work_shelf import WorkShelf
 
 R = TypeVar("R")

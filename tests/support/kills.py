@@ -24,7 +24,8 @@ from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import EngineGoneError, GraphError, RagforgeError
 from ragforge_tui.shared.events import ApprovalRequested, TurnCompleted, TurnEnd
 from ragforge_tui.shared.records import Turn
-from ragforge_tui.shared.wire import AnswerApproval, CreateConversation, OpenConversation, SendMessage
+from ragforge_tui.shared.requests.turns import CreateConversation, OpenConversation, SendMessage
+from ragforge_tui.shared.requests.work import AnswerApproval
 from tests.support.openai_server import OpenAIServer
 
 Victim = Literal["server", "supervisor", "engine"]

@@ -21,8 +21,7 @@ from ragforge_tui.shared.records import (
     Topic,
     Turn,
 )
-from ragforge_tui.shared.requests.tree import MemoryDue, MemoryTree, SentRequest, TopicPlace, TreeNode, TurnLine
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.memory import (
     FetchContext,
     FetchDue,
     FetchMemory,
@@ -33,13 +32,18 @@ from ragforge_tui.shared.wire import (
     FetchTurnLines,
     FindSimilar,
     ListTopics,
-    MemoryRequest,
+    MemoryDue,
+    MemoryTree,
     MemoryView,
     MergeTopics,
+    SentRequest,
     SummarizeConversation,
-    TreeRequest,
+    TopicPlace,
+    TreeNode,
+    TurnLine,
     UnmergeTopic,
 )
+from tests.support.subjects import MemoryRequest, TreeRequest
 
 CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
 HOSTILE = "\x1b[31m[bold]red[/bold]\x1b]0;owned\x07"

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from ragforge_tui.llm import count_tokens
+
 
 class Call(msgspec.Struct, kw_only=True):
     """One tool call of a reply; `id` "" leaves the id out, a string as arguments is sent as it is written."""
@@ -94,6 +96,17 @@ def last_user_text(body: dict[str, Any]) -> str:
     return ""
 
 
+def request_tokens(body: dict[str, Any]) -> int:
+    """Return the tokens of a request, tool schemas included, as tiktoken counts them."""
+    texts = [json.dumps(body.get("tools", []))]
+    for message in body["messages"]:
+        content = message.get("content") or ""
+        parts = content if isinstance(content, list) else [{"text": content}]
+        texts += [part.get("text", "") for part in parts]
+        texts += [call["function"]["name"] + call["function"]["arguments"] for call in message.get("tool_calls") or []]
+    return sum(count_tokens(text) for text in texts) + 4 * len(body["messages"])
+
+
 def pieces(text: str, size: int) -> list[str]:
     return [text[i : i + size] for i in range(0, len(text), max(1, size))]
 
@@ -129,9 +142,10 @@ def exists(path: str) -> bool:
     return Path(path).exists()
 
 
-def usage_of(step: Step, body: dict[str, Any]) -> dict[str, Any]:
+def usage_of(step: Step, body: dict[str, Any], prompt: int | None = None) -> dict[str, Any]:
     if step.usage is not None:
         return step.usage
-    prompt = len(json.dumps(body.get("messages", []))) // 4
+    if prompt is None:
+        prompt = len(json.dumps(body.get("messages", []))) // 4
     answer = (len(step.text) + len(step.reasoning)) // 4 + 1
     return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}

@@ -27,7 +27,7 @@ from weakref import WeakSet
 import msgspec
 
 from tests.support.chat_templates import refusal
-from tests.support.model_script import Recorded, Step, deltas, exists, last_user_text, usage_of
+from tests.support.model_script import Recorded, Step, deltas, exists, last_user_text, request_tokens, usage_of
 
 MAX_BODY = 256 * 1024 * 1024
 
@@ -40,6 +40,9 @@ class OpenAIServer:
             for turns. Off for tests of the client itself.
 
     Attributes:
+        window: Tokens a request may have; a longer one gets the 400 that OpenAI answers. None for no limit.
+        token_scale: Tokens this server counts for one of tiktoken's.
+        too_long: Tokens of the requests that were longer.
         refused: What chat templates of local models said to the requests they do not take; each got it as an HTTP 400.
     """
 
@@ -59,6 +62,9 @@ class OpenAIServer:
         self.ollama_models = ollama_models
         self.requests: list[Recorded] = []
         self.refused: list[str] = []
+        self.window: int | None = None
+        self.token_scale = 1.0
+        self.too_long: list[int] = []
         self.port = port
         self.client_left = asyncio.Event()
         """Set once a client went away before its reply was whole."""
@@ -150,6 +156,9 @@ class OpenAIServer:
         else:
             await self._json(writer, 404, {"error": {"message": f"no such path {path}"}})
 
+    def _tokens(self, body: dict[str, Any]) -> int:
+        return int(request_tokens(body) * self.token_scale)
+
     def _take(self, body: dict[str, Any]) -> Step:
         for step in self.steps:
             if step.fits(body, self._turns_only):
@@ -163,6 +172,12 @@ class OpenAIServer:
         if error := refusal(request.body):
             self.refused.append(error)
             await self._json(writer, 400, {"error": {"message": error, "type": "BadRequestError", "code": 400}})
+            return True
+        if self.window is not None and (tokens := self._tokens(request.body)) > self.window:
+            self.too_long.append(tokens)
+            text = f"This model's maximum context length is {self.window} tokens, your messages have {tokens} tokens."
+            error = {"message": text, "type": "invalid_request_error", "code": "context_length_exceeded"}
+            await self._json(writer, 400, {"error": error})
             return True
         step = self._take(request.body)
         if step.drop:
@@ -231,7 +246,8 @@ class OpenAIServer:
         if not step.unfinished:
             self._event(writer, body, {}, finish=step.finish or ("tool_calls" if step.tool_calls else "stop"))
         if (body.get("stream_options") or {}).get("include_usage"):
-            self._frame(writer, self._chunk(body, []) | {"usage": usage_of(step, body)})
+            prompt = self._tokens(body) if self.window is not None else None
+            self._frame(writer, self._chunk(body, []) | {"usage": usage_of(step, body, prompt)})
         self._raw(writer, b"data: [DONE]\n\n")
         if writer not in self._bare:
             writer.write(b"0\r\n\r\n")

@@ -12,22 +12,22 @@ from typing import Any
 from ragforge_tui.personas import PersonaLibrary, persona_of
 from ragforge_tui.personas.drafts import template
 from ragforge_tui.personas.library import PROJECT_FOLDER
-from ragforge_tui.personas.user_personas import OwnPersonas
+from ragforge_tui.personas.user_personas import UserPersonas
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.persona_records import PersonaDraft, PersonaInfo, PersonaList, PersonaView
 from ragforge_tui.shared.records import Conversation
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.personas import (
     CheckPersona,
     DeletePersona,
     DraftPersona,
     ImprovePersona,
     ListPersonas,
-    PersonaRequest,
     RestorePersona,
     SavePersona,
     SetPersona,
     ShowPersona,
 )
+from tests.support.subjects import PersonaRequest
 
 USER = "Ada"
 
@@ -48,7 +48,7 @@ class PersonaShelf:
         workspace = self.own / "workspace"
         self.project = workspace / PROJECT_FOLDER
         self._library = PersonaLibrary(self.own, workspace)
-        self._desk = OwnPersonas(self._library)
+        self._desk = UserPersonas(self._library)
 
     def answer(self, request: PersonaRequest, conversations: dict[str, Conversation]) -> Any:
         """As the engine would."""

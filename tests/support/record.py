@@ -21,14 +21,8 @@ from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.graph import stop_server
 from ragforge_tui.settings.load import load
 from ragforge_tui.shared.events import ApprovalRequested, Event, SummaryCreated, TextDelta, TurnEnd
-from ragforge_tui.shared.wire import (
-    AnswerApproval,
-    CancelTurn,
-    CreateConversation,
-    FetchTurns,
-    RetryTurn,
-    SendMessage,
-)
+from ragforge_tui.shared.requests.turns import CancelTurn, CreateConversation, FetchTurns, RetryTurn, SendMessage
+from ragforge_tui.shared.requests.work import AnswerApproval
 from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
 from tests.support.recording import Recording, Said

@@ -17,14 +17,9 @@ from ragforge_tui.shared.records import (
     SearchHit,
     Turn,
 )
-from ragforge_tui.shared.wire import (
-    Empty,
-    FollowConversations,
-    LeaveConversation,
-    PeekConversation,
-    Search,
-    SessionRequest,
-)
+from ragforge_tui.shared.requests.sessions import FollowConversations, LeaveConversation, PeekConversation, Search
+from ragforge_tui.shared.wire import Empty
+from tests.support.subjects import SessionRequest
 
 
 def listed(conversations: dict[str, Conversation], wanted: ConversationFilter) -> list[Conversation]:

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from ragforge_tui.shared.events import MessageFinished, ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
 from ragforge_tui.shared.records import ToolCall, ToolResult, Turn
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.work import (
     FileDiff,
     Mode,
     PlanUndo,
@@ -18,8 +18,8 @@ from ragforge_tui.shared.wire import (
     SetMode,
     UndoPlan,
     UndoTurn,
-    WorkRequest,
 )
+from tests.support.subjects import WorkRequest
 
 if TYPE_CHECKING:
     from tests.support.fake_engine import FakeEngine

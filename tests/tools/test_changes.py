@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ragforge_tui.tools.changes import (
+from ragforge_tui.tools.undo.changes import (
     FileChange,
     Restore,
     changes_of,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from ragforge_tui.conversation.approvals.policy import ApprovalMode, ApprovalPolicy, Verdict
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.tool_calls import ToolInfo
 from ragforge_tui.tools import registry
-from ragforge_tui.tools.approval import ApprovalMode, ApprovalPolicy, Verdict
 from ragforge_tui.tools.base import ApprovalNeed, Tool, ToolArguments, ToolOutcome
 from ragforge_tui.tools.registry import Toolbox
 from tests.tools.conftest import Call

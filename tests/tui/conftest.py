@@ -80,7 +80,7 @@ class Chat:
         """Wait for the engine."""
         await self.until(lambda: self.app.session.state.ready, "ready")
 
-    def said(self, word: str) -> bool:
+    def noticed(self, word: str) -> bool:
         """Whether a notice holds this."""
         return any(word in text for _, text in self.notices)
 

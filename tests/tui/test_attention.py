@@ -9,7 +9,7 @@ from textual.events import AppBlur, AppFocus
 
 from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.shared.events import CostLimitReached, TurnCompleted
-from ragforge_tui.shared.wire import AnswerApproval
+from ragforge_tui.shared.requests.work import AnswerApproval
 from ragforge_tui.tui.terminal import Notify, call_sequence
 from tests.support.fake_engine import FakeEngine, endless
 from tests.tui.conftest import Chat, ChatRunner

@@ -13,15 +13,8 @@ from ragforge_tui.shared.events import (
     TurnStarted,
 )
 from ragforge_tui.shared.records import ToolCall
-from ragforge_tui.shared.wire import (
-    CancelTurn,
-    CreateConversation,
-    RetryTurn,
-    RunShell,
-    SendMessage,
-    SetModel,
-    Unqueue,
-)
+from ragforge_tui.shared.requests.turns import CancelTurn, CreateConversation, RetryTurn, SendMessage, Unqueue
+from ragforge_tui.shared.requests.work import RunShell, SetModel
 from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from tests.support.fake_engine import CLOCK, FakeEngine, endless
@@ -47,7 +40,7 @@ async def test_a_refused_message_comes_back_into_the_prompt(run_chat: ChatRunner
     async with run_chat(engine) as chat:
         await chat.ready()
         await chat.type("precious words")
-        await chat.until(lambda: chat.said("The graph said no. Try again."))
+        await chat.until(lambda: chat.noticed("The graph said no. Try again."))
         assert chat.app.prompt.text == "precious words"
 
 
@@ -153,7 +146,7 @@ async def test_model(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.type("/model openai/gpt-5")
-        await chat.until(lambda: chat.said("openai/gpt-5 (api.example.com) answers"))
+        await chat.until(lambda: chat.noticed("openai/gpt-5 (api.example.com) answers"))
         await chat.type("/model")
         await chat.until(lambda: isinstance(chat.app.screen, Picker))
         await chat.press("s", "o", "n", "n", "enter")
@@ -165,7 +158,7 @@ async def test_retry_and_its_error(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.type("/retry")
-        await chat.until(lambda: chat.said("No conversation is open yet."))
+        await chat.until(lambda: chat.noticed("No conversation is open yet."))
         await chat.type("hello")
         await chat.until(lambda: chat.happened(TurnCompleted))
         await chat.type("/retry")
@@ -179,9 +172,9 @@ async def test_an_error_of_a_request_is_shown_as_it_is(run_chat: ChatRunner) -> 
     async with run_chat(engine) as chat:
         await chat.ready()
         await chat.type("hello")
-        await chat.until(lambda: chat.said("list[0] = [/x] is no markup."))
+        await chat.until(lambda: chat.noticed("list[0] = [/x] is no markup."))
         chat.engine.emit(Notice(text="[red]plain[/nothing]"))
-        await chat.until(lambda: chat.said("[red]plain[/nothing]"))
+        await chat.until(lambda: chat.noticed("[red]plain[/nothing]"))
         await chat.pilot.pause(0.05)
 
 

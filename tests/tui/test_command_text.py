@@ -68,7 +68,7 @@ def test_the_end_is_always_shown_and_nothing_twice(command: str, width: int, roo
     text = CommandText(command)
     rows, folded = text.rows(width, room)
     assert len(rows) <= max(room, 3)
-    assert rows[0].start == 0 and rows[-1].end == text.length
+    assert rows[0].start == 0 and rows[-1].end == text._starts[-1] - 1
     assert all(one.end <= following.start for one, following in pairwise(rows))
     if not folded:
         assert all(following.start - one.end <= 1 for one, following in pairwise(rows))

@@ -9,14 +9,15 @@ import pytest
 from textual import events
 
 from ragforge_tui.memory.recent_files import mentions
-from ragforge_tui.shared.wire import ListFiles, SendMessage, SetModel
+from ragforge_tui.shared.requests.turns import SendMessage
+from ragforge_tui.shared.requests.work import ListFiles, SetModel
 from ragforge_tui.tui.command_registry import Registry
-from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.commands.catalog import all_commands
 from ragforge_tui.tui.prompt.completion import SlashMenu, completion_target, mention
 from tests.support.fake_engine import FakeEngine, sessions
 from tests.tui.conftest import Chat, ChatRunner
 
-REGISTRY = Registry(COMMANDS)
+REGISTRY = Registry(all_commands())
 
 
 @pytest.mark.parametrize(
@@ -251,6 +252,6 @@ async def test_an_editor_that_fails_leaves_the_prompt(run_chat: ChatRunner, monk
     async with run_chat() as chat:
         await chat.ready()
         await chat.press(*"keep", "ctrl+g")
-        await chat.until(lambda: chat.said("ended with status 1"))
+        await chat.until(lambda: chat.noticed("ended with status 1"))
         assert chat.app.prompt.text == "keep"
         assert chat.app.view._draft._path.exists(), "it outlives a crash while the editor is open"

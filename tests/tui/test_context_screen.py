@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
-from ragforge_tui.shared.requests.tree import SentRequest
-from ragforge_tui.shared.wire import FetchSent, FetchTree
+from ragforge_tui.shared.requests.memory import FetchSent, FetchTree, SentRequest
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.memory.context_screen import CHANGED, ContextScreen, bar, headline, lines_of, percent, source_of
 from tests.support.calls_scene import calls_engine

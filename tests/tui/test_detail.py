@@ -130,7 +130,7 @@ def test_long_lines_and_foreign_text_are_cut_and_made_safe() -> None:
 @pytest.mark.parametrize("look", ["prose", "code", "diff", "error"])
 def test_every_look_draws_all_lines(look: Any) -> None:
     text = "\n".join(f"+line {n}" for n in range(500))
-    lines = drawn([Section(title="T", text=text, look=look, language="python")])
+    lines = drawn([Section(title="T", text=text, kind=look, language="python")])
     assert len(lines) == 501
     assert lines[-1].endswith("+line 499")
 
@@ -147,7 +147,7 @@ def test_a_huge_text_is_drawn_only_where_it_is_looked_at() -> None:
 def test_a_file_and_what_was_changed_in_it(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     sections = file_sections(tmp_path, "a.py", "@@\n+x = 1", "Somebody changed it.")
-    assert [(section.title, section.look) for section in sections] == [
+    assert [(section.title, section.kind) for section in sections] == [
         ("Note", "prose"),
         ("Changed in this conversation", "diff"),
         ("File", "code"),

@@ -18,14 +18,8 @@ from ragforge_tui.shared.events import (
     TurnReset,
 )
 from ragforge_tui.shared.records import Conversation
-from ragforge_tui.shared.wire import (
-    CreateConversation,
-    FetchTurns,
-    Hello,
-    OpenConversation,
-    RetryTurn,
-    SendMessage,
-)
+from ragforge_tui.shared.requests.turns import CreateConversation, FetchTurns, OpenConversation, RetryTurn, SendMessage
+from ragforge_tui.shared.wire import Hello
 from ragforge_tui.tui.sidebar.trace_pane import TracePane
 from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
 from tests.support.chat_scene import tool_call
@@ -79,8 +73,8 @@ async def test_engine_crash(run_chat: ChatRunner) -> None:
         heir.script = FakeEngine().script
         engine.crash()
         await chat.until(lambda: heir.asked(OpenConversation), "the conversation is opened again")
-        await chat.until(lambda: chat.said("/retry asks for it again"))
-        assert chat.said("The engine ended unexpectedly")
+        await chat.until(lambda: chat.noticed("/retry asks for it again"))
+        assert chat.noticed("The engine ended unexpectedly")
         await chat.until(lambda: [sent.text for sent in heir.asked(SendMessage)] == ["second"], "nothing is lost")
         await chat.type("/retry")
         await chat.until(lambda: heir.asked(RetryTurn))
@@ -117,7 +111,7 @@ async def test_nothing_looks_under_way_while_the_engine_is_away(run_chat: ChatRu
         assert isinstance(pane, TracePane)
         await chat.until(lambda: pane.trace.rows)
         chat.engine.crash()
-        await chat.until(lambda: chat.said("Starting it again"))
+        await chat.until(lambda: chat.noticed("Starting it again"))
         assert not any(getattr(block, "thinking", False) for block in document.blocks)
         assert [str(block.state) for block in document.blocks if isinstance(block, ToolBlock)] == ["unknown"]
         assert [block.source for block in document.blocks if block.kind == "state"] == ["interrupted"]
@@ -135,7 +129,7 @@ async def test_an_offer_to_retry_goes_when_that_succeeded(run_chat: ChatRunner) 
         await chat.until(lambda: chat.app.session.state.activity == "answering")
         heir.script = FakeEngine().script
         engine.crash()
-        await chat.until(lambda: chat.said("/retry asks for it again"))
+        await chat.until(lambda: chat.noticed("/retry asks for it again"))
         await chat.type("/retry")
         await chat.until(lambda: chat.happened(TurnCompleted))
         shown = [block.source for block in chat.app.transcript.document.blocks]
@@ -156,7 +150,7 @@ async def test_an_engine_that_never_starts_is_given_up_then_tried_again(run_chat
         await chat.ready()
         chat.app.session.connect = broken
         chat.engine.crash()
-        await chat.until(lambda: chat.said("No Java here. Install it. Send a message to try again."))
+        await chat.until(lambda: chat.noticed("No Java here. Install it. Send a message to try again."))
         seen = failures
         chat.app.session.connect = good
         fresh = FakeEngine()

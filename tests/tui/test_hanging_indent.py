@@ -1,15 +1,15 @@
-"""What does not fit on a line goes on beside its number, not under it."""
+"""Continuation lines are indented below the text, not below its number."""
 
 from __future__ import annotations
 
 from textual.content import Content
 
 from ragforge_tui.shared.persona_records import PersonaRemark
-from ragforge_tui.tui.personas.persona_preview import Hung, hang, indented, source_lines
+from ragforge_tui.tui.personas.persona_preview import HangingLine, indented, source_lines, wrap_hanging
 
 
-def rows(lines: list[Hung], width: int) -> list[str]:
-    return hang(lines, width).plain.split("\n")
+def rows(lines: list[HangingLine], width: int) -> list[str]:
+    return wrap_hanging(lines, width).plain.split("\n")
 
 
 def test_words_go_on_beside_the_number_and_the_indentation() -> None:
@@ -33,4 +33,4 @@ def test_what_is_wrong_hangs_too_and_nothing_is_wider_than_the_place() -> None:
 
 def test_where_there_is_hardly_room_the_line_is_left_whole() -> None:
     assert rows([indented(Content("12 "), Content(" " * 40 + "deep"))], 30) == ["12 " + " " * 40 + "deep"]
-    assert rows([Hung(Content("12 "), Content("one two"))], 0) == ["12 one two"]
+    assert rows([HangingLine(Content("12 "), Content("one two"))], 0) == ["12 one two"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.tui.command_registry import Registry
-from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.commands.catalog import all_commands
 from ragforge_tui.tui.dialogs.help_screen import FRAME, help_text
 
 
 @pytest.mark.parametrize("screen", [76, 80, 120])
 def test_what_a_command_does_stays_in_its_column(screen: int) -> None:
-    registry = Registry(COMMANDS)
+    registry = Registry(all_commands())
     lines = help_text(registry, "1", {}, screen=screen).plain.splitlines()
     assert max(map(len, lines)) <= screen * 96 // 100 - FRAME
     column = next(line for line in lines if line.startswith("  /help ")).index("Show commands and keys")
@@ -21,6 +21,6 @@ def test_what_a_command_does_stays_in_its_column(screen: int) -> None:
 
 
 def test_on_a_narrow_screen_it_stands_below_the_command_at_one_column() -> None:
-    lines = help_text(Registry(COMMANDS), "1", {}, screen=60).plain.splitlines()
+    lines = help_text(Registry(all_commands()), "1", {}, screen=60).plain.splitlines()
     assert max(map(len, lines)) <= 60 * 96 // 100 - FRAME
     assert {len(line) - len(line.lstrip()) for line in lines if line.startswith("   ")} == {4}

@@ -35,7 +35,7 @@ async def test_the_only_link_is_opened_at_once(run_chat: ChatRunner) -> None:
     async with run_chat(with_answer("At [docs](https://example.org/x)."), continue_last=True) as chat:
         await at_the_answer(chat)
         await chat.press("o")
-        await chat.until(lambda: chat.said("no browser here: https://example.org/x"))
+        await chat.until(lambda: chat.noticed("no browser here: https://example.org/x"))
         assert chat.app.clipboard == "https://example.org/x"
         assert not chat.app.prompt.text
 
@@ -66,7 +66,7 @@ async def test_a_click_opens_a_file_of_the_workspace_and_nothing_outside(run_cha
         row = next(y for y in range(transcript.size.height) if "../secret" in transcript.render_line(y).text)
         column = transcript.render_line(row).text.index("../secret")
         await chat.pilot.click(transcript, offset=(column + 2, row))
-        await chat.until(lambda: chat.said("There is no file ../secret in the workspace"))
+        await chat.until(lambda: chat.noticed("There is no file ../secret in the workspace"))
 
 
 async def test_no_link(run_chat: ChatRunner) -> None:

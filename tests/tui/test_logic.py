@@ -21,7 +21,7 @@ from ragforge_tui.shared.events import (
 from ragforge_tui.shared.records import ToolCall, ToolResult, Turn, Usage
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.command_registry import Registry, key_name
-from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.commands.catalog import all_commands
 from ragforge_tui.tui.prompt.history import MAX_ENTRIES, Draft, Entry, History
 from ragforge_tui.tui.prompt.prompt import Pastes, is_large
 from ragforge_tui.tui.session.remote_turns import ending, events_between
@@ -190,11 +190,11 @@ class TestDraft:
 
 
 class TestCommands:
-    registry = Registry(COMMANDS)
+    registry = Registry(all_commands())
 
     def test_names_and_keys_are_unique(self) -> None:
-        names = [name for command in COMMANDS for name in (command.name, *command.aliases)]
-        keys = [command.key for command in COMMANDS if command.key]
+        names = [name for command in all_commands() for name in (command.name, *command.aliases)]
+        keys = [command.key for command in all_commands() if command.key]
         assert len(names) == len(set(names))
         assert len(keys) == len(set(keys))
 
@@ -216,7 +216,7 @@ class TestCommands:
         assert meant is not None and meant.name == "model"
 
     def test_completion(self) -> None:
-        assert len(self.registry.complete("/")) == len(COMMANDS)
+        assert len(self.registry.complete("/")) == len(all_commands())
         assert self.registry.complete("/ses")[0].name == "sessions"
         assert self.registry.complete("/model x") == []
         assert self.registry.complete("hello") == []

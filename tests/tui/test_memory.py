@@ -26,7 +26,7 @@ async def test_a_turn_is_a_number(run_chat: ChatRunner, engine: FakeEngine, comm
     async with run_chat(engine, resume="00000001") as chat:
         await chat.until(lambda: chat.app.session.state.conversation)
         await chat.type(command)
-        await chat.until(lambda: chat.said("is not the number of a turn"))
+        await chat.until(lambda: chat.noticed("is not the number of a turn"))
 
 
 @pytest.mark.parametrize("command", ["/context", "/summary", "/similar"])
@@ -36,7 +36,7 @@ async def test_without_a_conversation_there_is_nothing_to_show(
     async with run_chat(engine) as chat:
         await chat.ready()
         await chat.type(command)
-        await chat.until(lambda: chat.said("This conversation has no messages yet"))
+        await chat.until(lambda: chat.noticed("This conversation has no messages yet"))
 
 
 async def test_a_summary_is_written_on_demand(run_chat: ChatRunner, engine: FakeEngine) -> None:

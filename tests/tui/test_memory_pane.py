@@ -6,8 +6,7 @@ import pytest
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import SummaryCreated, SummaryFailed, SummaryStarted
-from ragforge_tui.shared.requests.tree import MemoryDue
-from ragforge_tui.shared.wire import FetchDue, FetchTopicPlaces, FetchTree, FetchTurnLines
+from ragforge_tui.shared.requests.memory import FetchDue, FetchTopicPlaces, FetchTree, FetchTurnLines, MemoryDue
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.memory.memory_pane import MemoryPane
 from ragforge_tui.tui.widgets.status_bar import StatusLine
@@ -122,7 +121,7 @@ async def test_nothing_is_being_made_without_an_engine(run_chat: ChatRunner, eng
         engine.emit(SummaryStarted(conversation_id=UUID, level=1, start_turn_index=6, end_turn_index=8))
         await chat.until(lambda: listed(pane, "summarising"))
         engine.crash()
-        await chat.until(lambda: chat.said("Starting it again"))
+        await chat.until(lambda: chat.noticed("Starting it again"))
         await chat.until(lambda: not listed(pane, "summarising"))
         assert not pane.memory.working
 

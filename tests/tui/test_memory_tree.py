@@ -6,7 +6,7 @@ import pytest
 
 from ragforge_tui.shared.events import SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
 from ragforge_tui.shared.records import RelatedTopic, Topic
-from ragforge_tui.shared.requests.tree import MemoryDue, MemoryTree, TopicPlace, TreeNode, TurnLine
+from ragforge_tui.shared.requests.memory import MemoryDue, MemoryTree, TopicPlace, TreeNode, TurnLine
 from ragforge_tui.tui.memory.memory_tree import RAW, SummaryTree, chars_text, due_text, turn_key, turn_of
 from ragforge_tui.tui.memory.topic_list import TopicList, topic_sections
 from tests.support.fake_engine import CLOCK, conversation, message
@@ -71,7 +71,7 @@ def test_without_summaries_the_turns_are_listed() -> None:
     tree = loaded(last_turn=2)
     assert shown(tree) == ["raw 1-2 open", "  turn 1-1", "  turn 2-2"]
     assert [line.text for line in tree.lines()][1:] == [None, None]
-    tree.know([TurnLine(turn_index=2, text="Why?", timestamp=CLOCK)])
+    tree.add_turns([TurnLine(turn_index=2, text="Why?", timestamp=CLOCK)])
     assert [line.text for line in tree.lines()][1:] == [None, "Why?"]
     assert shown(loaded(last_turn=0)) == []
 
@@ -181,14 +181,14 @@ def test_a_topic_opens_to_names_and_turns() -> None:
     found = topics()
     assert [line.detail for line in found.lines("own")] == ["", "1 summary"]
     assert found.toggle("a")
-    assert found.unknown() == ["a"]
+    assert found.missing_places() == ["a"]
     assert [line.text for line in found.lines("own")] == ["retries", "again", "loading …", "locks"]
     places = [
         TopicPlace(conversation_id="own", title="Mine", first=1, last=5),
         TopicPlace(conversation_id="other", title="", first=7, last=7),
     ]
-    found.found("a", places)
-    assert found.unknown() == []
+    found.set_places("a", places)
+    assert found.missing_places() == []
     lines = found.lines("own")[2:4]
     assert [(line.text, line.detail, line.own) for line in lines] == [
         ("t1–5", "this conversation", True),

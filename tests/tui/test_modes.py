@@ -8,7 +8,8 @@ import pytest
 from textual.content import Content
 
 from ragforge_tui.shared.events import TurnCompleted
-from ragforge_tui.shared.wire import SendMessage, SetMode
+from ragforge_tui.shared.requests.turns import SendMessage
+from ragforge_tui.shared.requests.work import SetMode
 from ragforge_tui.tui.commands import work_commands
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
@@ -76,7 +77,7 @@ async def test_the_mode_outlives_the_engine(run_chat: ChatRunner) -> None:
         await chat.type("/mode edits")
         await chat.until(lambda: "edits" in first.work.modes.values())
         first.crash()
-        await chat.until(lambda: chat.said("was started again"))
+        await chat.until(lambda: chat.noticed("was started again"))
         assert " accept edits" in shown(chat)
         await chat.type("more")
         await chat.until(lambda: heir.asked(SendMessage))
@@ -87,7 +88,7 @@ async def test_a_mode_that_is_none(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.type("/mode bold")
-        await chat.until(lambda: chat.said("There is no mode"))
+        await chat.until(lambda: chat.noticed("There is no mode"))
 
 
 async def test_shift_tab_over_the_chat_moves_the_focus(run_chat: ChatRunner) -> None:

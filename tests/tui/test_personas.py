@@ -11,15 +11,11 @@ import pytest
 from textual.screen import Screen
 
 from ragforge_tui.shared.events import TrustRequested, TurnCompleted
-from ragforge_tui.shared.wire import (
-    AnswerTrust,
-    CreateConversation,
-    DraftPersona,
-    ImprovePersona,
-    SavePersona,
-    SetPersona,
-)
-from ragforge_tui.tui.personas.persona_editor import STEPS, PersonaReview, PersonaWizard
+from ragforge_tui.shared.persona_records import QUESTIONS
+from ragforge_tui.shared.requests.personas import DraftPersona, ImprovePersona, SavePersona, SetPersona
+from ragforge_tui.shared.requests.turns import CreateConversation
+from ragforge_tui.shared.requests.work import AnswerTrust
+from ragforge_tui.tui.personas.persona_editor import PersonaReview, PersonaWizard
 from ragforge_tui.tui.personas.persona_picker import PersonaPicker
 from ragforge_tui.tui.transcript.model.blocks import HeadBlock
 from tests.support.fake_engine import FakeEngine, conversation, turn
@@ -57,7 +53,7 @@ class TestChoosing:
         async with run_chat() as chat:
             await chat.ready()
             await chat.type("/set-persona dev")
-            await chat.until(lambda: chat.said("▸ Dev speaks from the next message on."))
+            await chat.until(lambda: chat.noticed("▸ Dev speaks from the next message on."))
             await chat.type("hello")
             await chat.until(lambda: chat.happened(TurnCompleted))
             assert chat.engine.asked(CreateConversation)[0].persona == "Dev"
@@ -69,7 +65,7 @@ class TestChoosing:
             await chat.type("one")
             await chat.until(lambda: chat.happened(TurnCompleted))
             await chat.type("/set-persona 2")
-            await chat.until(lambda: chat.said("◆ Assistant speaks"))
+            await chat.until(lambda: chat.noticed("◆ Assistant speaks"))
             assert chat.engine.asked(SetPersona)[0].conversation_id
             chat.events.clear()
             await chat.type("two")
@@ -97,7 +93,7 @@ class TestChoosing:
 
     async def test_a_start_with_a_name_that_means_nothing(self, run_chat: ChatRunner) -> None:
         async with run_chat(persona="Nobody") as chat:
-            await chat.until(lambda: chat.said("There is no persona named Nobody; Assistant speaks."))
+            await chat.until(lambda: chat.noticed("There is no persona named Nobody; Assistant speaks."))
             await chat.type("hello")
             await chat.until(lambda: chat.happened(TurnCompleted))
             assert chat.engine.asked(CreateConversation)[0].persona == "Assistant"
@@ -106,13 +102,13 @@ class TestChoosing:
         async with run_chat() as chat:
             await chat.ready()
             await chat.type("/set-persona nobody")
-            await chat.until(lambda: chat.said("There is no persona named 'nobody'"))
+            await chat.until(lambda: chat.noticed("There is no persona named 'nobody'"))
 
     async def test_a_name_behind_the_picker_s_command_is_not_dropped(self, run_chat: ChatRunner) -> None:
         async with run_chat() as chat:
             await chat.ready()
             await chat.type("/persona Researcher")
-            await chat.until(lambda: chat.said("◎ Researcher speaks"))
+            await chat.until(lambda: chat.noticed("◎ Researcher speaks"))
 
     async def test_the_picker_narrows_and_previews(self, run_chat: ChatRunner) -> None:
         async with run_chat(size=(120, 40)) as chat:
@@ -124,7 +120,7 @@ class TestChoosing:
                 await chat.press(letter)
             await chat.until(lambda: "changes nothing" in drawn(chat) and "raven_of_sources" in drawn(chat))
             await chat.press("enter")
-            await chat.until(lambda: chat.said("◎ Researcher speaks"))
+            await chat.until(lambda: chat.noticed("◎ Researcher speaks"))
 
     async def test_a_hostile_file_harms_nothing(self, run_chat: ChatRunner) -> None:
         engine = FakeEngine()
@@ -142,7 +138,7 @@ class TestChoosing:
             assert "<x> is never closed" in shown
             assert not any(character in shown for character in "\x1b\x07\u202e")
             await chat.press("enter")
-            await chat.until(lambda: chat.said("[b]hi"))
+            await chat.until(lambda: chat.noticed("[b]hi"))
             await chat.type("hello")
             await chat.until(lambda: chat.happened(TurnCompleted))
             assert "☠ Evil" in drawn(chat)
@@ -166,11 +162,11 @@ class TestChoosing:
         async with run_chat(engine, persona="Dev") as chat:
             await chat.ready()
             await chat.type("/set-persona guide")
-            await chat.until(lambda: chat.said("Guide speaks from the next message on, once you allow it."))
+            await chat.until(lambda: chat.noticed("Guide speaks from the next message on, once you allow it."))
             chat.engine.emit(TrustRequested(root="/w#g", files=["g"], text="hi", persona="Guide"))
             await chat.until(lambda: chat.app.questions.has_focus)
             await chat.press("n")
-            await chat.until(lambda: chat.said("Dev speaks from the next message on."))
+            await chat.until(lambda: chat.noticed("Dev speaks from the next message on."))
             assert chat.engine.asked(AnswerTrust)[0].allow is False
             assert "Dev" in drawn(chat).splitlines()[0]
 
@@ -192,14 +188,14 @@ class TestMaking:
             await chat.until(lambda: "A name is required." in drawn(chat))
             await chat.press(*"Vega", "enter", *"Reviews", "ctrl+b")
             await chat.until(lambda: "1 of 8" in drawn(chat) and "Reviews" in drawn(chat))
-            await chat.press("enter", "enter", "enter", "enter", *"rouge", *["enter"] * (len(STEPS) - 4))
+            await chat.press("enter", "enter", "enter", "enter", *"rouge", *["enter"] * (len(QUESTIONS) - 4))
             review = await on(chat, PersonaReview)
             (asked,) = chat.engine.asked(DraftPersona)
             assert (asked.brief.name, asked.brief.purpose, asked.brief.color) == ("Vega", "Reviews", "rouge")
             assert asked.brief.rules == ""
             assert review is chat.app.screen
             await chat.press("s")
-            await chat.until(lambda: chat.said("Saved: ✶ Vega. /set-persona Vega switches to it."))
+            await chat.until(lambda: chat.noticed("Saved: ✶ Vega. /set-persona Vega switches to it."))
             assert 'color="red"' in (chat.engine.shelf.own / "Vega.luciform").read_text(encoding="utf-8")
 
     async def test_cancelled_nothing_is_made(self, run_chat: ChatRunner) -> None:
@@ -232,7 +228,7 @@ class TestMaking:
             await chat.until(lambda: "nothing is saved yet" in drawn(chat))
             assert chat.engine.asked(SavePersona) == []
             await chat.press("enter")
-            await chat.until(lambda: chat.said("✶ Vega speaks"))
+            await chat.until(lambda: chat.noticed("✶ Vega speaks"))
             assert "better" in (chat.engine.shelf.own / "Vega.luciform").read_text(encoding="utf-8")
 
     async def test_without_a_model_the_draft_stays(self, run_chat: ChatRunner) -> None:
@@ -244,7 +240,7 @@ class TestMaking:
             await chat.until(lambda: "No language model is configured" in drawn(chat))
             assert chat.engine.asked(ImprovePersona)
             await chat.press("escape")
-            await chat.until(lambda: chat.said("Nothing was saved."))
+            await chat.until(lambda: chat.noticed("Nothing was saved."))
 
 
 class TestChanging:
@@ -261,7 +257,7 @@ class TestChanging:
             await on(chat, PersonaReview)
             assert "1 problem, marked below" in drawn(chat)
             await chat.press("s")
-            await chat.until(lambda: chat.said("Saved: ▸ Dev. It hides the shipped one of the same name."))
+            await chat.until(lambda: chat.noticed("Saved: ▸ Dev. It hides the shipped one of the same name."))
             written = (chat.engine.shelf.own / "Dev.luciform").read_bytes()
             assert written.endswith(b"</luciform>\n<mine>\r\n")
 
@@ -280,7 +276,7 @@ class TestChanging:
             await chat.type("/edit-persona Vega")
             await on(chat, PersonaReview)
             await chat.press("s")
-            await chat.until(lambda: chat.said("Saved: "))
+            await chat.until(lambda: chat.noticed("Saved: "))
             assert (engine.shelf.own / "Vega.luciform").read_bytes() == "<x>déjà vu</x>".encode("utf-16")
 
     async def test_bytes_that_could_not_be_read_are_said_before_they_are_written_over(
@@ -307,7 +303,7 @@ class TestChanging:
             for command, word in (("true", "Nothing was changed."), ("false", "status 1"), ("/no/editor", "started")):
                 monkeypatch.setenv("EDITOR", command)
                 await chat.type("/edit-persona")
-                await chat.until(lambda word=word: chat.said(word), word)
+                await chat.until(lambda word=word: chat.noticed(word), word)
             assert chat.engine.asked(SavePersona) == []
 
     async def test_delete_and_undo(self, run_chat: ChatRunner) -> None:
@@ -316,14 +312,14 @@ class TestChanging:
         async with run_chat(engine) as chat:
             await chat.ready()
             await chat.type("/delete-persona")
-            await chat.until(lambda: chat.said("Which persona?"))
+            await chat.until(lambda: chat.noticed("Which persona?"))
             await chat.type("/delete-persona Dev")
-            await chat.until(lambda: chat.said("comes with the program"))
+            await chat.until(lambda: chat.noticed("comes with the program"))
             await chat.type("/delete-persona vega")
-            await chat.until(lambda: chat.said("Deleted: ☾ Vega."))
+            await chat.until(lambda: chat.noticed("Deleted: ☾ Vega."))
             assert not (engine.shelf.own / "Vega.luciform").exists()
             await chat.type("/undo-delete-persona")
-            await chat.until(lambda: chat.said("☾ Vega is back."))
+            await chat.until(lambda: chat.noticed("☾ Vega is back."))
             assert (engine.shelf.own / "Vega.luciform").exists()
 
     @pytest.mark.parametrize("talking", [False, True])
@@ -338,14 +334,14 @@ class TestChanging:
                 await chat.type("hello")
                 await chat.until(lambda: chat.happened(TurnCompleted))
             await chat.type("/delete-persona vega")
-            await chat.until(lambda: chat.said("◆ Assistant speaks from the next message on."))
+            await chat.until(lambda: chat.noticed("◆ Assistant speaks from the next message on."))
             notices = "\n".join(text for _, text in chat.notices)
             assert "There is no persona" not in notices
             assert notices.index("Deleted: ☾ Vega.") < notices.index("◆ Assistant speaks")
             assert "Assistant" in drawn(chat).splitlines()[0]
             assert [asked.name for asked in engine.asked(SetPersona)] == ["Assistant"]
             await chat.type("/undo-delete-persona")
-            await chat.until(lambda: chat.said("☾ Vega speaks from the next message on."))
+            await chat.until(lambda: chat.noticed("☾ Vega speaks from the next message on."))
 
     async def test_the_one_it_hid_speaks_in_its_place(self, run_chat: ChatRunner) -> None:
         engine = FakeEngine()
@@ -353,7 +349,7 @@ class TestChanging:
         async with run_chat(engine, persona="dev") as chat:
             await chat.ready()
             await chat.type("/delete-persona Dev")
-            await chat.until(lambda: chat.said("▸ Dev speaks from the next message on."))
+            await chat.until(lambda: chat.noticed("▸ Dev speaks from the next message on."))
 
     async def test_who_was_chosen_since_goes_on_after_the_undo(self, run_chat: ChatRunner) -> None:
         engine = FakeEngine()
@@ -361,10 +357,10 @@ class TestChanging:
         async with run_chat(engine, persona="Vega") as chat:
             await chat.ready()
             await chat.type("/delete-persona Vega")
-            await chat.until(lambda: chat.said("◆ Assistant speaks"))
+            await chat.until(lambda: chat.noticed("◆ Assistant speaks"))
             await chat.type("/set-persona Dev")
-            await chat.until(lambda: chat.said("▸ Dev speaks"))
+            await chat.until(lambda: chat.noticed("▸ Dev speaks"))
             await chat.type("/undo-delete-persona")
-            await chat.until(lambda: chat.said("☾ Vega is back."))
+            await chat.until(lambda: chat.noticed("☾ Vega is back."))
             await chat.pilot.pause(0.1)
-            assert not chat.said("☾ Vega speaks")
+            assert not chat.noticed("☾ Vega speaks")

@@ -106,7 +106,7 @@ async def test_sessions_are_listed_without_signs(run_chat: ChatRunner) -> None:
     async with run_chat(scene_engine(), tui=PLAIN, continue_last=True) as chat:
         await chat.until(lambda: chat.app.session.state.conversation_id)
         await chat.app.session.load_personas()
-        chat.app.session.state.persona_looks["Ragnarök"] = ("◆", "")
+        chat.app.session.state.persona_styles["Ragnarök"] = ("◆", "")
         await chat.press("ctrl+o")
         await chat.until(lambda: any("message" in line for line in lines(chat)))
         assert not set("◆✶⎇") & set("".join(lines(chat)))

@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, TrustRequested
 from ragforge_tui.shared.records import ToolCall
-from ragforge_tui.shared.wire import AnswerApproval, AnswerTrust
+from ragforge_tui.shared.requests.work import AnswerApproval, AnswerTrust
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.questions import question_panel
 from tests.support.fake_engine import CLOCK

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragforge_tui.shared.errors import GraphUnavailableError
-from ragforge_tui.shared.wire import Search
+from ragforge_tui.shared.requests.sessions import Search
 from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.sessions import search_screen
 from ragforge_tui.tui.sessions.search_screen import HitList, SearchScreen

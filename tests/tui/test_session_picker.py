@@ -10,7 +10,7 @@ import pytest
 from textual.widgets import Input
 
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.sessions import (
     ArchiveConversation,
     DeleteConversation,
     ExportConversation,

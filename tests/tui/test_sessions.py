@@ -10,16 +10,15 @@ from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import TextDelta, TurnCompleted, TurnElsewhere, TurnStarted
 from ragforge_tui.shared.records import Conversation, FileAccess, Turn
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.sessions import (
     ArchiveConversation,
-    CreateConversation,
     DeleteConversation,
-    FetchTurns,
     LeaveConversation,
     ListConversations,
     RestoreConversation,
     UpdateConversation,
 )
+from ragforge_tui.shared.requests.turns import CreateConversation, FetchTurns
 from ragforge_tui.tui.memory.memory_pane import MemoryPane
 from ragforge_tui.tui.sessions.session_picker import SessionPicker
 from ragforge_tui.tui.sidebar.files_pane import FilesPane
@@ -69,14 +68,14 @@ async def test_continue(run_chat: ChatRunner, engine: FakeEngine) -> None:
 
 async def test_nothing_to_continue(run_chat: ChatRunner) -> None:
     async with run_chat(continue_last=True) as chat:
-        await chat.until(lambda: chat.said("There is no conversation in this folder yet."))
+        await chat.until(lambda: chat.noticed("There is no conversation in this folder yet."))
         await chat.type("then a new one")
         await chat.until(lambda: chat.happened(TurnCompleted))
 
 
 async def test_resume_of_an_unknown_id(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="ffff") as chat:
-        await chat.until(lambda: chat.said("No conversation answers to 'ffff'."))
+        await chat.until(lambda: chat.noticed("No conversation answers to 'ffff'."))
 
 
 async def test_resume_without_id_picks(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -106,7 +105,7 @@ async def test_the_header_says_what_is_on_its_way(run_chat: ChatRunner, engine: 
         gate.set()
         await chat.until(lambda: "Retries double turns" in header(chat))
     async with run_chat(FakeEngine(), continue_last=True) as chat:
-        await chat.until(lambda: chat.said("no conversation in this folder"))
+        await chat.until(lambda: chat.noticed("no conversation in this folder"))
         assert "New conversation" in header(chat)
 
 
@@ -151,7 +150,7 @@ async def test_earlier_pages(run_chat: ChatRunner) -> None:
 async def test_an_interrupted_turn_is_offered_again(run_chat: ChatRunner, engine: FakeEngine) -> None:
     engine.interrupted[conversation(1).uuid] = 1
     async with run_chat(engine, continue_last=True) as chat:
-        await chat.until(lambda: chat.said("/retry asks for it again"))
+        await chat.until(lambda: chat.noticed("/retry asks for it again"))
         await chat.type("/retry")
         await chat.until(lambda: chat.happened(TurnCompleted))
 
@@ -315,10 +314,10 @@ async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path_factory
         for name, word in (("a.json", b'"format"'), ("a.md", b"# Retries double turns")):
             await chat.type(f"/export {folder / name}")
             await chat.until((folder / name).exists)
-            await chat.until(lambda name=name: chat.said(f"Written to {folder / name}"))
+            await chat.until(lambda name=name: chat.noticed(f"Written to {folder / name}"))
             assert word in (folder / name).read_bytes()
         await chat.type(f"/export {folder / 'a.md'}")
-        await chat.until(lambda: chat.said("already exists; it was not overwritten"))
+        await chat.until(lambda: chat.noticed("already exists; it was not overwritten"))
 
 
 async def test_a_turn_of_ours_that_is_answered_anew_elsewhere_is_shown_anew(

@@ -12,7 +12,7 @@ from textual.widgets import Input
 from ragforge_tui.settings.load import load
 from ragforge_tui.settings.schema import Settings
 from ragforge_tui.shared.errors import ConfigError
-from ragforge_tui.shared.wire import ChangeModelSettings
+from ragforge_tui.shared.requests.work import ChangeModelSettings
 from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, read_settings, section_title
 from ragforge_tui.tui.settings.settings_screen import SettingsScreen
@@ -42,10 +42,10 @@ def test_where_values_come_from(tmp_path: Path) -> None:
     assert (rows["graph.uri"].shown, rows["graph.uri"].origin) == ("bolt://h", "--graph")
     assert (rows["tui.theme"].shown, rows["tui.theme"].wins) == ("nord", "the project's file")
     assert (rows["tui.show_reasoning"].shown, rows["tui.show_reasoning"].origin) == ("on", "your file")
-    assert (rows["tui.sidebar"].origin, rows["tui.sidebar"].at_once, rows["model.name"].at_once) == (
+    assert (rows["tui.sidebar"].origin, rows["tui.sidebar"].live, rows["model.name"].live) == (
         "default",
-        True,
-        False,
+        "sidebar",
+        "",
     )
     secret = rows["model.api_key"]
     assert (secret.shown, secret.typed, rows["graph.password"].shown) == ("••••••", "", "not set")

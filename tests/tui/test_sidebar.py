@@ -15,8 +15,8 @@ from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.shared.errors import GraphUnavailableError
 from ragforge_tui.shared.events import ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
 from ragforge_tui.shared.records import AccessedFile
-from ragforge_tui.shared.requests.calls import FetchCall, ListCalls
-from ragforge_tui.shared.wire import FetchMemory
+from ragforge_tui.shared.requests.memory import FetchMemory
+from ragforge_tui.shared.requests.work import FetchCall, ListCalls
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.sidebar.files_pane import FilesPane
 from ragforge_tui.tui.sidebar.pane import PaneTitle
@@ -270,7 +270,7 @@ async def test_without_the_graph_the_pane_says_so_and_no_notice_nags(run_chat: C
     async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
         await chat.until(lambda: engine.asked(ListCalls))
         await chat.pilot.pause()
-        assert not chat.said("The graph is away")
+        assert not chat.noticed("The graph is away")
         await traced(chat)
 
 

@@ -9,14 +9,14 @@ from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.shared.events import GraphChanged, ModelChanged
 from ragforge_tui.shared.records import Message, Usage
 from ragforge_tui.tui.command_registry import Registry, effective_keys, keymap_problems
-from ragforge_tui.tui.commands.catalog import COMMANDS
+from ragforge_tui.tui.commands.catalog import all_commands
 from ragforge_tui.tui.dialogs.help_screen import help_text
 from ragforge_tui.tui.session.state import ChatState, Spent, sent_tokens
 from ragforge_tui.tui.widgets.status_bar import count, drawn, fitted, foot_hints, status_parts
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation
 from tests.tui.conftest import ChatRunner
 
-REGISTRY = Registry(COMMANDS)
+REGISTRY = Registry(all_commands())
 HINTS = ["/ commands", "^p palette", "^q quit"]
 
 
@@ -62,7 +62,7 @@ def test_what_matters_now_stays() -> None:
     journal = state(graph=GraphChanged(phase="unreachable", name="g", journaled=3))
     assert "3 in journal" in line(journal, 24)
     assert "tab answer" in line(state(questions=1), 60)
-    assert "tab the prompt" in line(state(questions=1, asked_now=True), 60)
+    assert "tab the prompt" in line(state(questions=1, question_focused=True), 60)
     assert "context" not in line(state(model=None), 120)
     assert line(state(connection="lost"), 40).startswith("● engine lost")
 

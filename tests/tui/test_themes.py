@@ -111,7 +111,7 @@ async def test_a_theme_by_name(run_chat: ChatRunner, tmp_path: Path) -> None:
         await chat.ready()
         await chat.type("/theme contrast-light")
         await chat.until(lambda: chat.app.theme == "ragforge-contrast-light")
-        await chat.until(lambda: chat.said("overrides it at the next start"))
+        await chat.until(lambda: chat.noticed("overrides it at the next start"))
         assert yaml.safe_load(file.read_text()) == {"tui": {"theme": "contrast-light"}}
         await chat.type("/settings x")
         await chat.press("escape", "escape")
@@ -140,10 +140,10 @@ async def test_a_theme_that_does_not_exist_and_keys_that_clash_are_said(run_chat
     tui = TuiSettings(theme="nrod", keymap={"retry": "f1", "nothing": "f9", "stop": "ctrl+a"}, sidebar=False)
     async with run_chat(tui=tui) as chat:
         await chat.ready()
-        await chat.until(lambda: chat.said("there is no theme 'nrod'"))
-        assert chat.said("f1 is the key of help and retry")
-        assert chat.said("there is no command 'nothing'")
-        assert chat.said("ctrl+a is needed for typing")
+        await chat.until(lambda: chat.noticed("there is no theme 'nrod'"))
+        assert chat.noticed("f1 is the key of help and retry")
+        assert chat.noticed("there is no command 'nothing'")
+        assert chat.noticed("ctrl+a is needed for typing")
         assert chat.app.theme == "ragforge-dark"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.events import TopicsChanged
-from ragforge_tui.shared.wire import FetchTopicPlaces, ListTopics, MergeTopics, UnmergeTopic
+from ragforge_tui.shared.requests.memory import FetchTopicPlaces, ListTopics, MergeTopics, UnmergeTopic
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.memory.topics_screen import TopicsScreen
 from tests.support.calls_scene import calls_engine

@@ -18,7 +18,7 @@ from ragforge_tui.shared.events import (
     TurnStarted,
 )
 from ragforge_tui.shared.records import ToolCall, ToolResult
-from ragforge_tui.shared.requests.calls import CallEntry
+from ragforge_tui.shared.requests.work import CallEntry
 from ragforge_tui.tui.sidebar.trace_pane import Filter, Trace, lines_of, row_of, size_text
 from tests.support.fake_engine import CLOCK, conversation, message
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from ragforge_tui.shared.errors import GraphUnavailableError
-from ragforge_tui.shared.wire import BranchConversation, FetchTurns, FindText, SendMessage
+from ragforge_tui.shared.requests.turns import BranchConversation, FetchTurns, FindText, SendMessage
 from ragforge_tui.tui.dialogs.find_bar import FindBar
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
@@ -113,9 +113,9 @@ async def test_any_turn_is_gone_to(run_chat: ChatRunner) -> None:
         await chat.until(lambda: chat.app.transcript.turn_in_view == 50)
         assert (chat.engine.asked(FetchTurns)[0].start, chat.engine.asked(FetchTurns)[0].end) == (40, 70)
         await chat.type("/turn 101")
-        await chat.until(lambda: chat.said("There is no turn 101"))
+        await chat.until(lambda: chat.noticed("There is no turn 101"))
         await chat.type("/turn x")
-        await chat.until(lambda: chat.said("'x' is not the number of a turn"))
+        await chat.until(lambda: chat.noticed("'x' is not the number of a turn"))
         chat.app.transcript.focus()
         await chat.press("home")
         await chat.until(lambda: chat.app.transcript.document.holds(1))
@@ -128,7 +128,7 @@ async def test_the_keyboard_goes_along_to_a_turn(run_chat: ChatRunner) -> None:
         await chat.type("/turn 50")
         await chat.until(lambda: chat.app.transcript.turn_in_view == 50)
         await chat.press("tab", "b")
-        await chat.until(lambda: chat.said("shares turns 1 to 50"))
+        await chat.until(lambda: chat.noticed("shares turns 1 to 50"))
 
 
 async def test_an_edited_message_is_sent_in_a_branch(run_chat: ChatRunner) -> None:
@@ -155,7 +155,7 @@ async def test_an_edited_message_is_sent_in_a_branch(run_chat: ChatRunner) -> No
         assert sent.text == "question 60, otherwise"
         assert sent.conversation_id != parent
         assert len(engine.turns[parent]) == 100
-        assert chat.said("shares turns 1 to 59")
+        assert chat.noticed("shares turns 1 to 59")
 
 
 async def test_a_branch_that_cannot_be_made_gives_the_text_back(run_chat: ChatRunner) -> None:
@@ -166,7 +166,7 @@ async def test_a_branch_that_cannot_be_made_gives_the_text_back(run_chat: ChatRu
         await chat.until(lambda: chat.app.prompt.text == "question 100")
         engine.failures[BranchConversation] = GraphUnavailableError("The graph is away.")
         await chat.press("enter")
-        await chat.until(lambda: chat.said("The graph is away."))
+        await chat.until(lambda: chat.noticed("The graph is away."))
         assert chat.app.prompt.text == "question 100"
         assert not engine.asked(SendMessage)
 
@@ -176,7 +176,7 @@ async def test_a_branch_begins_at_a_turn(run_chat: ChatRunner) -> None:
     async with run_chat(engine, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
         await chat.type("/branch 3")
-        await chat.until(lambda: chat.said("shares turns 1 to 3"))
+        await chat.until(lambda: chat.noticed("shares turns 1 to 3"))
         assert chat.app.transcript.document.holds(3)
         assert not chat.app.transcript.document.holds(4)
         await chat.type("go on")
@@ -241,7 +241,7 @@ async def test_a_notice_below_what_is_seen_is_said_in_the_status_line(run_chat: 
         await chat.until(lambda: chat.loaded)
         chat.app.prompt.insert("a draft")
         await chat.press("tab", "home", "j", "e")
-        await chat.until(lambda: chat.said("The prompt holds a draft"))
+        await chat.until(lambda: chat.noticed("The prompt holds a draft"))
         following = chat.app.transcript.follow
         assert following or chat.app.session.state.hint.startswith("The prompt holds a draft")
         chat.app.transcript.follow = False

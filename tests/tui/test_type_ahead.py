@@ -7,7 +7,7 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.widgets import Input
 
-from ragforge_tui.shared.wire import SendMessage
+from ragforge_tui.shared.requests.turns import SendMessage
 from ragforge_tui.tui import type_ahead
 from ragforge_tui.tui.dialogs.find_bar import FindBar
 from ragforge_tui.tui.sessions.search_screen import SearchScreen

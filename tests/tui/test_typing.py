@@ -12,9 +12,7 @@ from textual._xterm_parser import XTermParser
 from ragforge_tui.shared.events import (
     TurnCompleted,
 )
-from ragforge_tui.shared.wire import (
-    SendMessage,
-)
+from ragforge_tui.shared.requests.turns import SendMessage
 from ragforge_tui.tui.dialogs.help_screen import HelpScreen
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, Entry
@@ -65,7 +63,7 @@ async def test_unknown_command_is_not_sent(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.type("/modle x")
-        await chat.until(lambda: chat.said("There is no command /modle. Did you mean /model?"))
+        await chat.until(lambda: chat.noticed("There is no command /modle. Did you mean /model?"))
         assert chat.app.prompt.text == "/modle x", "what was typed is not lost"
         assert not chat.engine.asked(SendMessage)
 

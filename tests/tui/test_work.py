@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ragforge_tui.shared.events import TurnCompleted
+from ragforge_tui.shared.requests.turns import SendMessage
 from ragforge_tui.shared.requests.work import FileDiff, RunShell, UndoPlan, UndoTurn
-from ragforge_tui.shared.wire import SendMessage
 from ragforge_tui.tui.dialogs.text_viewer import DiffScreen, Viewer
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
@@ -44,7 +44,7 @@ async def test_diff_of_nothing(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.type("/diff")
-        await chat.until(lambda: chat.said("This conversation has no messages yet"))
+        await chat.until(lambda: chat.noticed("This conversation has no messages yet"))
 
 
 async def test_undo_asks_first(run_chat: ChatRunner) -> None:
@@ -80,9 +80,9 @@ async def test_an_undo_that_can_do_nothing_says_why(run_chat: ChatRunner) -> Non
     async with run_chat(engine) as chat:
         await talked(chat)
         await chat.type("/undo")
-        await chat.until(lambda: chat.said("a.py is left alone: it was changed since."))
+        await chat.until(lambda: chat.noticed("a.py is left alone: it was changed since."))
         await chat.type("/undo last")
-        await chat.until(lambda: chat.said("'last' is not the number of a turn"))
+        await chat.until(lambda: chat.noticed("'last' is not the number of a turn"))
 
 
 async def test_a_command_of_the_person(run_chat: ChatRunner) -> None:

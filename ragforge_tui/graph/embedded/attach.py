@@ -17,16 +17,18 @@ from typing import NoReturn
 import psutil
 
 import ragforge_tui
-from ragforge_tui.graph.embedded.files import FileLock, ServerAddress, ServerFiles, open_private_log
+from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles, open_private_log
 from ragforge_tui.graph.embedded.server import STOP_TIMEOUT, Server, find_running, require_installed, stop
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError
+from ragforge_tui.shared.files import FileLock
 from ragforge_tui.shared.records import now
 
 log = logging.getLogger(__name__)
 
 ATTACH_TIMEOUT = 150.0
 MAX_SPAWNS = 5
+SUPERVISOR = ["-m", "ragforge_tui.graph.embedded.supervisor"]
 _POLL = 0.05
 
 
@@ -117,8 +119,7 @@ class ServerHold:
                 [
                     sys.executable,
                     "-P",  # the folder we are in may hold anything
-                    "-m",
-                    "ragforge_tui.graph.embedded.supervisor",
+                    *SUPERVISOR,
                     f"--home={files.home}",
                     f"--logs={files.logs}",
                     f"--heap-mb={self._heap_mb}",
@@ -141,7 +142,7 @@ class ServerHold:
 
 
 def server_status(paths: Paths) -> ServerAddress | None:
-    """The running embedded server's address, None when none runs. Starts nothing."""
+    """Return the address of the running embedded server, None if none runs. Starts nothing."""
     address = ServerFiles.of(paths).read_address()
     return address if address and address.alive() else None
 

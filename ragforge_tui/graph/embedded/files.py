@@ -6,7 +6,6 @@ file and two locks. Imports no driver, so that the supervisor stays small.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +16,7 @@ import psutil
 
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ErrorInfo
+from ragforge_tui.shared.files import FileLock, atomic_write
 
 DATABASE = "ragforge"
 
@@ -43,7 +43,7 @@ class ServerAddress(msgspec.Struct, kw_only=True, frozen=True):
     error: ErrorInfo | None = None
 
     def alive(self) -> bool:
-        """Whether the server it names still runs."""
+        """Return whether the server is still running."""
         return self.pid > 0 and process_alive(self.pid, self.started)
 
 
@@ -67,7 +67,7 @@ class ServerFiles:
 
     @classmethod
     def of(cls, paths: Paths) -> ServerFiles:
-        """The files under the program's data and state folders."""
+        """Return the files in the program's data and state folders."""
         # Resolved, since a running server is recognised by the path in its command line.
         return cls(Path(paths.data).resolve() / "graph", Path(paths.state).resolve() / "logs")
 
@@ -77,7 +77,7 @@ class ServerFiles:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def read_address(self) -> ServerAddress | None:
-        """The address file, None when there is none or it cannot be understood."""
+        """Return the content of the address file, None if it is missing or invalid."""
         try:
             return msgspec.json.decode(self.address.read_bytes(), type=ServerAddress)
         except (OSError, msgspec.MsgspecError):
@@ -85,7 +85,7 @@ class ServerFiles:
 
     def write_address(self, address: ServerAddress) -> None:
         """Replace the address file in one step."""
-        write_private(self.address, msgspec.json.encode(address))
+        atomic_write(self.address, msgspec.json.encode(address))
 
     def read_username(self) -> str:
         """Return the name the chat logs in with; empty when there is none yet."""
@@ -96,11 +96,11 @@ class ServerFiles:
         return _read(self.password)
 
     def size(self) -> int:
-        """Bytes of the data on disk."""
+        """Return the size of the data on disk in bytes."""
         return sum(path.stat().st_size for path in self.root.rglob("*") if path.is_file())
 
     def supervised(self) -> bool:
-        """Whether a supervisor lives: whether its lock is held."""
+        """Return whether a supervisor is running, by its lock."""
         lock = FileLock(self.supervisor_lock)
         if lock.try_acquire(shared=True):
             lock.release()
@@ -115,50 +115,13 @@ def _read(path: Path) -> str:
         return ""
 
 
-class FileLock:
-    """A flock on a file of its own. Ends with the process, however that ends; an exec'd child does not keep it."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: IO[bytes] | None = None
-
-    def try_acquire(self, *, shared: bool = False) -> bool:
-        """Take it without waiting; False when others hold it."""
-        file = self._file or os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
-        try:
-            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if file is not self._file:
-                file.close()
-            return False
-        self._file = file
-        return True
-
-    def release(self) -> None:
-        """Give it up; harmless when it is not held."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-
 def open_private_log(path: Path) -> IO[bytes]:
-    """A log to append to, readable by its owner alone."""
+    """Open a log for appending, readable by its owner alone."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab")
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file only its owner may read, whole or not at all."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-
-
 def process_alive(pid: int, started: float) -> bool:
-    """Whether the process with that pid and start time runs (a zombie does not)."""
+    """Return whether the process with this pid and start time runs (a zombie does not)."""
     try:
         process = psutil.Process(pid)
         return abs(process.create_time() - started) < 2 and process.status() != psutil.STATUS_ZOMBIE

@@ -44,11 +44,11 @@ class ServerPorts:
         return sorted(paths)
 
     def holds(self, port: int) -> bool:
-        """Whether the process listens on a port now. Blocks for some milliseconds unless `still_holds`."""
+        """Return whether the process listens on a port now. Blocks for some milliseconds unless `still_holds`."""
         return self.still_holds(port) or port in self.listening()
 
     def still_holds(self, port: int) -> bool:
-        """Whether the socket that was seen on a port is still open: one system call, and never true without /proc."""
+        """Return whether the socket seen on a port is still open: one system call, and never true without /proc."""
         path, link = self._seen.get(port, (Path(), ""))
         return bool(link) and _link(path) == link
 

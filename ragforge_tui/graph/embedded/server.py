@@ -28,10 +28,10 @@ from ragforge_tui.graph.embedded.files import (
     ServerFiles,
     open_private_log,
     process_alive,
-    write_private,
 )
 from ragforge_tui.graph.embedded.ports import ServerPorts
 from ragforge_tui.shared.errors import GraphUnavailableError
+from ragforge_tui.shared.files import atomic_write
 
 log = logging.getLogger(__name__)
 
@@ -65,12 +65,12 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     http_port: int = 0
 
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """Return whether it is still running."""
         return process_alive(self.pid, self.started)
 
 
 def installed_version() -> str | None:
-    """Version of the server that is installed, None when this platform has none."""
+    """Return the version of the installed server, None if the platform has none."""
     try:
         return metadata.version(PACKAGE)
     except metadata.PackageNotFoundError:
@@ -78,7 +78,7 @@ def installed_version() -> str | None:
 
 
 def require_installed() -> str:
-    """The installed version.
+    """Return the installed version.
 
     Raises:
         GraphUnavailableError: There is no embedded server here.
@@ -107,7 +107,7 @@ def prepare(files: ServerFiles, version: str) -> None:
     if stored and version_key(stored) > version_key(version):
         raise GraphUnavailableError(
             f"The embedded graph was written by a newer server ({stored}) than the one installed ({version}).",
-            kept="It was not touched.",
+            kept="It was not changed.",
             todo=f"Upgrade: pip install -U 'arcadedb-embedded>={stored}'.",
             kind="graph_newer",
         )
@@ -120,11 +120,11 @@ def prepare(files: ServerFiles, version: str) -> None:
 def record_version(files: ServerFiles, version: str) -> None:
     """Record the version of the server that last wrote the data; called once that server answered."""
     if _stored_version(files) != version:
-        write_private(files.version, msgspec.json.encode(DataVersion(arcadedb=version)))
+        atomic_write(files.version, msgspec.json.encode(DataVersion(arcadedb=version)))
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """A version as numbers that compare: ``26.10.2.post1`` is (26, 10, 2, 1)."""
+    """Return a version as comparable numbers: ``26.10.2.post1`` is (26, 10, 2, 1)."""
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
@@ -137,7 +137,7 @@ def start(files: ServerFiles, version: str, *, heap_mb: int) -> Server:
         heap_mb: Its heap.
     """
     # Everything but the version is in a file of the user's own: every local user can read a command line.
-    write_private(files.arguments, b"\n".join(_quoted(argument) for argument in _arguments(files, heap_mb)))
+    atomic_write(files.arguments, b"\n".join(_quoted(argument) for argument in _arguments(files, heap_mb)))
     with open_private_log(files.server_log) as output:
         process = subprocess.Popen(
             [str(_java()), f"{_VERSION}{version}", f"@{files.arguments}"],
@@ -174,12 +174,12 @@ def wait_ready(files: ServerFiles, server: Server, *, stopping: Callable[[], boo
 
 
 def forget_users(files: ServerFiles) -> None:
-    """Have the next start make the server's users again, with the login in the files. No server may run."""
+    """Let the next start create the server's users again, with the login in the files. No server may be running."""
     (files.root / "config" / "server-users.jsonl").unlink(missing_ok=True)
 
 
 def find_running(files: ServerFiles) -> Server | None:
-    """The server that runs on this data, recognised by its command line: a killed supervisor leaves one behind."""
+    """Return the server running on this data, recognised by its command line: a killed supervisor leaves one."""
     # Earlier releases started it without a file of arguments; that one is recognised too, so that it can be stopped.
     marks = {f"@{files.arguments}", f"-Darcadedb.server.rootPath={files.root}"}
     for process in psutil.process_iter():
@@ -237,7 +237,7 @@ def _answers(files: ServerFiles, ports: ServerPorts, web: int) -> bool:
 
 
 def _speaks_bolt(port: int) -> bool:
-    """Whether a port answers a Bolt handshake, which offers 5.8 to 5.0 and 4.4 to 4.2 as a driver would."""
+    """Return whether a port answers a Bolt handshake, which offers 5.8 to 5.0 and 4.4 to 4.2 as a driver would."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
             connection.sendall(bytes.fromhex("6060b017 00080805 00020404 00000000 00000000"))
@@ -286,7 +286,7 @@ def _arguments(files: ServerFiles, heap_mb: int) -> list[str]:
 
 
 def _quoted(argument: str) -> bytes:
-    """An argument as java reads it from a file of arguments."""
+    """Quote an argument as Java reads it from an argument file."""
     for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
         argument = argument.replace(plain, escaped)
     return os.fsencode(f'"{argument}"')
@@ -317,8 +317,8 @@ def _back_up(files: ServerFiles, stored: str) -> None:
     except OSError as error:
         raise GraphUnavailableError(
             f"The embedded graph could not be backed up before its upgrade from {stored}: {error}.",
-            kept="It was not touched.",
-            todo=f"Make room or make {files.backups} writable, then start again.",
+            kept="It was not changed.",
+            todo=f"Free some space or make {files.backups} writable, then start again.",
         ) from error
     log.info("data of %s backed up to %s", stored, target)
     for old in sorted(files.backups.iterdir(), key=lambda path: path.stat().st_mtime)[:-KEPT_BACKUPS]:
@@ -328,9 +328,9 @@ def _back_up(files: ServerFiles, stored: str) -> None:
 def _ensure_login(files: ServerFiles) -> None:
     if not files.read_password():
         forget_users(files)  # they have a password that is lost
-        write_private(files.password, secrets.token_urlsafe(32).encode())
+        atomic_write(files.password, secrets.token_urlsafe(32).encode())
     if not files.read_username():
-        write_private(files.username, f"chat_{secrets.token_hex(16)}".encode())
+        atomic_write(files.username, f"chat_{secrets.token_hex(16)}".encode())
 
 
 def _rotate(path: Path) -> None:

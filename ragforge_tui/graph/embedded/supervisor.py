@@ -19,9 +19,10 @@ import time
 from pathlib import Path
 
 from ragforge_tui.graph.embedded import server as embedded
-from ragforge_tui.graph.embedded.files import FileLock, ServerAddress, ServerFiles
+from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles
 from ragforge_tui.graph.embedded.server import LoginRefusedError, Server
 from ragforge_tui.shared.errors import ErrorInfo, GraphUnavailableError
+from ragforge_tui.shared.files import FileLock
 from ragforge_tui.shared.records import now
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class Supervisor:
             return 1
         except OSError as error:
             log.exception("supervisor ended")
-            todo = "Make room or mend the folder's permissions, then start again."
+            todo = "Free some space or fix the folder's permissions, then start again."
             self._fail(ErrorInfo(kind="graph_unreachable", what=f"The embedded graph failed: {error}.", todo=todo))
             return 1
         finally:
@@ -137,7 +138,7 @@ class Supervisor:
         if len(self._failures) >= MAX_FAILURES:
             raise GraphUnavailableError(
                 "The embedded graph does not start.",
-                todo=f"See {self._files.server_log}; `ragforge-chat doctor` says more.",
+                todo=f"See {self._files.server_log}; `ragforge-chat doctor` shows more.",
                 kind="graph_start",
             )
         self._wake.wait(0.2 * 2 ** len(self._failures))
@@ -176,9 +177,9 @@ class Supervisor:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point of the process."""
+    """Run the supervisor process."""
     parser = argparse.ArgumentParser(
-        prog="ragforge_tui.graph.embedded.supervisor", description="Holds the embedded graph."
+        prog="ragforge_tui.graph.embedded.supervisor", description="Supervise the embedded graph."
     )
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--logs", type=Path, required=True)

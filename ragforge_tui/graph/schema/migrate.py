@@ -79,7 +79,7 @@ async def migrate(graph: SchemaGraph, *, adopt: bool, embedding_dimension: int) 
             )
     elif version > VERSION:
         raise GraphError(
-            f"The graph at {graph.name} has schema version {version}; this program knows {VERSION}.",
+            f"The graph at {graph.name} has schema version {version}; this program supports {VERSION}.",
             kept="Nothing was changed there.",
             todo="Upgrade ragforge-tui.",
             kind="graph_newer",

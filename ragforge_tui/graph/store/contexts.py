@@ -78,7 +78,7 @@ class Contexts:
         await self._graph.write(work)
 
     async def system_texts(self, digests: list[str]) -> dict[str, str]:
-        """Texts of the stable beginning by their digests."""
+        """Return texts of the stable beginning by digest."""
         return {
             record["digest"]: record["text"]
             for record in await self._graph.rows(

@@ -100,7 +100,7 @@ class Conversations:
         return created
 
     async def get(self, uuid: str) -> Conversation:
-        """The conversation of that id, whatever its status.
+        """Return the conversation with this id, whatever its status.
 
         Raises:
             NotFoundError: There is none.
@@ -141,17 +141,17 @@ class Conversations:
             names = ", ".join(f"{c.uuid} ({c.title or 'untitled'})" for c in found[:_CANDIDATES])
             more = " and others" if len(found) > _CANDIDATES else ""
             raise NotFoundError(
-                f"Several conversations begin with {ref!r}: {names}{more}.", todo="Give more characters of the id."
+                f"Several conversation ids start with {ref!r}: {names}{more}.", todo="Give more characters of the id."
             )
         return found[0]
 
     async def latest(self, workspace: str) -> Conversation | None:
-        """The active conversation of the workspace that changed last."""
+        """Return the active conversation of the workspace that changed last."""
         found = await self.matching(ConversationFilter(workspace=workspace, limit=1))
         return found[0] if found else None
 
     async def matching(self, f: ConversationFilter) -> list[Conversation]:
-        """Conversations that pass the filter, newest first."""
+        """Return the conversations that pass the filter, newest first."""
         order = "created_at" if f.order == "created" else "updated_at"
         statement = (
             "MATCH (c:Conversation) "
@@ -171,7 +171,7 @@ class Conversations:
         return [conversation_from(record["c"]) for record in await self._graph.rows(statement, **parameters)]
 
     async def peek(self, conversation_id: str, *, chars: int = 600) -> ConversationPeek:
-        """The first message and the last text of a conversation; a branch begins as its parent does.
+        """Return the first message and the last text of a conversation; a branch starts with its parent's.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -204,7 +204,7 @@ class Conversations:
         return ConversationPulse(conversation=conversation_from(record["c"]), summaries=record["summaries"])
 
     async def changed(self, since: datetime, *, workspace: str | None = None) -> ConversationChanges:
-        """Those changed at `since` or later, newest first and at most `MOST_CHANGES`, and how many there are in all."""
+        """Return at most `MOST_CHANGES` changed at `since` or later, newest first, and the number of all."""
         where = "c.workspace = $workspace" if workspace is not None else "true"
         parameters = {"since": graph_value(since), "workspace": workspace, "limit": MOST_CHANGES}
 
@@ -271,7 +271,7 @@ class Conversations:
         return True
 
     async def expired(self, older_than: timedelta = timedelta(days=7)) -> list[str]:
-        """Ids of the conversations that were deleted longer ago than that."""
+        """Return the ids of conversations that were deleted longer ago than this."""
         cutoff = now() - older_than
         return [
             record["uuid"]
@@ -294,7 +294,7 @@ class Conversations:
 
 
 async def find_conversation(tx: AsyncManagedTransaction, uuid: str) -> Conversation | None:
-    """The conversation of that id, None when there is none."""
+    """Return the conversation with this id, None if there is none."""
     result = await tx.run(f"MATCH (c:Conversation {{uuid: $uuid}}) RETURN {_CONVERSATION} AS c", uuid=uuid)
     record = await result.single()
     return conversation_from(record["c"]) if record else None
@@ -339,7 +339,7 @@ async def segments_of(tx: AsyncManagedTransaction, conversation_id: str, first: 
 
 
 async def _runs(tx: AsyncManagedTransaction, segment: Segment) -> list[Segment]:
-    """The turns of a segment that exist, as runs without a gap, ascending."""
+    """Return the existing turns of a segment as ascending runs without gaps."""
     result = await tx.run(
         "MATCH (m:Message {conversation_id: $id}) WHERE m.turn_index >= $first AND m.turn_index <= $last "
         "RETURN DISTINCT m.turn_index AS turn ORDER BY turn",
@@ -358,7 +358,7 @@ async def _runs(tx: AsyncManagedTransaction, segment: Segment) -> list[Segment]:
 
 
 async def _size(tx: AsyncManagedTransaction, uuid: str, last_turn: int) -> tuple[int, int]:
-    """Messages and their characters up to a turn, in a conversation and those it is a branch of."""
+    """Return the numbers of messages and characters up to a turn, including those shared with its parents."""
     messages = chars = 0
     seen: set[str] = set()
     while uuid and last_turn and uuid not in seen:
@@ -460,6 +460,4 @@ def _topics_deletion(orphans: list[str], told_by: dict[str, list[str]]) -> Any:
 
 
 def _unknown(ref: str) -> NotFoundError:
-    return NotFoundError(
-        f"There is no conversation {ref!r}.", todo="`ragforge-chat sessions` lists the conversations there are."
-    )
+    return NotFoundError(f"There is no conversation {ref!r}.", todo="`ragforge-chat sessions` lists all conversations.")

@@ -69,7 +69,7 @@ class Files:
         self._graph = graph
 
     async def accessed(self, conversation_id: str, limit: int = 100, *, before: int = 0) -> list[AccessedFile]:
-        """Files touched by tools: modified ones first, then read, then found, each newest first.
+        """Return the files that tools accessed: modified, then read, then found, each newest first.
 
         Args:
             before: Only turns below this index; 0 for all.
@@ -103,7 +103,7 @@ class Files:
         return most_telling(joined(found).values(), limit)
 
     async def writes(self, conversation_id: str, tools: Sequence[str], workspace: str) -> list[StoredWrite]:
-        """Successful calls of these tools that wrote files of a workspace, in the order they were made.
+        """Return successful calls of these tools that wrote files of a workspace, in order.
 
         A branch has its own only, not those of the turns it shares.
         """
@@ -134,7 +134,7 @@ async def _calls_in(tx: AsyncManagedTransaction, calls: list[str], workspace: st
 
 
 async def _results(tx: AsyncManagedTransaction, calls: list[str]) -> dict[str, str]:
-    """By call: its result without its long texts."""
+    """Return results by call, without long texts."""
     texts: dict[str, str] = {}
     for start in range(0, len(calls), _RESULTS_AT_ONCE):
         found = await tx.run(_RESULTS, ids=calls[start : start + _RESULTS_AT_ONCE])

@@ -152,7 +152,7 @@ class Messages:
         return not stop
 
     async def _store_large_of(self, uuid: str, properties: dict[str, Any]) -> None:
-        """`store_large` for a message of which only the id is known."""
+        """Call `store_large` for a message of which only the id is known."""
         if sum(len(properties[name]) for name in LARGE) < INDEXED_CHARS:
             properties.update({f"{name}_parts": None for name in LARGE})
             return
@@ -220,7 +220,7 @@ class Messages:
         await self._graph.write(work)
 
     async def stop_requested(self, conversation_id: str, turn_index: int) -> bool:
-        """Whether somebody asked this turn to stop."""
+        """Return whether a stop was requested for this turn."""
         record = await self._graph.one(
             "MATCH (m:Message {conversation_id: $id, turn_index: $turn, position: 0}) "
             "RETURN coalesce(m.stop_requested, false) AS stop",

@@ -78,7 +78,7 @@ class Others(msgspec.Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Whether there are none."""
+        """Return whether there are none."""
         return self.scope.named is not None and not self.scope.named
 
     def depth(self, limit: int) -> int:
@@ -95,7 +95,7 @@ class OtherConversations:
         self._stored_summaries = summaries
 
     async def scope(self, own: Sequence[str], workspace: str | None) -> Others:
-        """The conversations that may be recalled from.
+        """Return the conversations that may be recalled from.
 
         Args:
             own: Conversations that do not count as others.
@@ -132,7 +132,7 @@ class OtherConversations:
         limit: int = 50,
         turns: Ranges | None = None,
     ) -> list[TurnElsewhere]:
-        """Turns of other conversations by words or meaning, at most `limit` by each, in no order.
+        """Return turns of other conversations by words or meaning, at most `limit` for each, unordered.
 
         Args:
             vector: The question's; None to go by words alone.
@@ -165,7 +165,7 @@ class OtherConversations:
         *,
         limit: int = 20,
     ) -> list[SummaryElsewhere]:
-        """Summaries of other conversations by meaning, or by words when there is no vector; in no order."""
+        """Return summaries of other conversations by meaning, or by words without a vector; unordered."""
         if others.empty:
             return []
         if vector is not None:
@@ -186,7 +186,7 @@ class OtherConversations:
         *,
         label: str = "Message",
     ) -> list[Match]:
-        """The nodes in scope with most of the words.
+        """Return the nodes in scope with most of the words.
 
         Few turns that are wanted could be out of reach behind all others that match: they are searched in their scope.
         """
@@ -206,7 +206,7 @@ class OtherConversations:
         limit: int,
         wanted: Callable[[Match], bool] | None = None,
     ) -> list[Match]:
-        """The nodes in scope nearest to a vector.
+        """Return the nodes in scope nearest to a vector.
 
         Comparing one node takes about as long as one more neighbour from the index. So all are compared when they are
         fewer than the neighbours the index would have to give, and when only some of their turns are wanted.
@@ -242,7 +242,7 @@ class OtherConversations:
         return matches(rows)
 
     async def _from_index(self, label: str, vector: npt.NDArray[np.float32], model: str, depth: int) -> list[Match]:
-        """The index's own neighbours; those of another model come without a conversation and are left out."""
+        """Return the index's neighbours; those of another model lack a conversation and are left out."""
         turn = "node.turn_index" if label == "Message" else "node.start_turn_index"
         rows = await self._graph.rows(
             "CALL db.index.vector.queryNodes($index, $depth, $vector) YIELD node, score "
@@ -306,7 +306,7 @@ class OtherConversations:
     async def _summary_facts(
         self, uuids: set[str], model: str
     ) -> dict[str, tuple[str, datetime, npt.NDArray[np.float32] | None]]:
-        """Of summaries: the title of their conversation, when their last turn began, their vector."""
+        """Return title of the conversation, start of the last turn and vector of summaries."""
         return {
             row["uuid"]: (
                 row["title"] or "",
@@ -326,15 +326,15 @@ class OtherConversations:
 
 
 def _own_messages(turns: int, shared: int, messages: int) -> float:
-    """About how many of a conversation's messages are its own; those of a branch's shared turns are its parent's."""
+    """Estimate the number of a conversation's own messages; those of shared turns belong to its parent."""
     return messages * (turns - shared) / max(turns, 1)
 
 
 def _share(share: float) -> float:
-    """Between a thousandth and 1: counts are a moment old, and nothing is divided by zero."""
+    """Return a share between 0.001 and 1: counts may be outdated, and nothing is divided by zero."""
     return min(max(share, 0.001), 1.0)
 
 
 def _within(turns: Ranges) -> Callable[[Match], bool]:
-    """Whether a match is one of these turns."""
+    """Return whether a match is one of these turns."""
     return lambda row: any(first <= row.turn_index <= last for first, last in turns.get(row.id, ()))

@@ -30,7 +30,7 @@ def byte_length(text: str) -> int:
 
 
 def split(text: str, limit: int = PART_BYTES) -> list[str]:
-    """Pieces of at most `limit` bytes, cut between characters."""
+    """Return pieces of at most `limit` bytes, cut between characters."""
     if text.isascii():
         return [text[start : start + limit] for start in range(0, len(text), limit)]
     data = text.encode("utf-8")
@@ -46,7 +46,7 @@ def split(text: str, limit: int = PART_BYTES) -> list[str]:
 
 
 def batches(rows: Iterable[tuple[dict[str, Any], int]]) -> Iterator[list[dict[str, Any]]]:
-    """Rows, each with its size in bytes, in batches that stay small in bytes and in number."""
+    """Yield rows, given with their sizes in bytes, in batches limited by bytes and number."""
     batch: list[dict[str, Any]] = []
     size = 0
     for row, weight in rows:
@@ -60,7 +60,7 @@ def batches(rows: Iterable[tuple[dict[str, Any], int]]) -> Iterator[list[dict[st
 
 
 def row_size(row: Mapping[str, Any]) -> int:
-    """About how many bytes a row of properties takes in a statement."""
+    """Estimate the size of a row of properties in a statement, in bytes."""
     return sum(byte_length(v) if isinstance(v, str) else 64 for v in row.values()) + 32 * len(row)
 
 
@@ -117,7 +117,7 @@ async def _write_missing(graph: Graph, rows: list[dict[str, Any]]) -> None:
 async def link_parts(
     tx: AsyncManagedTransaction, label: str, owner: str, properties: Mapping[str, Any], *, tidy: bool = True
 ) -> None:
-    """Hang a node's parts on it, in the transaction that stores the node.
+    """Link a node's parts to it, in the transaction that stores the node.
 
     `tidy` drops the pieces it no longer has; not while a text still grows, since somebody may be reading it.
     """

@@ -81,7 +81,7 @@ class Recall:
         self._graph = graph
 
     async def rows(self, conversation_id: str, *, start: int, end: int, model: str = "") -> list[RecallRow]:
-        """The turns with index in [start, end), in order, with the vectors of `model`; a branch reads its parent's.
+        """Return the turns with index in [start, end), in order, with vectors of `model`; a branch reads its parent's.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -140,7 +140,7 @@ class Recall:
             await self._graph.write(work)
 
     async def conversations_without_keys(self, *, limit: int = 1_000) -> list[str]:
-        """Conversations whose last turns have no keys, the newest first; deleted ones are left out."""
+        """Return conversations whose last turns have no keys, newest first, without deleted ones."""
         return [
             record["uuid"]
             for record in await self._graph.rows(
@@ -165,14 +165,14 @@ class Recall:
         )
 
     async def sittings_stored(self, conversation_id: str) -> int:
-        """The highest ordinal among the sittings that are stored, 0 when none is."""
+        """Return the highest ordinal of the stored sittings, 0 if there are none."""
         record = await self._graph.one(
             "MATCH (s:Sitting {conversation_id: $id}) RETURN max(s.ordinal) AS last", id=conversation_id
         )
         return int(record["last"] or 0) if record else 0
 
     async def sample_spans(self) -> list[Span]:
-        """Own turns of the conversations that may be recalled from; a branch's shared ones count once."""
+        """Return the own turns of conversations that may be recalled from; shared ones count once."""
         found = [
             Span(record["uuid"], record["first"], record["last"])
             for record in await self._graph.rows(
@@ -184,7 +184,7 @@ class Recall:
         return [span for span in found if span.first <= span.last]
 
     async def sample_keys(self, spans: Sequence[Span], size: int) -> list[str]:
-        """Window keys of about so many of these turns, evenly spread; turns that have none yet are left out."""
+        """Return window keys of about `size` of these turns, evenly spread, without turns that have none yet."""
         places = spread(spans, size)
         keys: list[str] = []
         for start in range(0, len(places), _SAMPLE_PAGE):
@@ -206,7 +206,7 @@ class Recall:
 
 
 def spread(spans: Sequence[Span], size: int) -> list[tuple[str, int]]:
-    """At most `size` turns at even distances, as if the conversations were one long one."""
+    """Return at most `size` turns at even distances, as if the conversations were one."""
     total = sum(span.last - span.first + 1 for span in spans)
     wanted = iter([n * total // size for n in range(size)] if total > size else range(total))
     place = next(wanted, None)

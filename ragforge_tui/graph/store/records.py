@@ -31,24 +31,24 @@ def derived(*parts: object) -> str:
 
 
 def projection(variable: str, fields: tuple[str, ...], *extra: str) -> str:
-    """A map projection of exactly these properties: never ``.*``, which would ship embeddings."""
+    """Return a map projection of exactly these properties: never ``.*``, which would transfer embeddings."""
     return f"{variable} {{{', '.join(f'.{name}' for name in (*fields, *extra))}}}"
 
 
 def given(properties: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
-    """The fields that have a value: a property that was never set keeps its default."""
+    """Return the fields that have a value: a property that was never set keeps its default."""
     return {name: native(properties[name]) for name in fields if properties.get(name) is not None}
 
 
 def graph_value(value: Any) -> Any:
-    """A value as the driver takes it."""
+    """Convert a value for the driver."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return storable_value(value)
 
 
 def properties_of(record: Any, fields: tuple[str, ...]) -> dict[str, Any]:
-    """The named fields of a record, storable; None stays, since setting it removes the property."""
+    """Return these fields of a record, storable; None stays, since setting it removes the property."""
     return {name: graph_value(getattr(record, name)) for name in fields}
 
 

@@ -82,13 +82,13 @@ class Scope(msgspec.Struct, frozen=True):
     excluded: list[str]
 
     def without(self, uuids: Sequence[str]) -> Scope:
-        """The same without some conversations."""
+        """Return the scope without some conversations."""
         if self.named is not None:
             return Scope([uuid for uuid in self.named if uuid not in uuids], [])
         return Scope(None, [*self.excluded, *uuids])
 
     def allows(self, uuid: str) -> bool:
-        """Whether a conversation may be found."""
+        """Return whether a conversation is in scope."""
         return uuid not in self.excluded and (self.named is None or uuid in self.named)
 
 
@@ -102,7 +102,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 def matches(rows: Iterable[Mapping[str, Any]]) -> list[Match]:
-    """The matches of a statement that returns all of them in one row, as lists of their fields; best first.
+    """Return the matches of a statement that returns all of them in one row, as lists of fields; best first.
 
     A row of its own for each of some hundred small ones would cost the driver more than all the rest of a search.
     """
@@ -129,7 +129,7 @@ class Search:
         workspace: str | None = None,
         turns: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     ) -> list[SearchHit]:
-        """Turns that match, best first, one hit a turn.
+        """Return matching turns, best first, one hit per turn.
 
         Private conversations are found only when named by `conversation_id`, deleted ones never. A branch that is
         named has the turns it shares with its parent too; hits in them are its own.
@@ -153,7 +153,7 @@ class Search:
         return sorted(hits, key=lambda hit: (-hit.score, hit.turn_index))[:limit]
 
     async def find_text(self, conversation_id: str, text: str) -> list[int]:
-        """Indexes of the turns that hold a text, ascending; a branch is looked through with the turns it shares.
+        """Return the indexes of turns that contain a text, ascending, including a branch's shared turns.
 
         Upper and lower case are the same. A text that spans two pieces of a message above 1 MiB is not found.
 
@@ -173,7 +173,7 @@ class Search:
         return sorted(await self._graph.read(work))
 
     async def _shared(self, conversation_id: str) -> tuple[str, list[Segment]]:
-        """A branch's title and which conversations hold its turns; nothing when it is none, or unknown."""
+        """Return a branch's title and the segments with its turns; empty if it is no branch, or unknown."""
 
         async def work(tx: AsyncManagedTransaction) -> tuple[str, list[Segment]]:
             found = await find_conversation(tx, conversation_id)
@@ -265,7 +265,7 @@ class Search:
         label: str = "Message",
         depth: int = 0,
     ) -> list[Match]:
-        """The best `limit` allowed matches by one full-text index; more is asked for until enough survive.
+        """Return the best `limit` allowed matches of one full-text index; more are requested until enough pass.
 
         Args:
             depth: How many to ask for first; 0: twice the limit.
@@ -356,7 +356,7 @@ def terms(query: str) -> list[str]:
 
 
 def _lucene(words: Sequence[str], scope: Scope, prop: str) -> str:
-    """The query: any of the words, in conversations that may be found. Quoted, so nothing in it is syntax."""
+    """Return the query: any of the words, in conversations in scope. Quoted, so that nothing in it is syntax."""
     query = f"+{prop}:({_quoted(words)})"
     if scope.named is not None and len(scope.named) <= _FEW:
         return f"{query} +conversation_id:({_quoted(scope.named)})"
@@ -407,7 +407,7 @@ class Matcher:
 
 
 def excerpt(text: str, found: Matcher) -> tuple[str, list[tuple[int, int]]]:
-    """The part of a text with most matches, at most `SNIPPET_CHARS` on one line, and where in it they are."""
+    """Return the part of a text with most matches, at most `SNIPPET_CHARS` on one line, and their positions in it."""
     text = plain_text(text)
     first = next(iter(found.spans(text)), (0, 0))[0]
     low, high = max(0, first - _WINDOW), first + _WINDOW

@@ -33,7 +33,7 @@ from ragforge_tui.graph.values import native
 from ragforge_tui.graph.writer import writer_alive
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import EXTRACTIVE, Conversation, Summary, now
-from ragforge_tui.shared.requests.tree import TreeNode
+from ragforge_tui.shared.requests.memory import TreeNode
 from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def _finished(messages: list[dict[str, Any]], *, is_last: bool) -> bool:
 
 
 async def _visible(tx: AsyncManagedTransaction, conversation_id: str, fields: str = _OUTLINE) -> list[Summary] | None:
-    """The summaries a conversation has, None when there is no such conversation."""
+    """Return the summaries of a conversation, None if it does not exist."""
     lineage = await _lineage(tx, conversation_id)
     if not lineage:
         return None
@@ -288,7 +288,7 @@ async def _visible(tx: AsyncManagedTransaction, conversation_id: str, fields: st
 
 
 async def _lineage(tx: AsyncManagedTransaction, conversation_id: str) -> list[Lineage]:
-    """The conversation and its ancestors with how far each counts; empty when there is none."""
+    """Return the conversation and its ancestors, each with its last turn that counts; empty if it does not exist."""
     found: list[Lineage] = []
     last = 2**31
     current = await find_conversation(tx, conversation_id)
@@ -357,7 +357,7 @@ def _replaces(summary: Summary, existing: Summary) -> bool:
 
 
 async def _summarised_by_model(tx: AsyncManagedTransaction, conversation_id: str) -> bool:
-    """Whether a model wrote the conversation's text; unless that was stored, whether one wrote a summary of it."""
+    """Return whether a model wrote the conversation's text, or, if that was not stored, one of its summaries."""
     text, made_by = await _summary_and_writer(tx, conversation_id)
     if not text or made_by:
         return bool(text) and made_by != EXTRACTIVE
@@ -371,7 +371,7 @@ async def _summarised_by_model(tx: AsyncManagedTransaction, conversation_id: str
 
 
 async def _summary_and_writer(tx: AsyncManagedTransaction, conversation_id: str) -> tuple[str, str]:
-    """The text on a conversation as a whole, and who wrote it; older graphs do not hold the latter."""
+    """Return the summary of a whole conversation and its author; older graphs do not store the latter."""
     result = await tx.run(
         "MATCH (c:Conversation {uuid: $id}) "
         "RETURN coalesce(c.summary, '') AS text, coalesce(c.summary_made_by, '') AS made_by",
@@ -382,7 +382,7 @@ async def _summary_and_writer(tx: AsyncManagedTransaction, conversation_id: str)
 
 
 def _said(summary: Summary, topics: Sequence[ProposedTopic]) -> dict[str, Any]:
-    """The properties that hold lists of texts in a form of their own."""
+    """Return the properties that store lists as texts."""
     return {
         "key_findings": [storable(finding_text(finding)) for finding in summary.key_findings],
         "topics": [storable(name) for name in summary.topics or [topic.name for topic in topics]],

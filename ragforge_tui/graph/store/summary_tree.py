@@ -30,19 +30,19 @@ class TurnSize(msgspec.Struct, frozen=True):
 
 
 def summary_uuid(conversation_id: str, level: int, start: int, end: int) -> str:
-    """Id of the summary of these turns on that level: whoever makes it, it is the same."""
+    """Return the id of the summary of these turns on this level; it is the same whoever writes it."""
     return derived("summary", conversation_id, level, start, end)
 
 
 def finding_text(finding: Finding) -> str:
-    """A finding as the graph keeps it: ``text [t3, t4]``."""
+    """Return a finding as stored: ``text [t3, t4]``."""
     if not finding.turns:
         return finding.text
     return f"{finding.text} [{', '.join(f't{turn}' for turn in finding.turns)}]"
 
 
 def finding_from(text: str) -> Finding:
-    """A finding read back, or as a model wrote it."""
+    """Parse a finding as stored, or as a model wrote it."""
     cited = _CITED.search(text)
     if cited is None:
         return Finding(text=text.strip())
@@ -59,7 +59,7 @@ def text_size(summary: Summary) -> int:
 
 
 def merged_chain(found: Sequence[Summary], lineage: Sequence[str]) -> list[Summary]:
-    """Of the summaries of a branch and its ancestors those that are one tree.
+    """Return those summaries of a branch and its ancestors that form one tree.
 
     Args:
         found: Of the whole lineage, ancestors' only within the shared turns.
@@ -88,7 +88,7 @@ def merged_chain(found: Sequence[Summary], lineage: Sequence[str]) -> list[Summa
 
 
 def chosen_end(summaries: Iterable[Summary], level: int) -> int:
-    """The watermark of a level: the last turn it covers, 0 when it covers none."""
+    """Return the watermark of a level: the last turn it covers, 0 if it covers none."""
     return max((s.end_turn_index for s in summaries if s.level == level), default=0)
 
 

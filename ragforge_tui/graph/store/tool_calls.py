@@ -19,7 +19,7 @@ from ragforge_tui.graph.store.parts import PART_BYTES, byte_length, link_parts, 
 from ragforge_tui.graph.store.records import call_from, call_properties, file_rows, result_properties
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.records import ToolCall, ToolResult
-from ragforge_tui.shared.requests.calls import CallEntry, CallPage
+from ragforge_tui.shared.requests.work import CallEntry, CallPage
 from ragforge_tui.shared.sanitize import storable, storable_value
 from ragforge_tui.shared.truncation import cut_middle
 
@@ -111,7 +111,7 @@ class ToolCalls:
         await self._graph.write(work)
 
     async def page(self, conversation_id: str, *, before: int = 0, limit: int = 200) -> CallPage:
-        """The calls of the newest turns below `before`, at least `limit` of them if there are and not too far apart.
+        """Return calls of the newest turns below `before`: at least `limit`, unless they are too few or too far apart.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -147,7 +147,7 @@ class ToolCalls:
 
 
 async def link_files(tx: AsyncManagedTransaction, c: ToolCall, workspace: str) -> None:
-    """Lead from a call to the files it touched, in the order it names them."""
+    """Link a call to the files it accessed, in its order."""
     rows = file_rows(c.files)
     for start in range(0, len(rows), 500):
         batch = [{**row, "ordinal": start + n} for n, row in enumerate(rows[start : start + 500])]
@@ -162,7 +162,7 @@ async def link_files(tx: AsyncManagedTransaction, c: ToolCall, workspace: str) -
 
 
 def cut_result(result: ToolResult) -> ToolResult:
-    """A result small enough to keep: above `MAX_RESULT_BYTES` its longest text is cut, with a note and the size.
+    """Return a result small enough to store: above `MAX_RESULT_BYTES` its longest text is cut, with a note.
 
     `result_size_bytes` is the size the tool told, as the running chat showed it, else that of the JSON; the result
     stays valid JSON.
@@ -191,7 +191,7 @@ def cut_result(result: ToolResult) -> ToolResult:
 
 
 def _page(found: list[CallEntry], first: int, limit: int) -> CallPage:
-    """Not more than is wanted, but the calls of a turn together."""
+    """Return at most the requested number of calls, but whole turns."""
     if len(found) > limit:
         first = found[-limit].turn_index
         found = [entry for entry in found if entry.turn_index >= first]

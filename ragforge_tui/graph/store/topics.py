@@ -52,13 +52,13 @@ class TopicLink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def topic_key(name: str) -> str:
-    """The form in which two names are the same: NFKC, case folded, letters and digits of all scripts."""
+    """Return the form in which names are compared: NFKC, case folded, letters and digits of all scripts."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     return " ".join(re.sub(r"[^\w\s+#]|_", " ", folded).split())
 
 
 def topic_uuid(name: str, private_to: str = "") -> str:
-    """Id of the topic of that name; `private_to` is the private conversation it belongs to."""
+    """Return the id of the topic with this name; `private_to` is the private conversation it belongs to."""
     return derived("topic", private_to, topic_key(name))
 
 
@@ -83,7 +83,7 @@ class Topics:
     async def search(
         self, query: str = "", *, limit: int = 50, workspace: str | None = None, conversation_id: str = ""
     ) -> list[Topic]:
-        """Topics whose name or alias holds all words of `query`, those of most conversations and summaries first.
+        """Return topics whose name or alias contains all words of `query`, those with most conversations first.
 
         Only what conversations in scope proposed is seen: neither private conversations (unless named by
         `conversation_id`) nor deleted ones, nor those of another workspace, show a name, an alias or a relation.
@@ -96,7 +96,7 @@ class Topics:
         return hits[:limit]
 
     async def get(self, ref: str, *, workspace: str | None = None, conversation_id: str = "") -> Topic:
-        """The topic of that id, name or alias, merged ones leading to what they became.
+        """Return the topic with this id, name or alias; for a merged one, its successor.
 
         Raises:
             NotFoundError: No conversation in scope has it.
@@ -108,12 +108,12 @@ class Topics:
         for hits in (by_id, by_name, [t for t in found if key in _keys(t)]):
             if hits:
                 return max(hits, key=lambda t: (t.conversations, t.summaries, t.uuid))
-        raise NotFoundError(f"There is no topic {ref!r}.", todo="`ragforge-chat topics` lists the topics there are.")
+        raise NotFoundError(f"There is no topic {ref!r}.", todo="`ragforge-chat topics` lists all topics.")
 
     async def turns(
         self, ref: str, *, workspace: str | None = None, conversation_id: str = ""
     ) -> dict[str, list[tuple[int, int]]]:
-        """Ranges of turns (both ends included) whose summaries have the topic, by conversation; L1 where there is one.
+        """Return ranges of turns, inclusive, whose summaries have the topic, by conversation; of L1 if there is one.
 
         Raises:
             NotFoundError: No conversation in scope has it.
@@ -191,7 +191,7 @@ class Topics:
                 if merged
                 else (f"Nothing was merged into {found.name!r}.")
             )
-            raise NotFoundError(what, todo="Name the merged one." if merged else "")
+            raise NotFoundError(what, todo="Give the name of the merged one." if merged else "")
         return await self.unmerge(meant[0].uuid)
 
     async def relate(self, a: str, b: str, *, confidence: float, reason: str = "") -> None:
@@ -203,7 +203,7 @@ class Topics:
         await self._graph.write(work)
 
     async def _bare(self, uuid: str) -> Topic:
-        """A topic's own properties, whoever has it."""
+        """Return a topic with its own properties only."""
 
         async def work(tx: AsyncManagedTransaction) -> dict[str, Any]:
             result = await tx.run(
@@ -223,7 +223,7 @@ class Topics:
         )
 
     async def _seen(self, scope: TopicScope) -> list[Topic]:
-        """All topics as a reader of `scope` sees them."""
+        """Return all topics as a reader of `scope` sees them."""
 
         async def work(
             tx: AsyncManagedTransaction,
@@ -260,7 +260,7 @@ class Topics:
 
 
 def _topic(root: str, members: list[dict[str, Any]], nodes: dict[str, dict[str, Any]]) -> Topic:
-    """A topic from what conversations in scope proposed; the root's own name only when one of them proposed it."""
+    """Return a topic as proposed by conversations in scope; the root's own name only if one of them proposed it."""
     said: Counter[str] = Counter()
     for row in members:
         said[row["proposed"]] += row["summaries"]
@@ -279,7 +279,7 @@ def _topic(root: str, members: list[dict[str, Any]], nodes: dict[str, dict[str, 
 
 
 def _add_relations(topics: dict[str, Topic], roots: dict[str, str], related: list[dict[str, Any]]) -> None:
-    """Relations between topics in scope, each seen from both its ends."""
+    """Add the relations between topics in scope to both their ends."""
     best: dict[tuple[str, str], dict[str, Any]] = {}
     for row in related:
         a, b = (roots.get(row[end], row[end]) for end in ("a", "b"))
@@ -300,7 +300,7 @@ def _keys(topic: Topic) -> list[str]:
 
 
 def _in_scope(scope: TopicScope) -> tuple[str, dict[str, Any]]:
-    """A condition on the conversation `c`, and its parameters."""
+    """Return a condition on the conversation `c`, and its parameters."""
     if scope.conversation_id:
         return "c.uuid = $conversation AND c.status <> 'deleted'", {"conversation": scope.conversation_id}
     public = "c.status <> 'deleted' AND NOT coalesce(c.private, false)"
@@ -310,7 +310,7 @@ def _in_scope(scope: TopicScope) -> tuple[str, dict[str, Any]]:
 
 
 async def _related(tx: AsyncManagedTransaction, scope: TopicScope) -> list[dict[str, Any]]:
-    """RELATED_TO edges; `shown` tells whether the reason comes from a conversation in scope."""
+    """Return RELATED_TO edges; `shown` is whether the reason comes from a conversation in scope."""
     result = await tx.run(
         "MATCH (a:Topic)-[r:RELATED_TO]->(b:Topic) RETURN a.uuid AS a, b.uuid AS b, r.confidence AS confidence, "
         "coalesce(r.reason, '') AS reason, coalesce(r.conversation_id, '') AS source"

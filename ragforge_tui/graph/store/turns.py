@@ -23,7 +23,7 @@ from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE
 from ragforge_tui.graph.values import native
 from ragforge_tui.graph.writer import writer_alive
 from ragforge_tui.shared.records import FileAccess, Message, ToolCall, Turn, now
-from ragforge_tui.shared.requests.tree import TurnLine
+from ragforge_tui.shared.requests.memory import TurnLine
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
@@ -46,7 +46,7 @@ class Turns:
         self._graph = graph
 
     async def between(self, conversation_id: str, *, start: int, end: int) -> list[Turn]:
-        """The turns with index in [start, end), whole and in order.
+        """Return the turns with index in [start, end), whole and in order.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -108,7 +108,7 @@ class Turns:
         ]
 
     async def range(self, conversation_id: str) -> tuple[int, int]:
-        """The lowest and highest turn index there is, (1, 0) when there is none.
+        """Return the lowest and highest turn index, (1, 0) if there are no turns.
 
         Raises:
             NotFoundError: There is no such conversation.

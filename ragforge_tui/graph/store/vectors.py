@@ -82,7 +82,7 @@ class Vectors:
         self._graph = graph
 
     async def model(self) -> tuple[str, int]:
-        """The model the graph's vectors come from, empty until one was used, and the dimension of its indexes."""
+        """Return the model of the graph's vectors, empty until one was used, and the dimension of its indexes."""
         return await recorded_embedding(self._graph)
 
     async def claim_model(self, model: str, dimension: int) -> tuple[str, int]:
@@ -94,7 +94,7 @@ class Vectors:
         return recorded, size
 
     async def missing(self, label: str, model: str, *, limit: int, conversation_id: str = "") -> list[Unembedded]:
-        """Nodes of a label whose vector is missing or of another model."""
+        """Return nodes of a label whose vector is missing or of another model."""
         kind = KINDS[label]
         statement = (
             f"MATCH {kind.match} AND {_missing(kind)} {_scope(label, conversation_id)}"
@@ -175,7 +175,7 @@ class Vectors:
             pass
 
     async def read(self, label: str, uuids: Sequence[str], model: str) -> dict[str, npt.NDArray[np.float32]]:
-        """The vectors of nodes by their uuid; those without one of this model are left out."""
+        """Return the vectors of nodes by uuid, without those that have none of this model."""
         kind = KINDS[label]
         if not uuids:
             return {}
@@ -191,7 +191,7 @@ class Vectors:
     async def similar_conversations(
         self, conversation_id: str, *, limit: int = 5, min_score: float = 0.0, workspace: str | None = None
     ) -> list[SimilarConversation]:
-        """Conversations whose summary is like this one's, most similar first; private and deleted ones never."""
+        """Return conversations with a similar summary, most similar first; never private or deleted ones."""
         model, _ = await self.model()
         own = (await self.read("Conversation", [conversation_id], model)).get(conversation_id)
         if own is None:
@@ -209,7 +209,7 @@ class Vectors:
         workspace: str | None = None,
         exclude: Sequence[str] = (),
     ) -> list[SimilarConversation]:
-        """Conversations whose summary is like a vector of the graph's model, most similar first."""
+        """Return conversations whose summary is similar to a vector of the graph's model, most similar first."""
         cosine = self._graph.dialect.cosine("c.summary_embedding", "$vector")
         statement = (
             "MATCH (v:RagforgeSchema {name: 'schema'}), (c:Conversation) "

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragforge_tui.graph.transfer.memory_in import fitting_summaries, in_order
+from ragforge_tui.graph.transfer.import_memory import fitting_summaries, in_order
 from ragforge_tui.shared.errors import GraphError
 from ragforge_tui.shared.export_records import ConversationExport, ImportAdds
 from ragforge_tui.shared.records import Message, Summary, ToolCall
@@ -34,18 +34,18 @@ _LARGEST = 2**63
 """Integers of the graph have 64 bits."""
 _SHOWN_CHARS = 60
 _PAGE = 500
-_KEPT = "What is here was left as it is."
+_KEPT = "Nothing was changed."
 
 
 def check_export(e: ConversationExport) -> None:
     """Check that all parts of an export belong together and have the form this program writes.
 
     Raises:
-        GraphError: An id is no UUID, a turn is out of order, or a record belongs to something the file does not hold.
+        GraphError: An id is not a UUID, a turn is out of order, or a record refers to one that is not in the file.
     """
     for what, uuid in _ids(e):
         if not _UUID.fullmatch(uuid):
-            raise bad_import(f"the id of a {what} is no UUID: {uuid[:_SHOWN_CHARS]!r}")
+            raise bad_import(f"the id of a {what} is not a UUID: {uuid[:_SHOWN_CHARS]!r}")
     for record in _records(e):
         for name in record.__struct_fields__:
             value = getattr(record, name)
@@ -60,7 +60,7 @@ def bad_import(why: str) -> GraphError:
     """Return the error of a file that cannot be imported."""
     return GraphError(
         f"This file cannot be imported: {why}.",
-        kept="Nothing of it was stored.",
+        kept="Nothing was stored.",
         todo="Export the conversation again with this program.",
         kind="bad_import",
     )
@@ -77,7 +77,7 @@ def _calls(e: ConversationExport) -> Iterator[ToolCall]:
 
 
 def _ids(e: ConversationExport) -> Iterator[tuple[str, str]]:
-    """Every id of the file, with what it is the id of."""
+    """Yield every id of the file, with the kind of its record."""
     yield "conversation", e.conversation.uuid
     if e.conversation.branch_of is not None:
         yield "parent conversation", e.conversation.branch_of
@@ -128,7 +128,7 @@ def _records(e: ConversationExport) -> Iterator[msgspec.Struct]:
 
 
 def _check_turns(e: ConversationExport) -> None:
-    """Turns count from 1 without a gap, so that no loop over them is longer than the file."""
+    """Check that turns count from 1 without a gap, so that no loop over them is longer than the file."""
     for expected, turn in enumerate(e.turns, start=1):
         if turn.turn_index != expected:
             raise bad_import(f"turn {turn.turn_index} is where turn {expected} belongs")
@@ -141,12 +141,12 @@ def _check_turns(e: ConversationExport) -> None:
             raise bad_import(f"the messages of turn {expected} are not in order")
         for message in turn.messages:
             if message.turn_index != expected:
-                raise bad_import(f"a message of turn {expected} says that it is of turn {message.turn_index}")
+                raise bad_import(f"a message of turn {expected} claims to belong to turn {message.turn_index}")
             for call in message.tool_calls:
                 if call.message_id != message.uuid:
-                    raise bad_import(f"a tool call of turn {expected} names another message")
+                    raise bad_import(f"a tool call of turn {expected} refers to another message")
                 if call.result is not None and call.result.tool_call_id != call.uuid:
-                    raise bad_import(f"a tool result of turn {expected} names another call")
+                    raise bad_import(f"a tool result of turn {expected} refers to another call")
     _once("message", (m.uuid for m in _messages(e)))
     _once("tool call", (c.uuid for c in _calls(e)))
     _once("tool result", (c.result.uuid for c in _calls(e) if c.result is not None))
@@ -156,25 +156,25 @@ def _once(what: str, uuids: Iterable[str]) -> None:
     seen: set[str] = set()
     for uuid in uuids:
         if uuid in seen:
-            raise bad_import(f"the {what} {uuid} is in it twice")
+            raise bad_import(f"the {what} {uuid} occurs twice")
         seen.add(uuid)
 
 
 def _check_branch(e: ConversationExport) -> None:
-    """The turns a branch shares with its parents come first; all others are its own."""
+    """Check that the turns a branch shares with its parents come first and all others are its own."""
     own, shared = e.conversation.uuid, e.conversation.branch_turn or 0
     if e.conversation.branch_of is None and shared:
-        raise bad_import("it names a turn it left its parent at, but no parent")
+        raise bad_import("it names a branching turn, but no parent")
     if e.conversation.branch_of == own:
         raise bad_import("its conversation is a branch of itself")
     if not 0 <= shared <= len(e.turns):
-        raise bad_import(f"it branches after turn {shared}, but holds {len(e.turns)}")
+        raise bad_import(f"it branches after turn {shared}, but has {len(e.turns)} turns")
     owners = [turn.messages[0].conversation_id for turn in e.turns]
     for index, owner in enumerate(owners, start=1):
         if (owner == own) != (index > shared):
             raise bad_import(f"turn {index} belongs to another conversation")
         if index > 1 and owner != owners[index - 2] and owner in owners[: index - 2]:
-            raise bad_import(f"turn {index} returns to a conversation that was left before")
+            raise bad_import(f"turn {index} returns to a conversation that an earlier turn left")
 
 
 def _check_memory(e: ConversationExport) -> None:
@@ -188,10 +188,10 @@ def _check_memory(e: ConversationExport) -> None:
     _once("summary", (summary.uuid for summary in e.memory.summaries))
     for context in e.contexts:
         if not held.issuperset(context.messages):
-            raise bad_import(f"a context of turn {context.turn_index} names a message that is not in it")
+            raise bad_import(f"a context of turn {context.turn_index} refers to a message that is not in the file")
     for spoken in e.spoken:
         if spoken.message not in held:
-            raise bad_import("a persona speaks a message that is not in it")
+            raise bad_import("a persona belongs to a message that is not in the file")
 
 
 def _check_summary(summary: Summary, *, last: int, conversations: set[str]) -> None:
@@ -199,7 +199,7 @@ def _check_summary(summary: Summary, *, last: int, conversations: set[str]) -> N
         raise bad_import(f"a summary has level {summary.level}")
     if not 1 <= summary.start_turn_index <= summary.end_turn_index <= last:
         raise bad_import(
-            f"a summary covers turns {summary.start_turn_index} to {summary.end_turn_index}, but it holds {last}"
+            f"a summary covers turns {summary.start_turn_index} to {summary.end_turn_index}, but the file has {last}"
         )
     if summary.conversation_id not in conversations:
         raise bad_import("a summary belongs to another conversation")
@@ -220,7 +220,7 @@ class ImportPlan(msgspec.Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether all of the file is in the graph."""
+        """Return whether all of the file is in the graph."""
         return not self.created and not self.adds
 
     def allowed(self, e: ConversationExport) -> ConversationExport:
@@ -277,7 +277,7 @@ async def plan_import(graph: Graph, e: ConversationExport, *, mark: str, merge: 
     )
     if plan.adds and not created and not merge:
         raise GraphError(
-            f"Conversation {own} is here already, and this file would add to it: {plan.adds.text()}.",
+            f"Conversation {own} already exists, and this file would add to it: {plan.adds.text()}.",
             kept=_KEPT,
             todo="Import it with --merge to add that.",
             kind="import_merge",
@@ -305,7 +305,7 @@ def _refuse_foreign(places: list[tuple[str, int]], writable: set[str]) -> None:
         turns = sorted({turn for conversation, turn in foreign if conversation == parent})
         which = f"turn {turns[0]}" if len(turns) == 1 else f"turns {turns[0]} to {turns[-1]}"
         raise GraphError(
-            f"This file would add {which} to conversation {parent}, which it is only a branch of.",
+            f"This file is a branch of conversation {parent} and would add {which} to it.",
             kept=_KEPT,
             todo=f"Import an export of {parent} itself first.",
             kind="import_conflict",
@@ -313,7 +313,7 @@ def _refuse_foreign(places: list[tuple[str, int]], writable: set[str]) -> None:
 
 
 async def _new_messages(graph: Graph, messages: list[Message]) -> list[Message]:
-    """The messages that are not in the graph yet."""
+    """Return the messages that are not in the graph yet."""
     new: list[Message] = []
     for start in range(0, len(messages), _PAGE):
         page = messages[start : start + _PAGE]
@@ -347,7 +347,7 @@ async def _refuse_taken(tx: AsyncManagedTransaction, fresh: list[Message]) -> No
     taken = await result.single()
     if taken:
         raise GraphError(
-            f"Conversation {taken['id']} is here already, with other messages in the same places.",
+            f"Conversation {taken['id']} already exists, with other messages in the same positions.",
             kept=_KEPT,
             kind="import_conflict",
         )
@@ -356,7 +356,7 @@ async def _refuse_taken(tx: AsyncManagedTransaction, fresh: list[Message]) -> No
 async def _new_nodes(
     graph: Graph, label: str, key: str, rows: list[tuple[str, str, str, int]]
 ) -> list[tuple[str, str, str, int]]:
-    """Those of the rows (uuid, parent's uuid, conversation, turn) whose node is not in the graph yet."""
+    """Return the rows (uuid, parent's uuid, conversation, turn) whose node is not in the graph yet."""
     known: dict[str, str] = {}
     for start in range(0, len(rows), _PAGE):
         known |= {
@@ -374,7 +374,7 @@ async def _new_nodes(
 
 def _elsewhere(label: str, uuid: str) -> GraphError:
     return GraphError(
-        f"The {label} {uuid} of this file is here already, in another place.", kept=_KEPT, kind="import_conflict"
+        f"The {label} {uuid} of this file already exists, in another position.", kept=_KEPT, kind="import_conflict"
     )
 
 

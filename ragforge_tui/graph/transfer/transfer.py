@@ -26,9 +26,9 @@ from ragforge_tui.graph.store.records import (
 )
 from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE, cut_result
 from ragforge_tui.graph.store.turns import Turns
+from ragforge_tui.graph.transfer.export_memory import MemoryExporter
 from ragforge_tui.graph.transfer.import_checks import check_export, plan_import
-from ragforge_tui.graph.transfer.memory_in import hold, import_memory
-from ragforge_tui.graph.transfer.memory_out import MemoryExporter
+from ragforge_tui.graph.transfer.import_memory import hold, import_memory
 from ragforge_tui.shared.export_records import ConversationExport, Imported
 from ragforge_tui.shared.records import Conversation, Message, Turn
 from ragforge_tui.shared.sanitize import storable
@@ -78,7 +78,7 @@ class Transfer:
         self._memory = memory
 
     async def export(self, uuid: str) -> ConversationExport:
-        """The conversation with all its turns, superseded attempts included, and what the memory made of them.
+        """Return the conversation with all turns, including superseded attempts, and its memory.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -189,7 +189,7 @@ class Transfer:
         await self._link_files(files, storable(workspace))
 
     async def _missing(self, kind: OwnedNodes, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Those of the rows that are not in the graph yet."""
+        """Return the rows that are not in the graph yet."""
 
         async def work(tx: AsyncManagedTransaction) -> set[str]:
             return await _known(tx, kind.label, [row["uuid"] for row in rows])
@@ -224,7 +224,7 @@ class Transfer:
             await self._graph.write(work)
 
     async def _link_files(self, rows: list[dict[str, Any]], workspace: str) -> None:
-        """Lead from calls to the files they touched; asked from the call's side, since many calls share a file."""
+        """Link calls to the files they accessed; queried from the call's side, since many calls share a file."""
         for batch in batches((row, row_size(row)) for row in rows):
 
             async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
@@ -266,7 +266,7 @@ def _checked(e: ConversationExport) -> str:
 
 
 def _pages(turns: list[Turn]) -> Iterator[list[Turn]]:
-    """Turns in order, as many at once as their messages stay few; texts are weighed when they are sent."""
+    """Yield turns in order, in pages with a limited number of messages; their size is limited when they are sent."""
     page: list[Turn] = []
     for turn in turns:
         if page and sum(len(t.messages) for t in page) + len(turn.messages) > BATCH_NODES:
@@ -278,7 +278,7 @@ def _pages(turns: list[Turn]) -> Iterator[list[Turn]]:
 
 
 def _counted(c: Conversation, turns: Iterable[Turn]) -> Conversation:
-    """The conversation with its counters as the turns that it shows have them; a stub's are the shared ones."""
+    """Return the conversation with counters computed from its turns; a stub's are the shared ones."""
     own = c.uuid
     ends = [m.turn_index for turn in turns for m in turn.messages if m.conversation_id == own]
     end = max([*ends, c.branch_turn or 0])
@@ -297,7 +297,7 @@ def _recall_keys(turn: Turn) -> dict[str, str]:
 
 
 def _ancestors(e: ConversationExport) -> list[Conversation]:
-    """Stubs of the conversations whose turns an exported branch shares, the oldest first."""
+    """Return stubs of the conversations whose turns an exported branch shares, oldest first."""
     held: dict[str, int] = {}
     for turn in e.turns:
         for message in turn.messages:

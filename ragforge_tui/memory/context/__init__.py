@@ -8,6 +8,8 @@ from ragforge_tui.memory.context.builder import (
     ContextBuilder,
     ContextInputs,
     SystemPart,
+    answer_tokens,
+    system_tokens,
     without_memory,
 )
 from ragforge_tui.memory.context.sections import PERSONA_PART
@@ -20,7 +22,9 @@ __all__ = [
     "ContextInputs",
     "StoredContext",
     "SystemPart",
+    "answer_tokens",
     "look_up",
+    "system_tokens",
     "to_stored",
     "without_memory",
 ]

@@ -19,7 +19,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
-from ragforge_tui.memory.context.history_window import REPRESENTED_TOKENS, Limits, Past, PastTurns, tokens_of
+from ragforge_tui.memory.context.history_window import REPRESENTED_TOKENS, HistoryWindow, Limits, Past, tokens_of
 from ragforge_tui.memory.context.sections import (
     PAST_SECTION,
     TITLES,
@@ -148,7 +148,7 @@ class ContextBuilder:
 
     def __init__(self, settings: MemorySettings) -> None:
         self._settings = settings
-        self._past = PastTurns()
+        self._past = HistoryWindow()
 
     async def build(self, inputs: ContextInputs, recall: Recall | None = None) -> BuiltContext:
         """Return the context of a new message. Counting and cutting run in a thread.
@@ -312,6 +312,16 @@ class Budget(msgspec.Struct, frozen=True):
         return self.total - sum(self.share(section) for section in SHARES)
 
 
+def answer_tokens(window: int) -> int:
+    """Return the tokens of a window that are reserved for the answer."""
+    return min(ANSWER_TOKENS, window // 4)
+
+
+def system_tokens(context: BuiltContext) -> int:
+    """Return the tokens of a context's system message."""
+    return context.record.sections[0].tokens
+
+
 def past_budget(settings: MemorySettings, window: int, overhead: int) -> Budget:
     """Return the budget of the past.
 
@@ -319,7 +329,6 @@ def past_budget(settings: MemorySettings, window: int, overhead: int) -> Budget:
         window: Tokens the model reads at most.
         overhead: Tokens that are sent in any case: the stable part, the tools, the new message.
     """
-    answer = min(ANSWER_TOKENS, window // 4)
     # The results of its tools make the running turn grow in addition to the past.
-    available = (window - answer - overhead) * 2 // 3
+    available = (window - answer_tokens(window) - overhead) * 2 // 3
     return Budget(max(SMALLEST_PAST_TOKENS, min(settings.max_context_chars // CHARS_PER_TOKEN, available)))

@@ -79,7 +79,7 @@ class Limits(msgspec.Struct, frozen=True):
     messages: int | None = None
 
 
-class PastTurns:
+class HistoryWindow:
     """Selection among the turns of one conversation, with a cache of token counts and of the last choice."""
 
     def __init__(self) -> None:

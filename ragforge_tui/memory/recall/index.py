@@ -20,7 +20,6 @@ import numpy.typing as npt
 from ragforge_tui.llm.tokens import count_tokens
 from ragforge_tui.memory.language import date_words, language_of
 from ragforge_tui.memory.recall import scoring, terms
-from ragforge_tui.memory.recall.keys import summary_key
 from ragforge_tui.memory.recall.scoring import WEIGHTS, Floats, View
 from ragforge_tui.shared.records import EXTRACTIVE, Summary
 
@@ -361,7 +360,9 @@ class ConversationIndex:
             if vector is not None and own is not None:
                 scores[summary.uuid] = float(own @ vector)
             else:
-                scores[summary.uuid] = terms.share(asked, summary_key(summary), self._main_language())
+                facts = (finding.text for finding in summary.key_findings)
+                text = "\n".join((summary.conversation_summary, summary.actions_summary, *facts))
+                scores[summary.uuid] = terms.share(asked, text, self._main_language())
         return scores
 
     def _eligible(self, exclude: Collection[int], only: Collection[int] | None) -> npt.NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 
 from ragforge_tui.memory.language import date_words
-from ragforge_tui.shared.records import Message, Summary, ToolCall, Turn
+from ragforge_tui.shared.records import Message, ToolCall, Turn
 from ragforge_tui.shared.tool_calls import main_argument, result_text, tool_info
 
 RESULT_EDGE_CHARS = 300
@@ -97,17 +97,4 @@ def _indexable(text: str) -> str:
         text = f"{text[: MAX_TEXT_CHARS * 3 // 4]}\n{text[-MAX_TEXT_CHARS // 4 :]}"
     return "\n".join(
         " ".join(word for word in line.split(" ") if len(word) <= MAX_WORD_CHARS) for line in text.splitlines()
-    )
-
-
-def summary_key(summary: Summary) -> str:
-    """Return the text of a summary that is compared with a question."""
-    return "\n".join(
-        part
-        for part in (
-            summary.conversation_summary,
-            summary.actions_summary,
-            *(finding.text for finding in summary.key_findings),
-        )
-        if part
     )

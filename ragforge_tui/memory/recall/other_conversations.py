@@ -36,7 +36,7 @@ class Fetched(msgspec.Struct):
     vector: Vector | None
 
 
-async def turns_elsewhere(
+async def turns_of_others(
     store: Store,
     question: Question,
     settings: RecallSettings,
@@ -89,7 +89,7 @@ def rank(found: Sequence[TurnElsewhere], question: Question, min_score: float) -
     ][:TRIED]
 
 
-async def summaries_elsewhere(
+async def summaries_of_others(
     store: Store,
     question: Question,
     settings: RecallSettings,

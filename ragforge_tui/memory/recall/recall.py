@@ -21,9 +21,9 @@ from ragforge_tui.memory.recall.other_conversations import (
     Ranges,
     cosine,
     merged,
-    summaries_elsewhere,
+    summaries_of_others,
     summary_score,
-    turns_elsewhere,
+    turns_of_others,
     typical,
 )
 from ragforge_tui.memory.recall.packing import Candidate, Recalled, RecalledSummary, RecalledTurn, pack, within
@@ -193,7 +193,7 @@ class Recall:
         question = await self._question(query, EMBED_SECONDS if seconds is None else seconds * EMBED_SHARE)
         ranges = await self._on_topic(topic) if topic else None
         (fetched, foreign), mine = await asyncio.gather(
-            self._elsewhere(question, ranges, until, turns=others, summaries=summaries and others),
+            self._from_others(question, ranges, until, turns=others, summaries=summaries and others),
             asyncio.to_thread(self._own, question, exclude, ranges) if own else _nothing(),
         )
 
@@ -228,7 +228,7 @@ class Recall:
             log.exception("recall failed")
         return Recalled()
 
-    async def resembling(self, text: str, *, min_score: float) -> SimilarConversation | None:
+    async def most_similar(self, text: str, *, min_score: float) -> SimilarConversation | None:
         """Return the conversation whose summary is most similar to a text; None without one or without vectors."""
         settings = self._settings.recall
         if settings.scope == "none":
@@ -256,7 +256,7 @@ class Recall:
         rarest = tuple(self._frequencies.rarest(words))
         return Question(query, context, tuple(words), vector, self._model.name, rarest)
 
-    async def _elsewhere(
+    async def _from_others(
         self, question: Question, ranges: Ranges | None, until: float | None, *, turns: bool, summaries: bool
     ) -> tuple[list[Fetched], list[RecalledSummary]]:
         """Return turns and summaries of other conversations; none if the graph fails or is late, which is logged."""
@@ -269,8 +269,8 @@ class Recall:
                 store = await self._store()
                 where = await store.other_conversations.scope(self._sync.conversations, workspace)
                 fetched, foreign = await asyncio.gather(
-                    turns_elsewhere(store, question, settings, where, ranges) if turns else _nothing(),
-                    summaries_elsewhere(store, question, settings, where) if summaries else _nothing(),
+                    turns_of_others(store, question, settings, where, ranges) if turns else _nothing(),
+                    summaries_of_others(store, question, settings, where) if summaries else _nothing(),
                 )
         except (GraphError, TimeoutError) as error:
             log.warning("other conversations not searched: %s", error or "it took too long")

@@ -108,7 +108,7 @@ def next_provisional(summaries: Sequence[Summary], conversation_id: str, leave: 
     return max(ready, key=lambda s: (s.end_turn_index, s.level), default=None)
 
 
-def due_again(summary: Summary, summaries: Sequence[Summary]) -> Due:
+def due_for_rewrite(summary: Summary, summaries: Sequence[Summary]) -> Due:
     """Return the `Due` for writing an existing summary again.
 
     Args:

@@ -108,7 +108,7 @@ def over_conversation(material: str, *, language: str, window: int) -> ChatMessa
     ]
 
 
-def again(messages: ChatMessages, answer: str, problems: Sequence[str]) -> ChatMessages:
+def retry(messages: ChatMessages, answer: str, problems: Sequence[str]) -> ChatMessages:
     """Return the same request once more, with the problems of the first answer."""
     return [
         *messages,

@@ -39,7 +39,15 @@ from ragforge_tui.memory.summaries.draft import (
 from ragforge_tui.memory.summaries.offline.actions import calls_of
 from ragforge_tui.memory.summaries.offline.extract import extract, files_of, language_of_turns
 from ragforge_tui.memory.summaries.offline.levels import extract_conversation, extract_over, joined_files
-from ragforge_tui.memory.summaries.plan import Due, Pending, due_again, frontier, next_due, next_provisional, pending
+from ragforge_tui.memory.summaries.plan import (
+    Due,
+    Pending,
+    due_for_rewrite,
+    frontier,
+    next_due,
+    next_provisional,
+    pending,
+)
 from ragforge_tui.settings.schema import SummarizationSettings
 from ragforge_tui.shared.errors import GraphError, ModelError
 from ragforge_tui.shared.events import (
@@ -153,7 +161,7 @@ class Summarizer:
                     extracted = next_provisional(tree, conversation_id, refused)
                     if extracted is None:
                         break
-                    if stored := await self._write_again(model, extracted, tree):
+                    if stored := await self._rewrite(model, extracted, tree):
                         made.append(stored)
                     else:
                         refused.add(extracted.uuid)
@@ -233,7 +241,7 @@ class Summarizer:
             self._emit(SummaryCreated(conversation_id=conversation_id, summary=stored))
         return stored
 
-    async def _write_again(self, model: ChatModel, extracted: Summary, tree: Sequence[Summary]) -> Summary | None:
+    async def _rewrite(self, model: ChatModel, extracted: Summary, tree: Sequence[Summary]) -> Summary | None:
         """Replace an extracted summary by the model's and return it; None if its answer cannot be used.
 
         Raises:
@@ -241,7 +249,7 @@ class Summarizer:
             TimeoutError: It gave no answer in time.
         """
         conversation_id = extracted.conversation_id
-        due = due_again(extracted, tree)
+        due = due_for_rewrite(extracted, tree)
         source = await self._source(conversation_id, due)
         draft = await self._by_model(model, conversation_id, due, source)
         if draft is None:
@@ -325,7 +333,7 @@ class Summarizer:
                 draft = read_answer(text, turns=cited, material=str(messages[-1]["content"]), acted=acted)
             except UnusableAnswerError as error:
                 logger.info("answer %s of %s is not a summary: %s", attempt, model.name, error)
-                request = prompt.again(messages, text, error.problems)
+                request = prompt.retry(messages, text, error.problems)
             else:
                 draft.made_by = model.name
                 return draft

@@ -1,1 +1,1 @@
-"""Requests to the engine, by subject; `wire` joins them, and all other modules import them from there."""
+"""Requests to the engine, one file a subject, each with the type of its answer."""

@@ -1,11 +1,17 @@
-"""Requests about the memory as a whole; other modules import them from `wire`."""
+"""Requests about the memory: summaries, topics, sent requests and similar conversations.
+
+The user interface requests the outline of the summary tree first and the rest on demand: a complete summary, the first
+lines of turns, the places of a topic, the content of a sent request.
+"""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 import msgspec
 
 from ragforge_tui.shared.records import AccessedFile, ContextRecord, Conversation, SimilarConversation, Summary, Topic
-from ragforge_tui.shared.requests.base import Request
+from ragforge_tui.shared.wire import Request
 
 
 class FetchContext(Request[ContextRecord]):
@@ -49,6 +55,15 @@ class SummarizeConversation(Request[Conversation]):
     conversation_id: str
 
 
+class FindSimilar(Request[list[SimilarConversation]]):
+    """Conversations with a summary similar to this one's, most similar first. `ref` is an id or unique prefix."""
+
+    ref: str
+    limit: int = 10
+    min_score: float | None = None
+    """Smallest cosine; None for `recall.min_score`."""
+
+
 class ListTopics(Request[list[Topic]]):
     """Topics whose name or alias contains the words of `query`, in one workspace or in all."""
 
@@ -70,15 +85,131 @@ class UnmergeTopic(Request[Topic]):
     ref: str
 
 
-class FindSimilar(Request[list[SimilarConversation]]):
-    """Conversations with a summary similar to this one's, most similar first. `ref` is an id or unique prefix."""
+class TreeNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A summary in the outline of the tree.
+
+    Attributes:
+        headline: The start of its text.
+        parent: Id of the summary that includes this one, empty while it belongs to the frontier.
+    """
+
+    uuid: str
+    level: int
+    start_turn_index: int
+    end_turn_index: int
+    headline: str = ""
+    topics: list[str] = []
+    parent: str = ""
+
+
+class MemoryDue(msgspec.Struct, frozen=True, kw_only=True):
+    """Text left until the next summary.
+
+    Attributes:
+        next_turns: Turns left until the next level 1 summary; it is also due after `next_chars` characters.
+        behind: Why the memory is out of date; empty while it is up to date.
+        enabled: Whether summaries are enabled.
+    """
+
+    next_turns: int = 0
+    next_chars: int = 0
+    behind: str = ""
+    enabled: bool = True
+
+
+class MemoryTree(msgspec.Struct, frozen=True, kw_only=True):
+    """Outline of a conversation's memory.
+
+    Attributes:
+        summary: Two or three sentences on the whole conversation; empty until it is written.
+        nodes: All levels, ascending by level and first turn.
+        last_turn: The newest turn.
+    """
+
+    summary: str = ""
+    nodes: list[TreeNode] = []
+    topics: list[Topic] = []
+    last_turn: int = 0
+    due: MemoryDue = MemoryDue()
+
+
+class FetchTree(Request[MemoryTree]):
+    """Outline of the memory of an open conversation."""
+
+    conversation_id: str
+
+
+class FetchDue(Request[MemoryDue]):
+    """Text left until the next summary of an open conversation."""
+
+    conversation_id: str
+
+
+class FetchSummary(Request[Summary]):
+    """One complete summary. Fails with kind ``not_found`` if it does not exist."""
+
+    uuid: str
+
+
+class TurnLine(msgspec.Struct, frozen=True, kw_only=True):
+    """First line of a turn. `text` is the start of the user's message, verbatim."""
+
+    turn_index: int
+    text: str
+    timestamp: datetime
+
+
+class FetchTurnLines(Request[list[TurnLine]]):
+    """First lines of the turns from `first` to `last`, both included."""
+
+    conversation_id: str
+    first: int
+    last: int
+
+
+class TopicPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Turns whose summary has a topic, `first` to `last`, both included."""
+
+    conversation_id: str
+    title: str
+    first: int
+    last: int
+
+
+class FetchTopicPlaces(Request[list[TopicPlace]]):
+    """Places of a topic, given by id, name or alias: in this conversation first, then in others of the workspace.
+
+    Private conversations other than this one are skipped. Fails with kind ``not_found`` if no conversation in scope has
+    the topic.
+    """
 
     ref: str
-    limit: int = 10
-    min_score: float | None = None
-    """Smallest cosine; None for `recall.min_score`."""
+    conversation_id: str = ""
+    workspace: str | None = None
 
 
-MemoryRequest = (
-    FetchContext | FetchMemory | SummarizeConversation | ListTopics | MergeTopics | UnmergeTopic | FindSimilar
-)
+class SentRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Content of one request of a turn.
+
+    Attributes:
+        number: Number of the request, from 1, among the `count` requests with different content.
+        replies: Number of model replies to requests with this content.
+        last_turn: The newest turn of the conversation.
+    """
+
+    record: ContextRecord
+    number: int
+    count: int
+    replies: int = 1
+    last_turn: int = 0
+
+
+class FetchSent(Request[SentRequest]):
+    """Content of a sent request; turn 0 is the newest turn, number 0 the last request of the turn.
+
+    Fails with kind ``not_found`` if no request of the turn is stored.
+    """
+
+    conversation_id: str
+    turn_index: int = 0
+    number: int = 0

@@ -1,9 +1,9 @@
-"""Requests about personas; other modules import them from `wire`."""
+"""Requests about personas."""
 
 from __future__ import annotations
 
 from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft, PersonaInfo, PersonaList, PersonaView
-from ragforge_tui.shared.requests.base import Request
+from ragforge_tui.shared.wire import Request
 
 
 class ListPersonas(Request[PersonaList]):
@@ -61,16 +61,3 @@ class RestorePersona(Request[PersonaInfo]):
     """Restore the persona of the user that was deleted last, or last under that name."""
 
     name: str = ""
-
-
-PersonaRequest = (
-    ListPersonas
-    | ShowPersona
-    | SetPersona
-    | DraftPersona
-    | ImprovePersona
-    | CheckPersona
-    | SavePersona
-    | DeletePersona
-    | RestorePersona
-)

@@ -1,11 +1,71 @@
-"""Requests about the list of stored conversations; other modules import them from `wire`."""
+"""Requests about stored conversations: list, edit, search, export and import."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from ragforge_tui.shared.records import ConversationChanges, ConversationPeek
-from ragforge_tui.shared.requests.base import Empty, Request
+from ragforge_tui.shared.export_records import ConversationExport, Imported
+from ragforge_tui.shared.records import (
+    Conversation,
+    ConversationChanges,
+    ConversationFilter,
+    ConversationPeek,
+    SearchHit,
+)
+from ragforge_tui.shared.wire import Empty, Request
+
+
+class ListConversations(Request[list[Conversation]]):
+    filter: ConversationFilter = ConversationFilter()
+
+
+class UpdateConversation(Request[Conversation]):
+    """Change fields that users may edit; None leaves a field unchanged."""
+
+    conversation_id: str
+    title: str | None = None
+    tags: list[str] | None = None
+    private: bool | None = None
+
+
+class ArchiveConversation(Request[Conversation]):
+    """Archive a conversation, or restore it to the active ones with `archived` false."""
+
+    conversation_id: str
+    archived: bool = True
+
+
+class DeleteConversation(Request[Empty]):
+    """Hide a conversation at once and purge it after seven days; `immediately` purges it now, without undo."""
+
+    conversation_id: str
+    immediately: bool = False
+
+
+class RestoreConversation(Request[Conversation]):
+    """Undo the deletion of a conversation."""
+
+    conversation_id: str
+
+
+class Search(Request[list[SearchHit]]):
+    query: str
+    limit: int = 20
+    conversation_id: str = ""
+    workspace: str | None = None
+    """Only conversations of this folder; None: of all folders."""
+    topic: str = ""
+    """Only turns whose summaries have this topic."""
+
+
+class ExportConversation(Request[ConversationExport]):
+    ref: str
+
+
+class ImportConversation(Request[Imported]):
+    data: ConversationExport
+    merge: bool = False
+    """Whether turns may be added to a conversation that already exists in the graph."""
 
 
 class PeekConversation(Request[ConversationPeek]):
@@ -29,6 +89,3 @@ class FollowConversations(Request[ConversationChanges]):
 
 class LeaveConversation(Request[Empty]):
     """Stop reporting changes by other processes, because no conversation is displayed any more."""
-
-
-SessionRequest = PeekConversation | FollowConversations | LeaveConversation

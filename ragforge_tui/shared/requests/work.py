@@ -1,4 +1,4 @@
-"""Requests about the agent's permissions and its changes to files; other modules import them from `wire`."""
+"""Requests about the agent's work: permissions, model, tool calls, and changes to files."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import Literal
 
 import msgspec
 
-from ragforge_tui.shared.requests.base import Request
+from ragforge_tui.shared.events import ApprovalDecision, ModelChanged
+from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.wire import Empty, Request
 
 Mode = Literal["plan", "ask", "edits"]
 """Permissions of the agent: read only, ask before each write and command, or edit files without asking."""
+
 
 MODES: tuple[Mode, ...] = ("plan", "ask", "edits")
 
@@ -19,6 +22,100 @@ class SetMode(Request[Mode]):
 
     conversation_id: str
     mode: Mode
+
+
+class AnswerApproval(Request[Empty]):
+    approval_id: str
+    decision: ApprovalDecision
+    feedback: str = ""
+
+
+class AnswerTrust(Request[Empty]):
+    """Allow or reject the use of instructions found in the workspace."""
+
+    root: str
+    allow: bool
+
+
+class SetModel(Request[ModelChanged]):
+    """Use another model from the next turn on; an empty name selects the discovered one."""
+
+    name: str
+
+
+class ChangeModelSettings(Request[Empty]):
+    """Apply settings of the model, by name, from its next request on; see `LIVE_MODEL_SETTINGS`."""
+
+    changes: dict[str, int | float | None]
+
+
+class ListModels(Request[list[str]]):
+    """List the names of models that can be used with what is configured or discovered."""
+
+
+class ListFiles(Request[list[str]]):
+    """List files of the workspace whose path matches fuzzily, best first; .gitignore is respected.
+
+    With `folders`, folders are listed too, with a trailing slash; the query ``src/`` then returns that folder and its
+    contents.
+    """
+
+    query: str
+    limit: int = 50
+    folders: bool = False
+
+
+class RunShell(Request[int]):
+    """Run a command of the user in the workspace as a turn, and return the turn's index, 0 if it was queued."""
+
+    conversation_id: str
+    message_id: str
+    command: str
+
+
+class CallEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A call in a list.
+
+    Attributes:
+        position: Position within the turn of the message that made the call.
+        call: The call with truncated arguments and without the text of its result; `FetchCall` returns all of it.
+    """
+
+    turn_index: int
+    position: int
+    call: ToolCall
+
+
+class CallPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Calls of whole turns, in order.
+
+    Attributes:
+        first_turn: First turn that was searched; 1 means that there are no earlier calls.
+    """
+
+    calls: list[CallEntry]
+    first_turn: int
+
+
+class ListCalls(Request[CallPage]):
+    """Tool calls of a stored conversation before a turn, searched from the newest turn back.
+
+    Attributes:
+        before: Only turns below this index; 0 for all turns.
+        limit: Number of calls after which the page ends, with a whole turn. It also ends after many turns.
+    """
+
+    conversation_id: str
+    before: int = 0
+    limit: int = 200
+
+
+class FetchCall(Request[ToolCall]):
+    """One call with its full arguments and result. Fails with kind ``not_found`` if the turn has no such call."""
+
+    conversation_id: str
+    turn_index: int
+    call_id: str
 
 
 class FileDiff(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,14 +175,3 @@ class UndoTurn(Request[int]):
     conversation_id: str
     message_id: str
     turn_index: int
-
-
-class RunShell(Request[int]):
-    """Run a command of the user in the workspace as a turn, and return the turn's index, 0 if it was queued."""
-
-    conversation_id: str
-    message_id: str
-    command: str
-
-
-WorkRequest = SetMode | SessionDiff | PlanUndo | UndoTurn | RunShell

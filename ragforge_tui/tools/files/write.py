@@ -24,7 +24,7 @@ from ragforge_tui.shared.truncation import marks_in
 from ragforge_tui.tools.base import ApprovalNeed, CallStopped, Plan, Tool, ToolArguments, ToolOutcome
 from ragforge_tui.tools.files.diff import counts, unified_diff
 from ragforge_tui.tools.files.read import FilePath, existing
-from ragforge_tui.tools.undo import digest_of
+from ragforge_tui.tools.undo.snapshots import digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
 
 _log = logging.getLogger(__name__)

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 import msgspec
 import psutil
 
+from ragforge_tui.shared.files import atomic_write
 from ragforge_tui.shared.redaction import mask_secrets
 
 _log = logging.getLogger(__name__)
@@ -177,11 +178,7 @@ class Commands:
         await asyncio.gather(*(self.end(mark) for mark in list(self._running)))
 
     def _save(self, record: CommandRecord) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        target = self._folder / f"{record.mark}.json"
-        temporary = target.with_suffix(".tmp")
-        temporary.write_bytes(msgspec.json.encode(record))
-        temporary.replace(target)
+        atomic_write(self._folder / f"{record.mark}.json", msgspec.json.encode(record), sync=False)
 
     def _forget(self, mark: str) -> None:
         (self._folder / f"{mark}.json").unlink(missing_ok=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.wire import ListModels, RetryTurn, SetModel
+from ragforge_tui.shared.requests.turns import RetryTurn
+from ragforge_tui.shared.requests.work import ListModels, SetModel
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sessions.session_rows import model_rows
 from ragforge_tui.tui.widgets.choice_list import Choice
@@ -50,11 +51,6 @@ async def retry(host: Host) -> None:
     await host.session.ask(RetryTurn(conversation_id=open_conversation_id(host)))
 
 
-async def toggle_pane(host: Host, name: str) -> None:
-    """Show or leave a pane; without a name, show or hide the sidebar."""
-    host.toggle_pane(name)
-
-
 async def edit_prompt(host: Host) -> None:
     """Edit the prompt in the user's editor; leaving the editor sends nothing."""
     from ragforge_tui.tui.dialogs.external_editor import edited
@@ -84,3 +80,15 @@ def open_conversation_id(host: Host) -> str:
     if not conversation_id:
         raise NotFoundError("No conversation is open yet.", todo="Send a message, or /resume one.")
     return conversation_id
+
+
+def conversation_with_messages(host: Host) -> str:
+    """Return the id of the open conversation.
+
+    Raises:
+        NotFoundError: It has no messages yet.
+    """
+    uuid = host.session.state.conversation_id
+    if not uuid:
+        raise NotFoundError("This conversation has no messages yet.", todo="Send one, or /resume a conversation.")
+    return uuid

@@ -101,7 +101,7 @@ OPEN_SECONDS = 5.0
 
 
 def opener(env: Mapping[str, str], platform: str = sys.platform, find: Callable[[str], str | None] = which) -> str:
-    """Return the program that opens an address; empty if there is none, or nobody would see it."""
+    """Return the program that opens an address; empty if there is none, or its window would be on another machine."""
     if env.get("SSH_CONNECTION") or env.get("SSH_TTY"):
         return ""
     if platform == "darwin":

@@ -8,23 +8,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.tui.commands.chat_commands import conversation_with_messages
 from ragforge_tui.tui.host import Host
 
 if TYPE_CHECKING:
-    from ragforge_tui.shared.requests.tree import SentRequest, TopicPlace
+    from ragforge_tui.shared.requests.memory import SentRequest, TopicPlace
     from ragforge_tui.tui.dialogs.detail import Section
     from ragforge_tui.tui.widgets.choice_list import Choice
 
 
 async def show_context(host: Host, turn: str) -> None:
     """Show the requests of a turn; without a number, of the last one."""
-    from ragforge_tui.shared.wire import FetchSent
+    from ragforge_tui.shared.requests.memory import FetchSent
     from ragforge_tui.tui.memory.context_screen import ContextScreen
 
     wanted = turn.strip().removeprefix("t")
     if wanted and not wanted.isdecimal():
         raise RagforgeError(f"{turn!r} is not the number of a turn.", todo="/context 12 shows turn 12.")
-    uuid = _conversation_with_messages(host)
+    uuid = conversation_with_messages(host)
     conversation = host.session.state.conversation
     newest = conversation.next_turn - 1 if conversation is not None else 0
 
@@ -41,17 +42,17 @@ async def show_context(host: Host, turn: str) -> None:
 
 async def summarize(host: Host) -> None:
     """Write the summary of the conversation now and show it."""
-    from ragforge_tui.shared.wire import SummarizeConversation
+    from ragforge_tui.shared.requests.memory import SummarizeConversation
     from ragforge_tui.tui.dialogs.detail import Section
     from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 
-    uuid = _conversation_with_messages(host)
+    uuid = conversation_with_messages(host)
     title = "Summary of this conversation"
 
     async def load() -> tuple[str, list[Section]]:
         found = await host.session.ask(SummarizeConversation(conversation_id=uuid))
         text = found.summary or "There is nothing to summarise yet."
-        return title, [Section(title=found.title or "Untitled", text=text, look="prose")]
+        return title, [Section(title=found.title or "Untitled", text=text, kind="prose")]
 
     host.open_screen(DetailScreen(title, load, actions={}))
 
@@ -77,7 +78,7 @@ async def show_similar(host: Host) -> None:
     """Show conversations like this one and open the picked one."""
     from ragforge_tui.tui.dialogs.picker import Picker
 
-    uuid = _conversation_with_messages(host)
+    uuid = conversation_with_messages(host)
 
     def picked(key: str | None) -> None:
         if key:
@@ -91,7 +92,7 @@ async def show_similar(host: Host) -> None:
 
 
 async def _similar_rows(host: Host, uuid: str) -> list[Choice]:
-    from ragforge_tui.shared.wire import FindSimilar
+    from ragforge_tui.shared.requests.memory import FindSimilar
     from ragforge_tui.tui.widgets.choice_list import Choice
 
     return [
@@ -102,10 +103,3 @@ async def _similar_rows(host: Host, uuid: str) -> list[Choice]:
         )
         for one in await host.session.ask(FindSimilar(ref=uuid))
     ]
-
-
-def _conversation_with_messages(host: Host) -> str:
-    uuid = host.session.state.conversation_id
-    if not uuid:
-        raise RagforgeError("This conversation has no messages yet.", todo="Send one, or /resume a conversation.")
-    return uuid

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft, PersonaInfo, PersonaView
-from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.persona_records import ONE_LINE, PersonaBrief, PersonaDraft, PersonaInfo, PersonaView
+from ragforge_tui.shared.requests.personas import (
     CheckPersona,
     DeletePersona,
     DraftPersona,
@@ -20,14 +19,13 @@ from ragforge_tui.shared.wire import (
     SetPersona,
     ShowPersona,
 )
+from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.host import Host
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.personas.persona_editor import Reviewed
     from ragforge_tui.tui.personas.persona_picker import Picked
 
-ONE_LINE = ("name", "color", "language", "purpose")
-"""The order of `Name | colour | language | description`."""
 UNREAD = "\ufffd marks bytes of the file that could not be read; saving replaces them with that sign."
 
 # -- choosing
@@ -62,7 +60,7 @@ async def set_persona(host: Host, wanted: str) -> None:
     # A persona that hides another gives way to that one when it is refused: its name stays.
     asked = info.origin == "project" and not info.allowed
     state.refusable_persona = (info.name, state.speaker) if asked and not info.shadows else ("", "")
-    state.persona_looks[info.name] = (info.glyph, info.color)
+    state.persona_styles[info.name] = (info.glyph, info.color)
     state.persona = info.name
     if state.conversation is not None:
         state.conversation.persona = info.name
@@ -70,7 +68,7 @@ async def set_persona(host: Host, wanted: str) -> None:
     once = ", once you allow it" if asked else ""
     host.session.notice(f"{_signed(info)} speaks from the next message on{once}.{_hides(info)}")
     if info.greeting:
-        host.session.notice(_line(info.greeting))
+        host.session.notice(one_line(info.greeting))
 
 
 async def restore_persona(host: Host, refused: str) -> None:
@@ -87,7 +85,7 @@ async def create_persona(host: Host, line: str) -> None:
     """Show a draft of a new persona, described by one line or step by step."""
     if line:
         parts = [part.strip() for part in line.split("|", len(ONE_LINE) - 1)]
-        await _draft(host, PersonaBrief(**dict(zip(ONE_LINE, parts, strict=False))))
+        await _draft(host, PersonaBrief.of(dict(zip(ONE_LINE, parts, strict=False))))
         return
     _ask_brief(host, None)
 
@@ -145,7 +143,7 @@ async def _save(host: Host, text: str, name: str, instead_of: str, *, use: bool)
     if use:
         await set_persona(host, info.name)
     else:
-        session.notice(f"Saved: {_signed(info)}.{_hides(info)} /set-persona {_line(info.name)} switches to it.")
+        session.notice(f"Saved: {_signed(info)}.{_hides(info)} /set-persona {one_line(info.name)} switches to it.")
 
 
 # -- changing
@@ -206,12 +204,8 @@ def _same(one: str, other: str) -> bool:
     return one.casefold() == other.casefold()
 
 
-def _line(text: str) -> str:
-    return " ".join(plain_text(text).split())
-
-
 def _signed(info: PersonaInfo) -> str:
-    return f"{_line(info.glyph) or '✶'} {_line(info.name)}"
+    return f"{one_line(info.glyph) or '✶'} {one_line(info.name)}"
 
 
 def _hides(info: PersonaInfo) -> str:

@@ -32,7 +32,7 @@ async def show_settings(host: Host, query: str) -> None:
         return read_settings(options.settings, options.origins, file, known)
 
     # Offer the names of themes and personas.
-    known = {THEME: [*NAMES, *_framework_themes(host)], "personas.default": list(host.session.state.persona_looks)}
+    known = {THEME: [*NAMES, *_framework_themes(host)], "personas.default": list(host.session.state.persona_styles)}
 
     def changed(key: str, value: Any) -> list[str]:
         section, _, name = key.partition(".")

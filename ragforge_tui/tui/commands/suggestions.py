@@ -7,7 +7,10 @@ from collections.abc import Awaitable, Callable
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import ConversationFilter
-from ragforge_tui.shared.wire import ListConversations, ListFiles, ListModels, ListPersonas, ListTopics
+from ragforge_tui.shared.requests.memory import ListTopics
+from ragforge_tui.shared.requests.personas import ListPersonas
+from ragforge_tui.shared.requests.sessions import ListConversations
+from ragforge_tui.shared.requests.work import ListFiles, ListModels
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.prompt.completion import Suggestion, mention_row
 from ragforge_tui.tui.session.engine_session import EngineSession

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.wire import BranchConversation, FetchTurns
+from ragforge_tui.shared.requests.turns import BranchConversation, FetchTurns
 from ragforge_tui.tui.commands.chat_commands import open_conversation_id
 from ragforge_tui.tui.host import Host
 
@@ -39,7 +39,7 @@ def find_step(host: Host, by: int) -> None:
     """Go to the next (1) or previous (-1) match of the current search, or of the last one."""
     if (bar := _find_bar(host)) is not None:
         bar.action_step(by)
-    elif host.session.state.looked_for:
+    elif host.session.state.search_text:
         host.session.spawn(_find_again(host), group="find")
     else:
         host.hint("no search text yet")
@@ -48,7 +48,7 @@ def find_step(host: Host, by: int) -> None:
 async def _find_again(host: Host) -> None:
     from ragforge_tui.tui.dialogs.find_bar import FindBar
 
-    await host.app.mount(FindBar(host, host.session.state.looked_for, focus=False), before="#prompt-row")
+    await host.app.mount(FindBar(host, host.session.state.search_text, focus=False), before="#prompt-row")
 
 
 def close_find(host: Host) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 from uuid import uuid4
 
-from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.wire import MODES, FileDiff, PlanUndo, SessionDiff, UndoPlan, UndoTurn
+from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.requests.work import MODES, FileDiff, PlanUndo, SessionDiff, UndoPlan, UndoTurn
+from ragforge_tui.tui.commands.chat_commands import conversation_with_messages
 from ragforge_tui.tui.host import Host
 
 STAY_SECONDS = 0.8
@@ -45,7 +46,7 @@ async def show_diff(host: Host) -> None:
     """Show what the agent changed in this conversation."""
     from ragforge_tui.tui.dialogs.text_viewer import DiffScreen
 
-    uuid = _conversation_with_messages(host)
+    uuid = conversation_with_messages(host)
 
     async def load() -> list[FileDiff]:
         return await host.session.ask(SessionDiff(conversation_id=uuid))
@@ -58,11 +59,11 @@ async def undo(host: Host, turn: str) -> None:
     wanted = turn.strip().removeprefix("t")
     if wanted and not wanted.isdecimal():
         raise RagforgeError(f"{turn!r} is not the number of a turn.", todo="/undo 12 undoes turn 12.")
-    await _offer_undo(host, PlanUndo(conversation_id=_conversation_with_messages(host), turn_index=int(wanted or 0)))
+    await _offer_undo(host, PlanUndo(conversation_id=conversation_with_messages(host), turn_index=int(wanted or 0)))
 
 
 async def redo(host: Host) -> None:
-    await _offer_undo(host, PlanUndo(conversation_id=_conversation_with_messages(host), redo=True))
+    await _offer_undo(host, PlanUndo(conversation_id=conversation_with_messages(host), redo=True))
 
 
 async def _offer_undo(host: Host, request: PlanUndo) -> None:
@@ -79,22 +80,11 @@ async def _offer_undo(host: Host, request: PlanUndo) -> None:
     def answer(decision: str, _: str) -> None:
         if decision == "yes":
             undo = UndoTurn(conversation_id=request.conversation_id, message_id=uuid4().hex, turn_index=plan.turn_index)
-            host.session.spawn(_undo(host, undo), group="undo")
+            host.session.spawn(host.session.ask(undo), group="undo")
 
     detail = "\n".join([*left, "".join(one.diff for one in plan.restored)])
     answers = [Choice("yes", "restore them", mark="y"), Choice("no", "no", mark="n")]
     host.ask_user(Question(f"undo:{plan.turn_index}", "diff", _question(plan), detail, answers, answer))
-
-
-async def _undo(host: Host, request: UndoTurn) -> None:
-    await host.session.ask(request)
-
-
-def _conversation_with_messages(host: Host) -> str:
-    uuid = host.session.state.conversation_id
-    if not uuid:
-        raise NotFoundError("This conversation has no messages yet.", todo="Send one, or /resume a conversation.")
-    return uuid
 
 
 def _question(plan: UndoPlan) -> str:

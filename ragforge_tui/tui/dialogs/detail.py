@@ -15,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import ToolCall, call_end
 from ragforge_tui.shared.requests.work import FileDiff
@@ -23,7 +24,7 @@ from ragforge_tui.shared.tool_calls import tool_info
 from ragforge_tui.tui.drawing.code import diff_counts
 from ragforge_tui.tui.transcript.render.tool_text import CallState, duration_text, failure_of, state_of
 
-Look = Literal["prose", "code", "diff", "error"]
+SectionKind = Literal["prose", "code", "diff", "error"]
 
 MAX_FILE_BYTES = 2_000_000
 _SNIFFED = 8192
@@ -49,7 +50,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str
     text: str
-    look: Look = "code"
+    kind: SectionKind = "code"
     language: str = ""
     numbered: bool = False
 
@@ -58,7 +59,7 @@ def call_title(call: ToolCall, turn: int, state: CallState | None = None, at: da
     """Return name, turn, outcome, duration and size in one line.
 
     Args:
-        state: The state of a call without a result; None if nobody watches it.
+        state: The state of a call without a result; None if it is not watched.
         at: The time now, for the duration of a running call.
     """
     state = state_of(call, over=True) if state is None or call.result is not None else state
@@ -68,34 +69,34 @@ def call_title(call: ToolCall, turn: int, state: CallState | None = None, at: da
     if call.duration_ms is not None:
         parts.append(duration_text(call.duration_ms))
     if call.result is not None and call.result.result_size_bytes:
-        parts.append(f"{call.result.result_size_bytes:,} bytes".replace(",", " "))
+        parts.append(f"{counted(call.result.result_size_bytes)} bytes")
     return " · ".join(parts)
 
 
 def call_sections(call: ToolCall) -> list[Section]:
     """Return the sections of a call: reason, arguments, result."""
     result = json_object(call.result.result) if call.result is not None else {}
-    given = json_object(call.arguments)
+    arguments = json_object(call.arguments)
     diff = str(result.get("diff") or "")
     sections: list[Section] = []
-    reason = call.reasoning.strip() or str(given.get("reason") or "").strip()
+    reason = call.reasoning.strip() or str(arguments.get("reason") or "").strip()
     if reason:
-        sections.append(Section(title="Why", text=reason, look="prose"))
+        sections.append(Section(title="Why", text=reason, kind="prose"))
     if call.result is not None and call.result.error:
         if (end := call_end(call)) == "failed":
-            sections.append(Section(title="Error", text=call.result.error, look="error"))
+            sections.append(Section(title="Error", text=call.result.error, kind="error"))
         elif why := failure_of(call):
-            sections.append(Section(title=end.capitalize(), text=why, look="prose"))
+            sections.append(Section(title=end.capitalize(), text=why, kind="prose"))
     if diff:
-        sections.append(Section(title="Diff", text=diff, look="diff"))
-    sections += _argument_sections(call, given, has_diff=bool(diff))
+        sections.append(Section(title="Diff", text=diff, kind="diff"))
+    sections += _argument_sections(call, arguments, has_diff=bool(diff))
     text = str(result.get("text") or "")
     if text.strip() and text != (call.result.error if call.result else None):
         form = tool_info(call.tool_name).result
         numbered = form == "numbered"
-        language = language_of(str(given.get("path") or "")) if numbered else ""
-        look: Look = "prose" if form == "prose" else "code"
-        sections.append(Section(title="Result", text=text, look=look, language=language, numbered=numbered))
+        language = language_of(str(arguments.get("path") or "")) if numbered else ""
+        kind: SectionKind = "prose" if form == "prose" else "code"
+        sections.append(Section(title="Result", text=text, kind=kind, language=language, numbered=numbered))
     rest = {key: value for key, value in result.items() if key not in ("text", "diff")}
     if rest:
         sections.append(Section(title="Also kept", text=_pretty(rest), language="json"))
@@ -104,14 +105,14 @@ def call_sections(call: ToolCall) -> list[Section]:
     return sections
 
 
-def _argument_sections(call: ToolCall, given: dict[str, object], *, has_diff: bool) -> list[Section]:
+def _argument_sections(call: ToolCall, arguments: dict[str, object], *, has_diff: bool) -> list[Section]:
     """Return short arguments together and long texts as sections of their own."""
-    if not given:
+    if not arguments:
         return [Section(title="Arguments", text=call.arguments)] if call.arguments.strip() not in ("", "{}") else []
-    language = language_of(str(given.get("path") or ""))
+    language = language_of(str(arguments.get("path") or ""))
     short: dict[str, object] = {}
     long: list[Section] = []
-    for key, value in given.items():
+    for key, value in arguments.items():
         if key == "reason":
             continue
         if isinstance(value, str) and "\n" in value:
@@ -131,16 +132,16 @@ def _pretty(value: object) -> str:
 
 def file_sections(workspace: Path, path: str, diff: str, note: str = "") -> list[Section]:
     """Return the changes of a file and its contents. Reads the file: for a thread."""
-    sections = [Section(title="Note", text=note, look="prose")] if note else []
+    sections = [Section(title="Note", text=note, kind="prose")] if note else []
     if diff:
-        look: Look = "diff" if "\n" in diff else "prose"
-        sections.append(Section(title="Changed in this conversation", text=diff, look=look))
+        kind: SectionKind = "diff" if "\n" in diff else "prose"
+        sections.append(Section(title="Changed in this conversation", text=diff, kind=kind))
     return [*sections, _content(workspace, path)]
 
 
 def _content(workspace: Path, path: str) -> Section:
     def sentence(text: str) -> Section:
-        return Section(title="File", text=text, look="prose")
+        return Section(title="File", text=text, kind="prose")
 
     place = workspace / path
     try:
@@ -171,7 +172,7 @@ def diff_section(one: FileDiff) -> Section:
     title = f"{plain_text(one.path)}   +{added} −{removed}{note}".replace("\n", " ")
     lines = one.diff.splitlines(keepends=True)
     text = "".join(line for line in lines if not line.startswith(("--- ", "+++ ")))
-    return Section(title=title, text=text, look="diff")
+    return Section(title=title, text=text, kind="diff")
 
 
 @lru_cache(maxsize=256)

@@ -16,8 +16,8 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.shared.requests.turns import FindText
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.wire import FindText
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.transcript.widget.cursor import Spot
 
@@ -134,7 +134,7 @@ class FindBar(Horizontal):
         if self._pause is not None:
             self._pause.stop()
             self._pause = None
-        self._text = self._session.state.looked_for = self._field.value
+        self._text = self._session.state.search_text = self._field.value
         self._session.spawn(self._find(self._text), group="find", exclusive=True)
 
     async def _find(self, text: str) -> None:

@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name
 from ragforge_tui.tui.drawing.lines import wrap_spans
+from ragforge_tui.tui.sidebar.pane import PANES
 
 NARROW = 76
 WIDEST = 90
@@ -29,7 +30,9 @@ KEYS = (
     ("j k space", "in the chat: next and previous block, fold"),
     ("v y c o", "in the chat: view the block, copy it, copy its code, open a link"),
     ("enter g i", "in the sidebar: open, go to the turn, mention the file in the prompt"),
-    ("x t o / a", "in the trace: failed, this turn, one tool, search, all"),
+)
+"""Keys of the prompt, the chat and all panes; those of single panes follow."""
+SCREEN_KEYS = (
     ("< > + - z", "in the sidebar: width, height of a pane, one pane only"),
     ("esc", "close a menu or screen; else stop the answer"),
     ("^c", "copy a selection; else stop; twice when idle: quit"),
@@ -80,7 +83,8 @@ def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, sc
             key = f"  {key_name(keys[command.name])}" if command.name in keys else ""
             lines += _entry(command.usage, command.help, key, width, narrow, room)
     lines += [Content(), Content.styled("Keys", "bold")]
-    for key, text in KEYS:
+    pane_keys = [entry.keys for entry in PANES if entry.keys[0]]
+    for key, text in (*KEYS, *pane_keys, *SCREEN_KEYS):
         lines += _entry(key, text, "", width, narrow, room)
     return Content("\n").join(lines)
 

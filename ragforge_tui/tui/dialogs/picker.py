@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.content import Content
 from textual.widgets import Input, Static
 
 from ragforge_tui.tui import fuzzy
@@ -78,7 +77,3 @@ class Picker(ListScreen[str | None]):
     @property
     def cursor_list(self) -> ChoiceList:
         return self._list
-
-    def show_error(self, sentence: str) -> None:
-        """Show an error in place of the keys."""
-        self._note.update(Content.styled(sentence, "$error"))

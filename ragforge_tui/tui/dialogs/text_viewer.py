@@ -19,12 +19,13 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from ragforge_tui.shared.events import Event, ToolCallFinished, ToolCallStarted
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section, call_sections, call_title, diff_section, is_numbered
 from ragforge_tui.tui.drawing.code import diff_counts, highlight
-from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, wrap
+from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, one_line, wrap
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, NoteBlock, UserBlock
@@ -36,7 +37,7 @@ from ragforge_tui.tui.widgets.list_screen import Dialog
 
 PIECE_LINES = 60
 PIECE_CHARS = 6_000
-COLOURED_WHOLE = 200_000
+HIGHLIGHTED_WHOLE = 200_000
 """Longer code is highlighted piece by piece, which may miss what spans pieces."""
 
 
@@ -53,7 +54,7 @@ class HeadingBlock(Block):
         return [line_of([(self._title, palette.strong_heading)], width)]
 
 
-class Coloured:
+class HighlightedCode:
     """The code of a section, highlighted as a whole once for each palette."""
 
     def __init__(self, code: str, language: str) -> None:
@@ -73,7 +74,7 @@ class PieceBlock(Block):
 
     kind = "text"
 
-    def __init__(self, section: Section, lines: Sequence[str], start: int, whole: Coloured | None) -> None:
+    def __init__(self, section: Section, lines: Sequence[str], start: int, whole: HighlightedCode | None) -> None:
         super().__init__(0, gap=0)
         self._section = section
         self._text = lines
@@ -86,8 +87,8 @@ class PieceBlock(Block):
 
     def draw(self, width: int, palette: Palette) -> list[Line]:
         section = self._section
-        if section.look in ("prose", "error"):
-            style = palette.failed if section.look == "error" else palette.text
+        if section.kind in ("prose", "error"):
+            style = palette.failed if section.kind == "error" else palette.text
             return wrap([(clean(self.source), style)], width)
         if self.whole is not None:
             coloured = self.whole.lines(palette)[self._start : self._start + len(self._text)]
@@ -120,7 +121,7 @@ def by_line(runs: Sequence[Run]) -> list[list[Run]]:
 
 
 def _language(section: Section) -> str:
-    return "diff" if section.look == "diff" else section.language
+    return "diff" if section.kind == "diff" else section.language
 
 
 def _bare(line: str, section: Section) -> str:
@@ -135,8 +136,10 @@ def blocks_of(sections: Sequence[Section]) -> list[Block]:
         blocks.append(HeadingBlock(section.title, gap=1 if blocks else 0))
         text = section.text.replace("\r\n", "\n").rstrip("\n")
         lines = [part for line in text.split("\n") for part in _parts(line)]
-        small = section.look in ("code", "diff") and len(text) <= COLOURED_WHOLE
-        whole = Coloured("\n".join(_bare(line, section) for line in lines), _language(section)) if small else None
+        small = section.kind in ("code", "diff") and len(text) <= HIGHLIGHTED_WHOLE
+        whole = (
+            HighlightedCode("\n".join(_bare(line, section) for line in lines), _language(section)) if small else None
+        )
         start = 0
         while start < len(lines):
             end, size = start, 0
@@ -195,7 +198,7 @@ class DetailScreen(Dialog[str | None]):
         title_now: Returns the title of something that is running, once a second; empty once it is over.
     """
 
-    CSS = """
+    DEFAULT_CSS = """
     DetailScreen > Vertical { width: 116; }
     DetailScreen .title { height: 1; }
     DetailScreen Viewer { margin: 1 0; background: $surface; }
@@ -263,7 +266,7 @@ class DetailScreen(Dialog[str | None]):
             self._ticker.stop()
 
     def _show_title(self, title: str) -> None:
-        self._title.update(Content(" ".join(plain_text(title).split())))
+        self._title.update(Content(one_line(title)))
 
     def offer(self, key: str, action: str, words: str) -> None:
         """Bind a key to an action; it may be known only once the text is loaded."""
@@ -417,8 +420,6 @@ def block_screen(host: Host, block: Block) -> DetailScreen:
     title = f"{name} · turn {block.turn_index}" if block.turn_index else name
 
     async def load() -> tuple[str, list[Section]]:
-        return title, [
-            Section(title=f"{len(block.source):,} characters".replace(",", " "), text=block.source, look="prose")
-        ]
+        return title, [Section(title=f"{counted(len(block.source))} characters", text=block.source, kind="prose")]
 
     return DetailScreen(title, load, actions={})

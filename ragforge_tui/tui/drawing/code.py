@@ -87,7 +87,7 @@ class GrowingCode:
         """Return the runs of further complete, cleaned lines."""
         return self._runs(lines, self._stack)
 
-    def look(self, line: str) -> list[Run]:
+    def peek(self, line: str) -> list[Run]:
         return self._runs(line, list(self._stack))
 
     def _runs(self, text: str, stack: list[str]) -> list[Run]:

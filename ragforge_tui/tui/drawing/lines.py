@@ -299,6 +299,13 @@ def clip(text: str, width: int) -> str:
     return set_cell_size(text, max(0, width - 1)).rstrip() + "…" if width > 0 else ""
 
 
+def fit(text: str, width: int) -> str:
+    """Pad or truncate text to exactly `width` cells."""
+    if cell_len(text) <= width:
+        return text + " " * (width - cell_len(text))
+    return set_cell_size(text, max(width - 1, 0)) + "…" if width else ""
+
+
 LONG = 50_000
 """Characters from which making all lines at once would be noticeable."""
 _JOINS = ("\n", " ", "")

@@ -1,6 +1,6 @@
 """Contents of a request to the model: each section with its tokens, each item with its source, verbatim.
 
-Loaded when first used. `context_screen.py` decides what is listed.
+Loaded when first used. The lines of the list are pure; `ContextRows` draws them, `ContextScreen` shows them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from textual.widgets import Static
 
 from ragforge_tui.export.context import context_text, item_headline, item_kind, item_turns
 from ragforge_tui.shared.records import ContextItem, ContextRecord, ContextSection
-from ragforge_tui.shared.requests.tree import SentRequest
+from ragforge_tui.shared.requests.memory import SentRequest
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
@@ -331,7 +331,7 @@ class ContextScreen(Dialog[Source | None]):
         text = item.text
 
         async def load() -> tuple[str, list[Section]]:
-            return item_headline(item), [Section(title="As it was sent", text=text, look="prose")]
+            return item_headline(item), [Section(title="As it was sent", text=text, kind="prose")]
 
         def closed(action: str | None) -> None:
             if action == "source":

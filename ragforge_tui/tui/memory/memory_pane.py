@@ -1,6 +1,6 @@
 """The memory pane: the live tree of summaries over the turns, or the topics with the turns that mention them.
 
-`memory_tree.py` and `topic_list.py` decide what is listed. The beginnings of turns and the places of topics are
+The lines come from `memory_tree.py` and `topic_list.py`. The beginnings of turns and the places of topics are
 fetched when they come into view.
 """
 
@@ -18,9 +18,8 @@ from textual.widget import Widget
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ConversationChanged, Event, TopicsChanged
 from ragforge_tui.shared.records import Topic
-from ragforge_tui.shared.requests.tree import TopicPlace
+from ragforge_tui.shared.requests.memory import FetchSummary, FetchTopicPlaces, FetchTree, FetchTurnLines, TopicPlace
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.wire import FetchSummary, FetchTopicPlaces, FetchTree, FetchTurnLines
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.drawing.lines import clip, one_line, wrap_spans
 from ragforge_tui.tui.host import Host
@@ -96,8 +95,8 @@ class MemoryPane(Pane):
         self._due = False
         self._error = ""
         self._fresh = True
-        self._wanted: set[int] = set()
-        self._asked: set[int] = set()
+        self._missing: set[int] = set()
+        self._requested: set[int] = set()
 
     def compose(self) -> ComposeResult:
         """Lay out the lists, the state of the summarizer and the keys."""
@@ -114,17 +113,17 @@ class MemoryPane(Pane):
 
     def opened(self) -> None:
         """Fetch the outline."""
-        self._asked.clear()
+        self._requested.clear()
         self._show()
         if not self.memory.loaded:
             self._fetch()
 
     def conversation_changed(self) -> None:
-        """Forget what was listed."""
+        """Drop the lists."""
         self.memory, self.topics = SummaryTree(), TopicList()
         self._fresh = True
-        self._wanted.clear()
-        self._asked.clear()
+        self._missing.clear()
+        self._requested.clear()
         self._show()
 
     def event(self, event: Event) -> None:
@@ -142,7 +141,7 @@ class MemoryPane(Pane):
             self.set_timer(REDRAW_SECONDS, self._show)
 
     def due_changed(self) -> None:
-        """Show what the summarizer is waiting for, or that it is gone with its engine."""
+        """Update the state of the summarizer; without its engine it writes nothing."""
         if not self.session.state.summarising and self.memory.stop_working():
             self._show()
         self._foot.refresh()
@@ -215,21 +214,21 @@ class MemoryPane(Pane):
 
     def _turn_missing(self, turn: int) -> None:
         """Fetch the beginning of a turn that came into view."""
-        if turn in self._asked:
+        if turn in self._requested:
             return
-        self._wanted.add(turn)
-        if len(self._wanted) == 1:
+        self._missing.add(turn)
+        if len(self._missing) == 1:
             self.set_timer(FETCH_SECONDS, self._fetch_turns)
 
     def _fetch_turns(self) -> None:
-        wanted = sorted(self._wanted - self._asked)
-        self._wanted.clear()
+        wanted = sorted(self._missing - self._requested)
+        self._missing.clear()
         if not wanted:
             return
         first = max(1, wanted[0] - AROUND)
         last = next((a for a, b in pairwise(wanted) if b - a > AROUND), wanted[-1])
         last = min(last + AROUND, first + MOST_TURNS, max(self.memory.last_turn, wanted[0]))
-        self._asked.update(range(first, last + 1))
+        self._requested.update(range(first, last + 1))
         self.session.spawn(self._fetch_lines(first, last), group="memory turns")
 
     async def _fetch_lines(self, first: int, last: int) -> None:
@@ -240,18 +239,18 @@ class MemoryPane(Pane):
         except RagforgeError as error:
             log.info("turns not fetched: %s", error)
             return
-        tree.know(lines)
+        tree.add_turns(lines)
         if tree is self.memory:
             self._show()
 
     def _fetch_places(self) -> None:
-        if unknown := self.topics.unknown():
+        if unknown := self.topics.missing_places():
             self.session.spawn(self._fetch_topics(unknown), group="memory topics", exclusive=True)
 
     async def _fetch_topics(self, uuids: list[str]) -> None:
         topics = self.topics
         for uuid in uuids:
-            topics.found(uuid, await self._places(uuid))
+            topics.set_places(uuid, await self._places(uuid))
             if topics is self.topics:
                 self._show()
 
@@ -323,7 +322,7 @@ class MemoryPane(Pane):
             self.host.go_to_turns(first, last)
 
     def action_sent(self) -> None:
-        """Show what was sent in the chosen turn, or in the last turn of a summary."""
+        """Show the request of the chosen turn, or of the last turn of a summary."""
         _, last = self.memory.range_of(self.tree_rows.chosen)
         if last and not self.topic_rows.display:
             self.host.run_command("context", str(last))
@@ -381,6 +380,6 @@ class MemoryPane(Pane):
         if text:
 
             async def load() -> tuple[str, list[Section]]:
-                return title, [Section(title="Summary" if about else "Why", text=text, look="prose")]
+                return title, [Section(title="Summary" if about else "Why", text=text, kind="prose")]
 
             self.app.push_screen(DetailScreen(title, load, actions={}))

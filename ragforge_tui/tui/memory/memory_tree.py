@@ -14,7 +14,7 @@ import msgspec
 
 from ragforge_tui.shared.events import Event, SummaryCreated, SummaryFailed, SummaryStarted, TurnStarted
 from ragforge_tui.shared.records import Summary
-from ragforge_tui.shared.requests.tree import MemoryDue, MemoryTree, TreeNode, TurnLine
+from ragforge_tui.shared.requests.memory import MemoryDue, MemoryTree, TreeNode, TurnLine
 from ragforge_tui.tui.dialogs.detail import Section
 
 Kind = Literal["about", "summary", "working", "failed", "raw", "turn"]
@@ -109,7 +109,7 @@ class SummaryTree:
                 return False
         return True
 
-    def know(self, turns: Iterable[TurnLine]) -> None:
+    def add_turns(self, turns: Iterable[TurnLine]) -> None:
         for turn in turns:
             self._turns[turn.turn_index] = turn.text
 
@@ -267,9 +267,9 @@ def chars_text(chars: int) -> str:
 
 def due_text(due: MemoryDue | None, working: Iterable[tuple[int, int, int]] = ()) -> str:
     """Return the state of the summarizer in one line; empty while unknown."""
-    doing = [f"L{level} {range_text(first, last)}" for level, first, last in working]
-    if doing:
-        return f"summarising {', '.join(doing)} …"
+    running = [f"L{level} {range_text(first, last)}" for level, first, last in working]
+    if running:
+        return f"summarising {', '.join(running)} …"
     if due is None:
         return ""
     if due.behind:
@@ -310,7 +310,7 @@ def summary_sections(summary: Summary) -> list[Section]:
         ("Tools", ", ".join(summary.tools_used)),
         ("Topics", ", ".join(summary.topics)),
     ]
-    return [Section(title=title, text=text, look="prose") for title, text in parts if text.strip()]
+    return [Section(title=title, text=text, kind="prose") for title, text in parts if text.strip()]
 
 
 def cited_turns(summary: Summary) -> dict[str, int]:

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.shared.records import RelatedTopic, Topic
-from ragforge_tui.shared.requests.tree import TopicPlace
+from ragforge_tui.shared.requests.memory import TopicPlace
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.memory.memory_tree import range_text
 
@@ -52,10 +52,10 @@ class TopicList:
         self.loaded = True
         self._places = {}
 
-    def found(self, uuid: str, places: Sequence[TopicPlace]) -> None:
+    def set_places(self, uuid: str, places: Sequence[TopicPlace]) -> None:
         self._places[uuid] = list(places)
 
-    def unknown(self) -> list[str]:
+    def missing_places(self) -> list[str]:
         """Return the ids of open topics whose places were not fetched yet."""
         return [topic.uuid for topic in self.topics if topic.uuid in self._open and topic.uuid not in self._places]
 
@@ -131,7 +131,7 @@ def topic_sections(topic: Topic, places: Sequence[TopicPlace] = ()) -> list[Sect
         ("Found in", "\n".join(where)),
     ]
     known = [(title, text) for title, text in parts if text] or [("What it is", topic.name)]
-    return [Section(title=title, text=text, look="prose") for title, text in known]
+    return [Section(title=title, text=text, kind="prose") for title, text in known]
 
 
 def _counted(topic: Topic) -> str:

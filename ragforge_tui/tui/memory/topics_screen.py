@@ -1,6 +1,6 @@
 """The topics of a folder: their places, merging two topics, and undoing that.
 
-Loaded when first used. `topic_list.py` decides what is listed.
+Loaded when first used. The lines come from `topic_list.py`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from textual.widgets import Input, Static
 
 from ragforge_tui.shared.events import Event, TopicsChanged
 from ragforge_tui.shared.records import Topic
-from ragforge_tui.shared.requests.base import R, Request
-from ragforge_tui.shared.requests.memory import ListTopics, MergeTopics, UnmergeTopic
-from ragforge_tui.shared.requests.tree import FetchTopicPlaces, TopicPlace
+from ragforge_tui.shared.requests.memory import FetchTopicPlaces, ListTopics, MergeTopics, TopicPlace, UnmergeTopic
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.wire import R, Request
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.memory.topic_list import TopicList, topic_sections
 from ragforge_tui.tui.memory.tree_list import TopicRows, TreeList
@@ -115,8 +114,8 @@ class TopicsScreen(Dialog[TopicPlace | None]):
         self.rows.show(self.topics.lines(self._conversation_id), empty=empty)
 
     async def _find_places(self) -> None:
-        for uuid in self.topics.unknown():
-            self.topics.found(uuid, await self._places(uuid))
+        for uuid in self.topics.missing_places():
+            self.topics.set_places(uuid, await self._places(uuid))
             self._show()
 
     async def _places(self, uuid: str) -> list[TopicPlace]:
@@ -229,18 +228,18 @@ class TopicsScreen(Dialog[TopicPlace | None]):
         if topic is None:
             return
         merged = [near for near in topic.related if near.relation == "merged"]
-        meant = self.topics.merged(key) or (merged[0] if len(merged) == 1 else None)
-        if meant is None:
+        target = self.topics.merged(key) or (merged[0] if len(merged) == 1 else None)
+        if target is None:
             self._toggle(topic.uuid, True)
             self._note("Choose the name to split off." if merged else f"Nothing was merged into {topic.name}.")
             return
 
         async def work() -> None:
-            await self._ask(UnmergeTopic(ref=meant.uuid))
-            self._done.append(Step(False, meant.uuid, topic.uuid, f"{meant.name} and {topic.name}"))
+            await self._ask(UnmergeTopic(ref=target.uuid))
+            self._done.append(Step(False, target.uuid, topic.uuid, f"{target.name} and {topic.name}"))
             await self._load()
-            self.rows.choose(meant.uuid)
-            self._note(f"{meant.name} is a topic of its own again · u undoes it")
+            self.rows.choose(target.uuid)
+            self._note(f"{target.name} is a topic of its own again · u undoes it")
 
         self.run_guarded(work(), group="topics")
 

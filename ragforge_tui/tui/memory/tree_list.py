@@ -1,6 +1,6 @@
 """Lists with lines that open and close: the tree of summaries, the topics.
 
-This draws the lines; `memory_tree.py` and `topic_list.py` decide what is listed.
+This draws the lines that `memory_tree.py` and `topic_list.py` make.
 """
 
 from __future__ import annotations

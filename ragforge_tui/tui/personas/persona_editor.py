@@ -1,6 +1,6 @@
-"""Eight questions about a new persona: Enter continues (empty skips), ctrl+b goes back, Escape cancels.
+"""Creating and editing a persona: eight questions, then a review of the draft and of the model's proposal.
 
-Only the name is required. Loaded when /create-persona is first used.
+Only the name is required. Nothing is saved until the user accepts. Loaded when a persona is first created or edited.
 """
 
 from __future__ import annotations
@@ -15,35 +15,15 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from ragforge_tui.shared.persona_records import PersonaBrief, PersonaDraft
+from ragforge_tui.shared.persona_records import QUESTIONS, PersonaBrief, PersonaDraft, PersonaQuestion
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.personas.persona_preview import HangingText, changes, preview, signature
 from ragforge_tui.tui.style.palette import COLOR_NAMES, palette_for, persona_color
 from ragforge_tui.tui.widgets.list_screen import Dialog
 
 
-class Step(msgspec.Struct, frozen=True):
-    """One question; `field` belongs to the brief."""
-
-    field: str
-    title: str
-    help: str
-
-
-STEPS = (
-    Step("name", "Name", "Its name, as in /set-persona NAME."),
-    Step("purpose", "Purpose", "Its purpose in a sentence: reviews SQL; tells stories about logs."),
-    Step("tone", "Tone", "How it sounds: dry, warm, solemn, playful."),
-    Step("language", "Language", "The language it speaks; empty: the one you write."),
-    Step("color", "Colour", ""),
-    Step("glyph", "Glyph", "The sign before its name: ✶ ◆ ∿ ◎ ⟁ ☾ ⚗ ⛧ 🜂 or any other."),
-    Step("rules", "Rules", "Rules it always follows, separated by semicolons."),
-    Step("examples", "Examples", "Example sentences, separated by semicolons."),
-)
-
-
 class PersonaWizard(Dialog[PersonaBrief | None]):
-    """Returns the answers, None if it was cancelled."""
+    """Returns the answers, None if it was cancelled. Enter continues (empty skips), ctrl+b goes back."""
 
     CSS = """
     PersonaWizard > Vertical { width: 84; max-width: 96%; height: auto; }
@@ -57,11 +37,11 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
 
     def __init__(self, brief: PersonaBrief | None = None) -> None:
         super().__init__()
-        self._answers: dict[str, str] = msgspec.structs.asdict(brief) if brief is not None else {}
+        self._answers: dict[str, str] = brief.answers() if brief is not None else {}
         self._at = 0
         self._title = Static(markup=False)
         self._help = Static(markup=False)
-        self._given = Static(markup=False)
+        self._summary = Static(markup=False)
         self._input = Input(compact=True)
         self._keys = Static(classes="keys", markup=False)
 
@@ -71,7 +51,7 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
             yield self._title
             yield self._help
             yield self._input
-            yield self._given
+            yield self._summary
             yield self._keys
 
     def on_mount(self) -> None:
@@ -79,25 +59,27 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
         self._show()
 
     @property
-    def _step(self) -> Step:
-        return STEPS[self._at]
+    def _step(self) -> PersonaQuestion:
+        return QUESTIONS[self._at]
 
     def _show(self, problem: str = "") -> None:
         step = self._step
         self._title.update(
-            Content.assemble(("New persona", "bold"), (f"  {self._at + 1} of {len(STEPS)} · {step.title}", "$primary"))
+            Content.assemble(
+                ("New persona", "bold"), (f"  {self._at + 1} of {len(QUESTIONS)} · {step.title}", "$primary")
+            )
         )
         text = Content(step.help) if step.help else self._colors()
         self._help.update(Content.assemble(text, "\n", (problem, "$error")) if problem else text)
         self._input.value = self._answers.get(step.field, "")
         self._input.cursor_position = len(self._input.value)
-        given = [
+        lines = [
             Content.assemble((f"{one.title:<10}", "dim"), plain_text(self._answers[one.field]).replace("\n", " ")[:200])
-            for one in STEPS
+            for one in QUESTIONS
             if one is not step and self._answers.get(one.field)
         ]
-        self._given.update(Content("\n").join(given))
-        last = "make the draft" if self._at == len(STEPS) - 1 else "next"
+        self._summary.update(Content("\n").join(lines))
+        last = "make the draft" if self._at == len(QUESTIONS) - 1 else "next"
         skip = "" if step.field == "name" else ", empty skips"
         back = " · ^b back" if self._at else ""
         self._keys.update(f"enter {last}{skip}{back} · esc cancel")
@@ -116,11 +98,11 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
             self._show("A name is required.")
             return
         self._answers[self._step.field] = value
-        if self._at + 1 < len(STEPS):
+        if self._at + 1 < len(QUESTIONS):
             self._at += 1
             self._show()
         else:
-            self.dismiss(msgspec.convert(self._answers, PersonaBrief))
+            self.dismiss(PersonaBrief.of(self._answers))
 
     def show_error(self, sentence: str) -> None:
         self._show(sentence)
@@ -182,7 +164,7 @@ class PersonaReview(Dialog[Reviewed | None]):
         self._draft = draft
         self._improve = improve
         self._proposal: PersonaDraft | None = None
-        self._asking = False
+        self._improving = False
         self._first_note = note
         self._title = Static(classes="title", markup=False)
         self._text = HangingText(id="review-text")
@@ -197,9 +179,18 @@ class PersonaReview(Dialog[Reviewed | None]):
             yield self._keys
 
     def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_text())
         self._show(self._first_note)
 
     def _show(self, note: str = "", style: str = "$warning") -> None:
+        self._draw_text()
+        self._note.update(Content.styled(note, style) if note else "")
+        self._note.display = bool(note)
+        keys = ASKING_KEYS if self._improving else DRAFT_KEYS
+        self._keys.update(DIFF_KEYS if self._proposal is not None else keys)
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+
+    def _draw_text(self) -> None:
         if self._proposal is not None:
             self._title.update(f"Proposed changes to {signature(self._draft.info)}")
             self._text.show(changes(self._draft.text, self._proposal.text, palette_for(self.app)))
@@ -207,16 +198,11 @@ class PersonaReview(Dialog[Reviewed | None]):
             self._title.update("Draft of a persona")
             dark = self.app.current_theme.dark
             self._text.show(preview(self._draft.info, self._draft.text, dark=dark))
-        self._note.update(Content.styled(note, style) if note else "")
-        self._note.display = bool(note)
-        asking = ASKING_KEYS if self._asking else DRAFT_KEYS
-        self._keys.update(DIFF_KEYS if self._proposal is not None else asking)
-        self.query_one(VerticalScroll).scroll_home(animate=False)
 
     def action_improve(self) -> None:
         """Ask the model for a proposal."""
-        if self._proposal is None and not self._asking:
-            self._asking = True
+        if self._proposal is None and not self._improving:
+            self._improving = True
             self._show()
             self.run_guarded(self._ask(), group="improve")
 
@@ -224,7 +210,7 @@ class PersonaReview(Dialog[Reviewed | None]):
         try:
             proposal = await self._improve(self._draft.text)
         finally:
-            self._asking = False
+            self._improving = False
         same = proposal.text.strip() == self._draft.text.strip()
         self._proposal = None if same else proposal
         self._show("The model proposes no changes." if same else "")
@@ -243,7 +229,7 @@ class PersonaReview(Dialog[Reviewed | None]):
 
     def action_finish(self, action: Literal["save", "use", "edit"]) -> None:
         """Save the draft; not while a proposal waits for an answer."""
-        if self._proposal is None and not self._asking:
+        if self._proposal is None and not self._improving:
             self.dismiss(Reviewed(self._draft.text, action))
 
     def action_scroll(self, step: int) -> None:
@@ -251,9 +237,9 @@ class PersonaReview(Dialog[Reviewed | None]):
 
     def action_leave(self) -> None:
         """Stop the model, else reject the proposal, else discard the draft."""
-        if self._asking:
+        if self._improving:
             self.workers.cancel_group(self, "improve")
-            self._asking = False
+            self._improving = False
             self._show("Stopped; the draft is unchanged.")
         elif self._proposal is not None:
             self.action_accept(False)

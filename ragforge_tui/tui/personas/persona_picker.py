@@ -19,7 +19,15 @@ from textual.widgets import Input, Static
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.persona_records import PersonaInfo, PersonaList, PersonaView
 from ragforge_tui.tui import fuzzy
-from ragforge_tui.tui.personas.persona_preview import ORIGINS, HangingText, Hung, faults, plain_line, preview, signature
+from ragforge_tui.tui.drawing.lines import one_line
+from ragforge_tui.tui.personas.persona_preview import (
+    ORIGINS,
+    HangingLine,
+    HangingText,
+    faults,
+    preview,
+    signature,
+)
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from ragforge_tui.tui.widgets.list_screen import ListScreen
 
@@ -36,7 +44,7 @@ class Picked(msgspec.Struct, frozen=True):
 
 
 class PersonaPicker(ListScreen[Picked | None]):
-    """Returns what was picked, None if nothing was.
+    """Returns the picked persona and the action, None if none was picked.
 
     Args:
         load: Returns all personas.
@@ -112,7 +120,7 @@ class PersonaPicker(ListScreen[Picked | None]):
         flag = " ✗" if info.problem else " !" if faults(info) else ""
         origin = "" if info.origin == "shipped" else f"{ORIGINS[info.origin]} · "
         label = f"{signature(info)}{speaks}{flag}"
-        return Choice(info.name, label, f"{origin}{plain_line(info.description)}", mark=f"{number:>2}")
+        return Choice(info.name, label, f"{origin}{one_line(info.description)}", mark=f"{number:>2}")
 
     def _narrow(self, cursor: str = "") -> None:
         query = self.query_one(Input).value
@@ -121,9 +129,9 @@ class PersonaPicker(ListScreen[Picked | None]):
         at = next((place for place, row in enumerate(rows) if row.key == cursor), 0)
         self._list.move(at)
         self._note.update(KEYS if rows else "no match · esc back")
-        self._look()
+        self._show_preview()
 
-    def _look(self) -> None:
+    def _show_preview(self) -> None:
         """Show the persona at the cursor."""
         chosen = self._list.chosen
         if chosen is None:
@@ -137,7 +145,7 @@ class PersonaPicker(ListScreen[Picked | None]):
         try:
             view = await self._show(name)
         except RagforgeError as error:
-            self._preview.show([Hung(Content(), Content.styled(error.info.sentence(), "$error"))])
+            self._preview.show([HangingLine(Content(), Content.styled(error.info.sentence(), "$error"))])
             return
         self._views[name] = view
         if self._list.chosen is not None and self._list.chosen.key == name:
@@ -166,11 +174,7 @@ class PersonaPicker(ListScreen[Picked | None]):
         return max(self.query_one(VerticalScroll).size.height - 1, 1)
 
     def cursor_moved(self) -> None:
-        self._look()
-
-    def show_error(self, sentence: str) -> None:
-        """Show an error in place of the keys."""
-        self._note.update(Content.styled(sentence, "$error"))
+        self._show_preview()
 
     def action_page(self, direction: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=direction * self.page, animate=False)

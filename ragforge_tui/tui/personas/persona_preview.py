@@ -1,6 +1,7 @@
-"""Preview of a persona: facts, errors, and its file with the errors marked.
+"""Preview of a persona: facts, errors, and its file with the errors marked, with hanging indents.
 
-Pure: texts in, `Content` out, everything as plain text. Loaded with the first persona picker or review.
+Continuation lines are indented below the text, not below a number or sign: Textual wraps a text as a whole, which would
+put the rest of a line below its number. Loaded with the first persona picker or review.
 """
 
 from __future__ import annotations
@@ -14,29 +15,30 @@ from textual import events
 from textual.content import Content
 from textual.widgets import Static
 
-from ragforge_tui.shared.persona_records import PersonaInfo, PersonaRemark
+from ragforge_tui.shared.persona_records import FIELDS, PersonaInfo, PersonaRemark
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.code import diff_content
+from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.style.palette import Palette, persona_color
 
 NARROWEST = 12
 """If a head leaves fewer cells than this, its line is wrapped below it."""
 
 
-class Hung(msgspec.Struct, frozen=True):
+class HangingLine(msgspec.Struct, frozen=True):
     """A line: `head` precedes its first row only, `body` takes as many rows as it needs."""
 
     head: Content
     body: Content
 
 
-def indented(head: Content, body: Content) -> Hung:
+def indented(head: Content, body: Content) -> HangingLine:
     """Return a line with the hanging indent of its own leading spaces."""
     spaces = len(body.plain) - len(body.plain.lstrip(" "))
-    return Hung(Content.assemble(head, " " * spaces), body[spaces:])
+    return HangingLine(Content.assemble(head, " " * spaces), body[spaces:])
 
 
-def hang(lines: Iterable[Hung], width: int) -> Content:
+def wrap_hanging(lines: Iterable[HangingLine], width: int) -> Content:
     """Return the lines wrapped to a width; a width of 0 wraps nothing."""
     rows: list[Content] = []
     for line in lines:
@@ -56,17 +58,17 @@ class HangingText(Static):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id, markup=False)
-        self._lines: Sequence[Hung] = ()
+        self._lines: Sequence[HangingLine] = ()
         self._width = 0
 
-    def show(self, lines: Sequence[Hung]) -> None:
+    def show(self, lines: Sequence[HangingLine]) -> None:
         self._lines = lines
-        self.update(hang(lines, self._width))
+        self.update(wrap_hanging(lines, self._width))
 
     def on_resize(self, event: events.Resize) -> None:
         if event.size.width != self._width:
             self._width = event.size.width
-            self.update(hang(self._lines, self._width))
+            self.update(wrap_hanging(self._lines, self._width))
 
 
 DEFAULT_GLYPH = "✶"
@@ -76,10 +78,6 @@ ORIGINS = {"own": "yours", "project": "from this folder", "shipped": "shipped"}
 _MARKUP = re.compile(r"<!--.*?-->|<[^<>]*+>")
 
 
-def plain_line(text: str) -> str:
-    return " ".join(plain_text(text).split())
-
-
 def name_style(color: str, *, dark: bool) -> str:
     """Return the style of a persona's name outside the transcript."""
     found = persona_color(color, dark=dark)
@@ -87,7 +85,7 @@ def name_style(color: str, *, dark: bool) -> str:
 
 
 def signature(info: PersonaInfo) -> str:
-    return f"{plain_line(info.glyph) or DEFAULT_GLYPH} {plain_line(info.name)}"
+    return f"{one_line(info.glyph) or DEFAULT_GLYPH} {one_line(info.name)}"
 
 
 def faults(info: PersonaInfo) -> list[PersonaRemark]:
@@ -100,31 +98,27 @@ def facts(info: PersonaInfo) -> Iterator[tuple[str, str]]:
     if info.origin == "project":
         answer = {None: "you are asked before it speaks", True: "you allowed this text", False: "you did not allow it"}
         yield "trust", answer[info.allowed]
-    yield "color", info.color
-    yield "language", info.language
-    model = f"{info.model} (proposed)" if info.model and info.origin == "project" else info.model
-    yield "model", model
-    yield "warmth", "" if info.temperature is None else f"temperature {info.temperature:g}"
-    if info.tools is not None:
-        yield "tools", ", ".join(info.tools) or "none but plan and notices"
+    for name, field in FIELDS.items():
+        if field.label:
+            yield field.label, field.text(name, info)
 
 
 def _shadowed(info: PersonaInfo) -> str:
     return " and the one ".join("that is yours" if one == "own" else ORIGINS[one] for one in info.shadows)
 
 
-def preview(info: PersonaInfo, text: str, *, dark: bool) -> list[Hung]:
+def preview(info: PersonaInfo, text: str, *, dark: bool) -> list[HangingLine]:
     """Return the whole preview: name, facts, errors, file."""
     lines = [_line(signature(info), name_style(info.color, dark=dark))]
     if info.description:
-        lines.append(_line(plain_line(info.description)))
+        lines.append(_line(one_line(info.description)))
     for label, fact in facts(info):
         if fact:
-            lines.append(Hung(_label(label), Content(plain_line(fact))))
+            lines.append(HangingLine(_label(label), Content(one_line(fact))))
     if info.greeting:
-        lines.append(Hung(_label("greets"), Content.styled(plain_line(info.greeting), "italic")))
+        lines.append(HangingLine(_label("greets"), Content.styled(one_line(info.greeting), "italic")))
     if info.problem:
-        lines.append(_line(f"✗ cannot be used: {plain_line(info.problem)}", "$error"))
+        lines.append(_line(f"✗ cannot be used: {one_line(info.problem)}", "$error"))
     wrong = len(faults(info))
     if wrong:
         more = f" (and {info.more_remarks} more)" if info.more_remarks else ""
@@ -133,15 +127,15 @@ def preview(info: PersonaInfo, text: str, *, dark: bool) -> list[Hung]:
     return [*lines, _line(""), *source_lines(text, info.remarks)]
 
 
-def _line(text: str, style: str = "") -> Hung:
-    return Hung(Content(), Content.styled(text, style))
+def _line(text: str, style: str = "") -> HangingLine:
+    return HangingLine(Content(), Content.styled(text, style))
 
 
 def _label(label: str) -> Content:
     return Content.styled(f"{label:<9}", "dim")
 
 
-def source_lines(text: str, remarks: list[PersonaRemark]) -> list[Hung]:
+def source_lines(text: str, remarks: list[PersonaRemark]) -> list[HangingLine]:
     """Return the file with line numbers, and errors below their lines."""
     by_line: dict[int, list[PersonaRemark]] = {}
     for remark in remarks:
@@ -149,23 +143,25 @@ def source_lines(text: str, remarks: list[PersonaRemark]) -> list[Hung]:
     # A reader counts line feeds only, so the lines are cut there before anything is cleaned.
     raw = text.split("\n")
     width = len(str(min(len(raw), MAX_LINES)))
-    shown: list[Hung] = []
+    shown: list[HangingLine] = []
     for number, line in enumerate(raw[:MAX_LINES], 1):
         here = by_line.get(number, [])
         fault = any(remark.severity == "warning" for remark in here)
         gutter = f"{number:>{width}} {'!' if fault else '·' if here else ' '} "
         clean = plain_text(line.rstrip("\r")).replace("\n", " ").expandtabs(4)[:MAX_COLUMNS]
-        shown.append(indented(Content.styled(gutter, "$warning" if fault else "dim"), Content.assemble(*_inked(clean))))
+        shown.append(
+            indented(Content.styled(gutter, "$warning" if fault else "dim"), Content.assemble(*_marked(clean)))
+        )
         for remark in here:
             style = "$warning" if remark.severity == "warning" else "dim"
             head = Content.styled(f"{'':>{width}}   ^ {remark.column}: ", style)
-            shown.append(Hung(head, Content.styled(plain_line(remark.message), style)))
+            shown.append(HangingLine(head, Content.styled(one_line(remark.message), style)))
     if len(raw) > MAX_LINES:
         shown.append(_line(f"… {len(raw) - MAX_LINES} more lines", "dim"))
     return shown
 
 
-def _inked(line: str) -> Iterator[tuple[str, str]]:
+def _marked(line: str) -> Iterator[tuple[str, str]]:
     end = 0
     for match in _MARKUP.finditer(line):
         yield line[end : match.start()], ""
@@ -174,11 +170,11 @@ def _inked(line: str) -> Iterator[tuple[str, str]]:
     yield line[end:], ""
 
 
-def changes(before: str, after: str, palette: Palette) -> list[Hung]:
+def changes(before: str, after: str, palette: Palette) -> list[HangingLine]:
     """Return the changes of a proposal as a unified diff."""
     diff = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
-    shown: list[Hung] = []
+    shown: list[HangingLine] = []
     for line in list(diff)[2 : MAX_LINES + 2]:
         content = diff_content(plain_text(line.rstrip("\r\n")).expandtabs(4)[:MAX_COLUMNS], palette)
-        shown.append(Hung(Content(), content) if line.startswith("@@") else indented(content[:1], content[1:]))
+        shown.append(HangingLine(Content(), content) if line.startswith("@@") else indented(content[:1], content[1:]))
     return shown

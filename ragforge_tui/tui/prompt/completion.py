@@ -1,6 +1,7 @@
-"""Finds the completion target at the cursor: a command, its argument, or a file after an @.
+"""Completion in the prompt: commands, their arguments, and files after an @.
 
-Pure. `completion.py` calls this on every key.
+`completion_target` finds the word at the cursor, `Completing` follows the text, `SlashMenu` shows the rows.
+The prompt keeps the focus and forwards the keys; `commands/suggestions.py` is the source of the rows.
 """
 
 from __future__ import annotations

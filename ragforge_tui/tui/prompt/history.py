@@ -7,16 +7,14 @@ to one process and is offered to the next one when that process is gone.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
+from ragforge_tui.shared.files import atomic_write, locked
 from ragforge_tui.shared.redaction import mask_secrets
 
 log = logging.getLogger(__name__)
@@ -87,27 +85,18 @@ class History:
             return
         self._entries.append(entry)
         try:
-            with self._locked():
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with locked(self._path.with_suffix(".lock")):
                 with self._path.open("ab") as file:
                     file.write(msgspec.json.encode(entry) + b"\n")
                 self._trim()
         except OSError as error:
             log.warning("prompt history not written: %s", error)
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
-
     def _trim(self) -> None:
         lines = self._path.read_bytes().splitlines(keepends=True)
         if len(lines) > MAX_ENTRIES * 2:
-            _write_whole(self._path, b"".join(lines[-MAX_ENTRIES:]))
+            atomic_write(self._path, b"".join(lines[-MAX_ENTRIES:]), sync=False)
 
     def _reload(self) -> None:
         try:
@@ -146,8 +135,7 @@ class Draft:
             if not entry.text.strip():
                 self._path.unlink(missing_ok=True)
                 return
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _write_whole(self._path, _encoded(entry))
+            atomic_write(self._path, _encoded(entry), sync=False)
         except OSError as error:
             log.warning("draft not written: %s", error)
 
@@ -183,12 +171,3 @@ def _alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    """Replace a file atomically: a reader sees the old contents or the new ones."""
-    fresh = path.with_suffix(f".{os.getpid()}.tmp")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-    fresh.replace(path)

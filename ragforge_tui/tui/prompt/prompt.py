@@ -1,6 +1,6 @@
 """The prompt: a growing text area with history, completion and labels for large pastes; Enter sends.
 
-History, drafts and pastes are in modules without widgets; here are the keys.
+A large paste is shown as a label and sent as it is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from textual.keys import Keys
 from textual.message import Message
 from textual.widgets import TextArea
 
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.sanitize import plain_text, storable
 from ragforge_tui.tui.command_registry import Registry
 from ragforge_tui.tui.prompt.completion import Completing, SlashMenu
@@ -37,8 +38,7 @@ class Pastes:
     def collapse(self, text: str) -> str:
         """Remember a text; return its label."""
         lines = text.count("\n") + 1
-        size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
-        size = size.replace(",", " ")
+        size = f"{counted(lines)} lines" if lines > 1 else f"{counted(len(text))} characters"
         label = f"[pasted {size}]"
         number = 2
         while label in self._texts and self._texts[label] != text:

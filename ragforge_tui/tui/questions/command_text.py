@@ -1,8 +1,8 @@
 """A command as the rows of a question: its beginning and its end are always among them.
 
-What is approved has to be seen. A terminal's own wrapping lets a second command pass for the rest of a long comment,
-and a pane that scrolls hides what is below it. So a command is wrapped here, each row behind a gutter that its text
-cannot reach; what is left out stands between beginning and end and says how much it is.
+Users must see the command they approve. The terminal's own wrapping lets a second command pass for the rest of a long
+comment, and a scrolling pane hides its end. So a command is wrapped here, each row behind a gutter that its text cannot
+reach; a row between beginning and end gives the size of the omitted part.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import NamedTuple
 from rich.cells import cell_len, chop_cells
 from textual.content import Content
 
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.sanitize import plain_text
 
 MIN_ROWS = 3
-"""Beginning, what is left out, end."""
+"""Beginning, size of the omitted part, end."""
 _TAB = 4
 _MOST_BLANKS = 40
 """Cells; longer runs inside a line are replaced by their length. Indentation is shorter than that."""
@@ -33,9 +34,8 @@ class Row(NamedTuple):
 
     Attributes:
         gutter: The number of its line or the mark of a wrapped one, in cells that hold nothing of the command.
-        text: A part of the command, or with `note` what is said about it.
-        start: Where its text begins in the command, in characters.
-        end: Where it ends.
+        text: A part of the command, or with `note` a remark about it.
+        start: First character of its text in the command; it ends at `end`.
     """
 
     gutter: str
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 class CommandText:
-    """A command, ready to be drawn at any width.
+    """Command that can be drawn at any width.
 
     Args:
         command: As it would run, with controls already made visible.
@@ -64,24 +64,18 @@ class CommandText:
 
     @property
     def line_count(self) -> int:
-        """How many lines it has."""
         return len(self._lines)
 
-    @property
-    def length(self) -> int:
-        """How many characters it has, long runs of blanks counted by what is shown for them."""
-        return self._starts[-1] - 1
-
     def numbered(self) -> str:
-        """Return all of it, each line behind its number, as a `Section` with `numbered` takes it."""
+        """Return the whole command with line numbers, as a `Section` with `numbered` takes it."""
         return "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(self._lines, 1))
 
     def rows(self, width: int, room: int) -> tuple[list[Row], bool]:
-        """Return what is drawn, and whether something in the middle is left out.
+        """Return the rows, and whether the middle is omitted.
 
         Args:
             width: Cells of a row.
-            room: Rows there is room for; at least `MIN_ROWS` are given.
+            room: Maximum number of rows, at least `MIN_ROWS`.
         """
         room = max(room, MIN_ROWS)
         inner = max(width - self._gutter, 2)
@@ -119,7 +113,7 @@ class CommandText:
                 index += 1
 
     def _backward(self, inner: int, most: int) -> Iterator[Row]:
-        """Rows from the last one up; of a long line only the end is wrapped."""
+        """Yield the rows from the last one up; only the end of a long line is wrapped."""
         index = len(self._lines) - 1
         while index >= 0:
             first = index
@@ -157,11 +151,6 @@ class CommandText:
 
     def _mark(self, text: str) -> str:
         return text.rjust(self._gutter - 1) + " "
-
-
-def counted(number: int) -> str:
-    """Return a number with its thousands apart."""
-    return f"{number:,}".replace(",", " ")
 
 
 def _first_cells(text: str, width: int) -> str:

@@ -1,14 +1,14 @@
-"""Panel above the prompt for a question of the engine: may this tool run, may these instructions be used.
+"""Panel above the prompt for questions of the engine, such as the approval of a tool call.
 
-Not part of the transcript: it takes the focus, one key answers it, and then it disappears. A letter that is no answer
-is meant for the prompt and goes there, and so does any letter typed before the user can have read the question.
+It takes the focus, one key answers, and it disappears. A letter that is no answer goes to the prompt, and so does every
+letter typed before the user can have read the question.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
-from typing import Any, ClassVar, Literal, Protocol, get_args
+from typing import ClassVar, Literal
 
 import msgspec
 from textual import events
@@ -19,17 +19,13 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, CostLimitReached, TrustRequested
-from ragforge_tui.shared.formatting import dollars
-from ragforge_tui.shared.requests.base import Request
+from ragforge_tui.shared.events import ApprovalRequested, CostLimitReached, TrustRequested
+from ragforge_tui.shared.formatting import counted, dollars
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.truncation import cut_middle
-from ragforge_tui.shared.wire import AnswerApproval, AnswerTrust
 from ragforge_tui.tui.drawing.code import diff_content
-from ragforge_tui.tui.questions.command_text import MIN_ROWS, CommandText, counted, drawn
-from ragforge_tui.tui.session.engine_session import EngineSession
+from ragforge_tui.tui.questions.command_text import MIN_ROWS, CommandText, drawn
 from ragforge_tui.tui.style.palette import Palette, palette_for
-from ragforge_tui.tui.terminal import Attention
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 
 MAX_DETAIL_CHARS = 100_000
@@ -50,13 +46,14 @@ DETAIL_KINDS: dict[Literal["write", "command", "secret"], DetailKind] = {
 
 
 class Question(msgspec.Struct):
-    """What is asked.
+    """One question.
 
     Attributes:
-        key: Names it: the approval's id or the repository.
-        answers: Choices by the key that picks them; the last one is what Escape means.
-        feedback: The answer that may carry words, empty when none may.
-        saves: The pattern that ``always`` saves; it is shown, and Enter wanted once more.
+        key: Identifies it: the approval's id or the repository.
+        answers: The choices; Escape picks the last one.
+        answer: Called with the key of the choice and the typed reason.
+        feedback: The answer that may have a reason, empty for none.
+        saves: The pattern that ``always`` saves, after a second Enter.
     """
 
     key: str
@@ -70,7 +67,7 @@ class Question(msgspec.Struct):
 
 
 def approval_question(event: ApprovalRequested, answer: Callable[[str, str], None]) -> Question:
-    """An `ApprovalRequested` as a question."""
+    """Return an approval as a question."""
     answers = [Choice("once", "once", mark="y")]
     if event.session_scope:
         answers.append(Choice("session", f"this session: {event.session_scope}", mark="s"))
@@ -90,14 +87,14 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
 
 
 def _saving_question(question: Question, answer: Callable[[str, str], None]) -> Question:
-    """Ask whether the pattern is to be saved; only Enter and a click answer."""
+    """Return the question whether to save the pattern; only Enter and a click answer it."""
     answers = [Choice("always", "Enter: run it, and save this pattern"), Choice("back", "back to the question")]
     title = "Save this pattern? Commands that fit it will run without asking, in every folder, from now on."
     return Question(f"{question.key}:always", "command", title, question.saves, answers, answer)
 
 
 def cost_question(event: CostLimitReached, answer: Callable[[str, str], None]) -> Question:
-    """A `CostLimitReached` as a question."""
+    """Return a reached cost limit as a question."""
     where = "This turn" if event.scope == "turn" else "This session"
     title = f"{where} has cost {dollars(event.spent)}; the next request would go beyond {dollars(event.limit)}. Go on?"
     answers = [
@@ -109,7 +106,7 @@ def cost_question(event: CostLimitReached, answer: Callable[[str, str], None]) -
 
 
 def trust_question(event: TrustRequested, answer: Callable[[str, str], None]) -> Question:
-    """A `TrustRequested` as a question."""
+    """Return the question whether instructions of a folder may be used."""
     files = ", ".join(event.files)
     if event.persona:
         answers = [Choice("yes", "let it speak, with exactly this text", mark="y"), Choice("no", "no", mark="n")]
@@ -127,9 +124,8 @@ class FeedbackInput(Input):
         super().__init__(placeholder="What should be done instead? Enter sends, Escape goes back", compact=True)
 
     async def action_submit(self) -> None:
-        """Hand the text to the panel."""
         if isinstance(self.parent, QuestionPanel):
-            self.parent.feedback_given(self.value.strip())
+            self.parent.feedback_submitted(self.value.strip())
 
 
 class QuestionPanel(Vertical, can_focus=True):
@@ -146,7 +142,7 @@ class QuestionPanel(Vertical, can_focus=True):
     ]
 
     class Emptied(Message):
-        """The last question was answered, or the panel lost the keyboard over that; the next may be there already."""
+        """The last question was answered, or hiding the panel moved the focus; the next may be waiting already."""
 
     class Left(Message):
         """The user wants the prompt back for a moment."""
@@ -173,7 +169,7 @@ class QuestionPanel(Vertical, can_focus=True):
         self.display = False
 
     def compose(self) -> ComposeResult:
-        """Title, detail that scrolls, choices."""
+        """Lay out title, scrolling detail and choices."""
         yield self._title
         yield VerticalScroll(self._detail, id="question-scroll", can_focus=False)
         yield self._choices
@@ -196,33 +192,33 @@ class QuestionPanel(Vertical, can_focus=True):
         return bool(self._waiting) and self.clock() >= self._answers_from
 
     def let_read(self) -> None:
-        """Ignore answers until the user can have read what is shown."""
+        """Ignore answers until the user can have read the question."""
         self._answers_from = self.clock() + READ_SECONDS
 
     def on_focus(self) -> None:
-        """A key that is on its way was meant for what had the focus before."""
+        """Ignore keys that were typed before the focus moved here."""
         self.let_read()
 
     def ask(self, question: Question) -> None:
-        """Show it, or keep it until its turn comes; asked twice is asked once."""
+        """Show a question, or queue it behind the current one; idempotent."""
         if any(waiting.key == question.key for waiting in self._waiting):
             return
         self._waiting.append(question)
         self._show()
 
     def withdraw(self, key: str) -> None:
-        """It was answered elsewhere, or nobody wants to know any more."""
+        """Drop a question that was answered elsewhere or is obsolete."""
         self._waiting = [question for question in self._waiting if question.key != key]
         self._show()
 
     def clear(self) -> None:
-        """Drop all of them."""
+        """Drop all questions."""
         self._waiting = []
         self._show()
 
     def _show(self) -> None:
         if self.query("FeedbackInput:focus"):
-            # Taken away with the keyboard, the field would give it to some other widget, a moment later.
+            # A removed field would pass the focus to some other widget, a moment later.
             self.screen.set_focus(self)
         self.query("FeedbackInput").remove()
         self.display = bool(self._waiting)
@@ -260,7 +256,7 @@ class QuestionPanel(Vertical, can_focus=True):
             self._detail.update(_detail(self._question, palette_for(self.app)))
 
     def make_room(self) -> None:
-        """Let the detail have what title, choices and the rest of the screen leave: choices are never cut off."""
+        """Give the detail the lines that title, choices and other widgets leave: choices are never cut off."""
         if not self._waiting:
             return
         question = self._question
@@ -277,7 +273,7 @@ class QuestionPanel(Vertical, can_focus=True):
         self.query_one("#question-scroll").styles.max_height = room
 
     def _draw_command(self, question: Question, room: int) -> int:
-        """Draw beginning and end of a command, with a choice that opens all of it; returns the rows it may have."""
+        """Draw beginning and end of a command, with a choice that opens all of it; return the number of its rows."""
         assert self._command is not None
         command = self._command[1]
         width = self.content_size.width or self.screen.size.width - OWN_CELLS
@@ -293,16 +289,15 @@ class QuestionPanel(Vertical, can_focus=True):
         return room
 
     def on_hide(self) -> None:
-        """Hidden after the last answer, and told so late: the next question may be shown by then, without keyboard."""
+        """Report the lost focus: this event arrives late, when the next question may already be shown."""
         if self._waiting:
             self.post_message(self.Emptied())
 
     def on_resize(self) -> None:
-        """The room for the detail changed."""
         self.make_room()
 
     def on_key(self, event: events.Key) -> None:
-        """A choice's own key picks it; any other letter goes on to the app, which gives it to the prompt."""
+        """Pick a choice by its key; the app passes any other letter to the prompt."""
         if self._may_answer and not self.query("FeedbackInput"):
             for choice in self._choices.rows:
                 if event.key.lower() == choice.mark:
@@ -311,27 +306,25 @@ class QuestionPanel(Vertical, can_focus=True):
                     return
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
-        """A click picks too."""
+        """Pick the clicked choice."""
         event.stop()
         if self._may_answer:
             self._pick(event.choice)
 
     def action_move(self, step: int) -> None:
-        """To the next choice."""
         self._choices.move(step, wrap=True)
 
     def action_page(self, direction: int) -> None:
-        """Scroll the detail."""
         scroll = self.query_one("#question-scroll", VerticalScroll)
         scroll.scroll_relative(y=direction * max(scroll.size.height - 1, 1), animate=False)
 
     def action_choose(self) -> None:
-        """Pick the choice under the cursor."""
+        """Pick the choice at the cursor."""
         if self._may_answer and (choice := self._choices.chosen) is not None:
             self._pick(choice)
 
     def action_refuse(self) -> None:
-        """Escape: no. While a reason is typed, or a pattern is looked at: back to the choices."""
+        """Refuse; while a reason is typed or a pattern is shown, go back to the choices."""
         if self.query("FeedbackInput"):
             self.query("FeedbackInput").remove()
             self.focus()
@@ -341,7 +334,6 @@ class QuestionPanel(Vertical, can_focus=True):
             self._finish(self._waiting[0].answers[-1].key, "")
 
     def action_leave(self) -> None:
-        """Back to the prompt, the question stays."""
         self.post_message(self.Left())
 
     def _pick(self, choice: Choice) -> None:
@@ -373,8 +365,8 @@ class QuestionPanel(Vertical, can_focus=True):
             field.focus()
             self.call_after_refresh(self.make_room)
 
-    def feedback_given(self, text: str) -> None:
-        """The reason was typed."""
+    def feedback_submitted(self, text: str) -> None:
+        """Refuse with the typed reason."""
         self._finish(self._waiting[0].feedback, text)
 
     def _finish(self, answer: str, feedback: str) -> None:
@@ -398,69 +390,3 @@ def _detail(question: Question, palette: Palette) -> Content:
     if question.kind == "diff":
         return Content("\n").join([diff_content(line, palette) for line in text.splitlines()])
     return Content(text)
-
-
-DECISIONS: tuple[ApprovalDecision, ...] = get_args(ApprovalDecision)
-
-
-class QuestionHost(Protocol):
-    """The screen as far as questions need it."""
-
-    @property
-    def session(self) -> EngineSession:
-        """Receives the answers."""
-        ...
-
-    @property
-    def attention(self) -> Attention:
-        """Calls the user back to the terminal."""
-        ...
-
-    def ask_user(self, question: Question) -> None:
-        """Show a question above the prompt."""
-
-    def persona_refused(self, name: str) -> None:
-        """Go back to the previous persona."""
-
-
-def ask_approval(host: QuestionHost, event: ApprovalRequested) -> None:
-    """Ask whether a tool may run, also for a conversation that is not open."""
-
-    def answer(decision: str, feedback: str) -> None:
-        choice: ApprovalDecision = next((known for known in DECISIONS if known == decision), "no")
-        _send(host, AnswerApproval(approval_id=event.approval_id, decision=choice, feedback=feedback))
-
-    host.attention.call(event.question)
-    host.ask_user(approval_question(event, answer))
-
-
-def ask_cost(host: QuestionHost, event: CostLimitReached) -> None:
-    """Ask whether a turn may exceed its cost limit, also for a conversation that is not open."""
-
-    def answer(decision: str, _: str) -> None:
-        choice: ApprovalDecision = next((known for known in DECISIONS if known == decision), "no")
-        _send(host, AnswerApproval(approval_id=event.approval_id, decision=choice))
-
-    question = cost_question(event, answer)
-    host.attention.call(question.title)
-    host.ask_user(question)
-
-
-def ask_trust(host: QuestionHost, event: TrustRequested) -> None:
-    """Ask whether instructions that came with the folder may be used."""
-
-    def answer(decision: str, _: str) -> None:
-        _send(host, AnswerTrust(root=event.root, allow=decision == "yes"))
-        if event.persona and decision != "yes":
-            host.persona_refused(event.persona)
-
-    question = trust_question(event, answer)
-    host.attention.call(question.title)
-    host.ask_user(question)
-
-
-def _send(host: QuestionHost, request: Request[Any]) -> None:
-    async def send() -> None:
-        await host.session.ask(request)
-
-    host.session.spawn(send(), group="answer")

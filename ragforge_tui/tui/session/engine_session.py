@@ -32,26 +32,22 @@ from ragforge_tui.shared.events import (
 )
 from ragforge_tui.shared.persona_records import PersonaList
 from ragforge_tui.shared.records import Conversation, Turn
-from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.tool_calls import describe_tools
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.memory import FetchDue
+from ragforge_tui.shared.requests.personas import ListPersonas
+from ragforge_tui.shared.requests.sessions import LeaveConversation
+from ragforge_tui.shared.requests.turns import (
     CancelTurn,
-    ChangeModelSettings,
     ConversationView,
     CreateConversation,
-    Engine,
-    FetchDue,
     FetchTurns,
-    Hello,
-    LeaveConversation,
-    ListPersonas,
     OpenConversation,
-    Request,
-    RunShell,
     SendMessage,
-    SetMode,
     Unqueue,
 )
+from ragforge_tui.shared.requests.work import ChangeModelSettings, RunShell, SetMode
+from ragforge_tui.shared.tool_calls import describe_tools
+from ragforge_tui.shared.wire import Engine, Hello, Request
+from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.session.remote_turns import RemoteTurns
 from ragforge_tui.tui.session.state import ChatState, Level, Outbox, Outgoing, SessionListener, sent_tokens
@@ -66,7 +62,7 @@ STEADY_SECONDS = 30.0
 """An engine that lived this long starts a new count of crashes."""
 MAX_CRASHES = 3
 NEWEST = "\x00newest"
-"""Stands for the newest conversation of the workspace where an id is expected."""
+"""In place of an id: the newest conversation of the workspace."""
 
 
 class EngineSession:
@@ -106,7 +102,7 @@ class EngineSession:
         self.state.opening = self._pending_open is not None
         self._was_lost = False
         self._model_settings: dict[str, int | float | None] = {}
-        self._remote = RemoteTurns(self.state, listener, self.take_in)
+        self._remote = RemoteTurns(self.state, listener, self.handle_event)
 
     # -- connection
 
@@ -143,7 +139,7 @@ class EngineSession:
         self.spawn(self._greet(engine), group="greet", exclusive=True)
         try:
             async for event in engine.events():
-                self.take_in(event)
+                self.handle_event(event)
         except RagforgeError as error:
             log.warning("events ended: %s", error)
         finally:
@@ -178,7 +174,7 @@ class EngineSession:
         self.changed()
 
     def _end_shown_turn(self) -> None:
-        """End the turn on the screen: no turn runs without an engine, and nobody follows one in another process."""
+        """End the turn on the screen: without an engine no turn runs or is followed."""
         state, uuid = self.state, self.state.conversation_id
         if (index := state.running.get(uuid)) is not None:
             self._listener.event_received(TurnCancelled(conversation_id=uuid, turn_index=index))
@@ -195,11 +191,11 @@ class EngineSession:
             raise EngineGoneError("The engine is not ready yet.", todo="Try again in a moment.")
         return await self.engine.request(request)
 
-    def spawn(self, work: Coroutine[Any, Any, None], *, group: str, exclusive: bool = False) -> None:
+    def spawn(self, work: Coroutine[Any, Any, Any], *, group: str, exclusive: bool = False) -> None:
         """Run something in the background; its errors become notices."""
         start_worker(self._node, self._guarded(work), group=group, exclusive=exclusive, inner=work)
 
-    async def _guarded(self, work: Awaitable[None]) -> None:
+    async def _guarded(self, work: Awaitable[Any]) -> None:
         try:
             await work
         except EngineGoneError as error:
@@ -236,7 +232,7 @@ class EngineSession:
 
     # -- events
 
-    def take_in(self, event: Event) -> None:
+    def handle_event(self, event: Event) -> None:
         """Update the state with an event of the engine, then report the event."""
         state = self.state
         if isinstance(event, TextDelta | ReasoningDelta) and state.answering == isinstance(event, TextDelta):
@@ -252,9 +248,12 @@ class EngineSession:
             case TurnCompleted() | TurnCancelled() | TurnFailed():
                 ended_after = self._turn_ended(event)
             case TurnElsewhere():
-                self._take_in_remote(event)
+                if event.conversation_id == state.conversation_id:
+                    self._remote.show(event)
+                    if event.interrupted and not event.active and event.conversation_id not in state.running:
+                        self.offer_retry("That answer was interrupted.")
             case SummaryCreated() | SummaryFailed():
-                state.take_in(event)
+                state.apply(event)
                 self._refresh_due(event.conversation_id)
             case Notice():
                 if event.conversation_id in ("", state.conversation_id):
@@ -264,7 +263,7 @@ class EngineSession:
             case ModelChanged():
                 self.model_changed(event)
             case _:
-                state.take_in(event)
+                state.apply(event)
         self._listener.event_received(event)
         if ended_after is not None:
             self._listener.answer_finished(ended_after)
@@ -288,12 +287,6 @@ class EngineSession:
         page = await self.ask(FetchTurns(conversation_id=conversation_id, start=index, end=index + 1))
         if page.turns and conversation_id == self.state.conversation_id:
             self._listener.turn_read(page.turns[0])
-
-    def _take_in_remote(self, event: TurnElsewhere) -> None:
-        if event.conversation_id == self.state.conversation_id:
-            self._remote.take_in(event)
-            if event.interrupted and not event.active and event.conversation_id not in self.state.running:
-                self.offer_retry("That answer was interrupted.")
 
     def _refresh_due(self, conversation_id: str) -> None:
         """Ask what the summarizer is waiting for, if that conversation is open and its graph answers."""
@@ -340,12 +333,12 @@ class EngineSession:
         """Fetch the personas, for the header and the session list, and choose the one of the next conversation."""
         state = self.state
         found = await self.ask(ListPersonas())
-        state.persona_looks = {info.name: (info.glyph, info.color) for info in found.personas}
+        state.persona_styles = {info.name: (info.glyph, info.color) for info in found.personas}
         names = {info.name.casefold(): info.name for info in found.personas}
         wanted = state.persona or found.default
         state.persona = names.get(wanted.casefold(), found.default)
         if wanted.casefold() not in names:
-            missing, used = (" ".join(plain_text(name).split()) for name in (wanted, state.persona))
+            missing, used = (one_line(name) for name in (wanted, state.persona))
             self.notice(f"There is no persona named {missing}; {used} speaks.")
         self.changed()
         return found
@@ -390,15 +383,12 @@ class EngineSession:
         self.state.leave_conversation()
         self._remote.forget()
         if self.engine is not None:
-            self.spawn(self._tell_left(), group="leave")
+            self.spawn(self.ask(LeaveConversation()), group="leave")
         self._listener.conversation_closed()
         self.changed()
 
-    async def _tell_left(self) -> None:
-        await self.ask(LeaveConversation())
-
     async def _resume_work(self) -> None:
-        """Now that the graph answers, open what was asked for and send what waits."""
+        """Open the requested conversation and send the waiting messages, now that the graph answers."""
         async with self._open_lock:
             if (ref := self._pending_open) is not None:
                 await self._open_pending("" if ref == NEWEST else ref)
@@ -500,7 +490,7 @@ class EngineSession:
 
 
 def _first_reference(options: ChatOptions) -> str | None:
-    """Return what is opened first, None for nothing."""
+    """Return the conversation to open at the start, None for none."""
     if options.resume is not None:
         return options.resume or None  # Without an id the user picks one.
     return NEWEST if options.continue_last else None

@@ -25,16 +25,16 @@ from ragforge_tui.tui.session.state import ChatState, SessionListener
 
 
 class RemoteTurns:
-    """Remembers what was shown of remote turns, so that only what is new becomes an event.
+    """Follows remote turns and turns each change since the last one into events.
 
     Args:
-        take_in: Handles an event as if the engine of this chat had sent it.
+        handle_event: Handles an event as if the engine of this chat had sent it.
     """
 
-    def __init__(self, state: ChatState, listener: SessionListener, take_in: Callable[[Event], None]) -> None:
+    def __init__(self, state: ChatState, listener: SessionListener, handle_event: Callable[[Event], None]) -> None:
         self._state = state
         self._listener = listener
-        self._take_in = take_in
+        self._handle_event = handle_event
         self._shown: dict[int, Turn] = {}
         """Active remote turns, as far as they were shown."""
 
@@ -42,16 +42,16 @@ class RemoteTurns:
         self._shown.clear()
 
     def follow(self, turn: Turn) -> None:
-        """Start to follow a turn and tell the user about it."""
+        """Start to follow a turn, with a notice."""
         self._shown[turn.turn_index] = turn
         self._state.followed = turn.turn_index
         text = "Another process is answering this turn; it is followed here."
         self._listener.notice(text, passing=True)
 
-    def take_in(self, event: TurnElsewhere) -> None:
+    def show(self, event: TurnElsewhere) -> None:
         """Show the current state of a remote turn of the open conversation."""
         shown = self._shown.get(event.turn_index)
-        if shown is not None and _asked_again(shown, event.turn):
+        if shown is not None and _was_retried(shown, event.turn):
             shown = None
         if event.conversation_id in self._state.running:
             self._show_next_to_own(event, shown)
@@ -83,10 +83,10 @@ class RemoteTurns:
             if state.followed != turn.turn_index:
                 self.follow(shown)
         for change in events_between(event.conversation_id, shown, turn):
-            self._take_in(change)
+            self._handle_event(change)
         self._remember(event)
         if not event.active:
-            self._take_in(ending(event.conversation_id, turn))
+            self._handle_event(ending(event.conversation_id, turn))
         state.spent = spent  # The process that asked counts the tokens.
 
     def _remember(self, event: TurnElsewhere) -> None:
@@ -96,7 +96,7 @@ class RemoteTurns:
             self._shown.pop(event.turn_index, None)
 
     def _update_panes(self, event: TurnElsewhere, shown: Turn | None, *, ended: bool = True) -> None:
-        """Pass what is new in a turn to the panes only."""
+        """Pass the changes of a turn to the panes only."""
         if shown is None:
             shown = _question_only(event.turn)
             self._start_in_panes(shown)
@@ -117,7 +117,7 @@ def _question_only(turn: Turn) -> Turn:
     return Turn(turn_index=turn.turn_index, messages=turn.messages[:1])
 
 
-def _asked_again(shown: Turn, turn: Turn) -> bool:
+def _was_retried(shown: Turn, turn: Turn) -> bool:
     """Return whether a retry has replaced messages that were shown."""
     valid = {message.uuid for message in shown.messages if message.state != "superseded"}
     return any(message.state == "superseded" and message.uuid in valid for message in turn.messages)

@@ -1,6 +1,7 @@
-"""State of the chat: connection, conversation, running turns, cost.
+"""State of the chat: connection, conversation, running turns, cost, and the queue of messages that wait to be sent.
 
-Pure. `EngineSession` updates it; header, status line and panes are drawn from it.
+Pure. `EngineSession` updates it and reports changes to a `SessionListener`; header, status line and panes are drawn
+from it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from ragforge_tui.shared.events import (
     TurnReset,
 )
 from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
-from ragforge_tui.shared.requests.tree import MemoryDue
-from ragforge_tui.shared.wire import ConversationView, Mode
+from ragforge_tui.shared.requests.memory import MemoryDue
+from ragforge_tui.shared.requests.turns import ConversationView
+from ragforge_tui.shared.requests.work import Mode
 
 Place = Literal["waiting", "sending", "queued"]
 
@@ -131,15 +133,15 @@ class ChatState(msgspec.Struct):
         opening: The conversation requested at the start is not loaded yet.
         first_turn: Lowest turn index of the open conversation.
         persona: The persona of the next conversation.
-        persona_looks: Glyph and color of each persona, by name.
+        persona_styles: Glyph and color of each persona, by name.
         running: Turns that this engine is answering, by conversation.
         followed: A turn that another process answers.
         summarising: Summaries being written for the open conversation, by level and first turn.
         due: What the summarizer is waiting for; None while unknown.
         mode: What the agent may do without asking.
         mode_unsent: The engine does not know the mode yet.
-        questions: Number of questions waiting for the user; `asked_now`: the first of them has the focus.
-        looked_for: The last text searched for in a conversation.
+        questions: Number of questions waiting for the user; `question_focused`: the first of them has the focus.
+        search_text: The last text searched for in a conversation.
         editing: The turn whose message is being edited in the prompt, 0 for none.
         context_used: Tokens of the last request of the open conversation; 0 while unknown.
         stale: Events of the running turn were missed: it is read again when it ends.
@@ -154,7 +156,7 @@ class ChatState(msgspec.Struct):
     opening: bool = False
     first_turn: int = 1
     persona: str = ""
-    persona_looks: dict[str, tuple[str, str]] = {}
+    persona_styles: dict[str, tuple[str, str]] = {}
     model: ModelChanged | None = None
     graph: GraphChanged | None = None
     running: dict[str, int] = {}
@@ -167,8 +169,8 @@ class ChatState(msgspec.Struct):
     due: MemoryDue | None = None
     answering: bool = False
     questions: int = 0
-    asked_now: bool = False
-    looked_for: str = ""
+    question_focused: bool = False
+    search_text: str = ""
     turn_started: float | None = None
     editing: int = 0
     context_used: int = 0
@@ -212,7 +214,7 @@ class ChatState(msgspec.Struct):
             return "running"
         return "answering" if self.answering else "thinking"
 
-    def take_in(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         """Update what an event changes by itself; starts and ends of turns are the session's."""
         here = getattr(event, "conversation_id", "") == self.conversation_id
         match event:
@@ -278,7 +280,7 @@ class ChatState(msgspec.Struct):
         self.followed = None
         self.stale = False
         self.questions = 0
-        self.asked_now = False
+        self.question_focused = False
         self._clear_turn()
 
     def _clear_turn(self) -> None:
@@ -346,7 +348,7 @@ class SessionListener(Protocol):
         """Show an empty screen."""
 
     def engine_ready(self) -> None:
-        """Start what needs an engine but nobody waits for."""
+        """Start background work that needs an engine."""
 
     def engine_lost(self) -> None:
         """Drop what only the lost engine could have answered."""

@@ -1,6 +1,5 @@
-"""Preview of the session at the cursor: fetches its first and last messages and shows what is known.
-
-`preview_pane.py` makes the text.
+"""Preview of the session at the cursor: its record, and its first and last messages once they
+are fetched.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import Conversation, ConversationPeek
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.truncation import cut_middle
+from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.sessions.session_list_model import SessionList
 from ragforge_tui.tui.sessions.session_rows import DEFAULT_GLYPH, session_title, short_time
 from ragforge_tui.tui.sessions.session_service import SessionService
@@ -37,7 +37,7 @@ class SessionPane(VerticalScroll, can_focus=False):
         self._sessions = sessions
         self._peeks: dict[str, ConversationPeek] = {}
         self._chosen: Conversation | None = None
-        self._asking: Conversation | None = None
+        self._requested: Conversation | None = None
         self._text = Static(id="session-preview", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -53,17 +53,17 @@ class SessionPane(VerticalScroll, can_focus=False):
             return
         peek = self._peeks.get(chosen.uuid)
         self._draw(chosen, peek)
-        if self._asking != chosen and (peek is None or peek.conversation.updated_at < chosen.updated_at):
-            self._asking = chosen
+        if self._requested != chosen and (peek is None or peek.conversation.updated_at < chosen.updated_at):
+            self._requested = chosen
             start_worker(self, self._fetch(chosen.uuid), group="peek", exclusive=True)
 
     async def _fetch(self, uuid: str) -> None:
         await asyncio.sleep(PEEK_SECONDS)
         try:
             peek = await self._service.peek(uuid)
-            self._asking = None
+            self._requested = None
         except RagforgeError as error:
-            self._asking = None
+            self._requested = None
             self._text.update(Content.styled(error.info.sentence(), "$error"))
             return
         self._peeks[uuid] = peek
@@ -160,4 +160,4 @@ def _addresses(conversation: Conversation) -> Iterator[tuple[str, str]]:
 
 
 def _line(text: str) -> str:
-    return " ".join(plain_text(cut_middle(text, _MOST_CHARS)).split())
+    return one_line(cut_middle(text, _MOST_CHARS))

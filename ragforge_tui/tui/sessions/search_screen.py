@@ -22,6 +22,7 @@ from textual.widgets import Input, Static
 
 from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.sessions.session_list_model import clickable
 from ragforge_tui.tui.sessions.session_rows import short_time
 from ragforge_tui.tui.sessions.session_service import (
@@ -123,7 +124,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
     SearchScreen Static { link-background-hover: $panel; link-color-hover: $foreground; }
     SearchScreen #search-title { height: auto; max-height: 2; }
     SearchScreen Input { margin-bottom: 1; }
-    SearchScreen #search-keys { color: $text-muted; height: auto; max-height: 3; }
+    SearchScreen .keys { height: auto; max-height: 3; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+f", "scope", show=False, priority=True),
@@ -138,7 +139,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
         self._hits = HitList(service)
         self._input = Input(words, placeholder="words to search for", compact=True)
         self._title = Static(id="search-title", markup=False)
-        self._keys = Static(HINT, id="search-keys", markup=False)
+        self._keys = Static(HINT, id="search-keys", classes="keys", markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -209,7 +210,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
     def show_error(self, sentence: str) -> None:
         """Show an error in place of the hits and keys."""
         self._hits.show([])
-        self._keys.update(Content.styled(sentence, "$error"))
+        super().show_error(sentence)
 
     def action_scope(self) -> None:
         """Change the scope; this conversation is offered only while one is open."""
@@ -251,7 +252,7 @@ def hit_lines(hit: SearchHit, now: datetime, width: int, *, selected: bool, curr
     """Return a hit as exactly `HIT_LINES` lines."""
     when = short_time(hit.timestamp.astimezone(now.tzinfo), now.date())
     where = f" · turn {hit.turn_index} · {when}" + (" · open now" if hit.conversation_id == current else "")
-    title = _line(hit.title) or f"untitled {hit.conversation_id[:8]}"
+    title = one_line(hit.title) or f"untitled {hit.conversation_id[:8]}"
     room = max(width - 2 - cell_len(where), 8)
     cursor = ("▸ ", "$primary") if selected else ("  ", "")
     head = Content.assemble(
@@ -274,10 +275,6 @@ def snippet(hit: SearchHit, room: int) -> Content:
             parts += [(_clean(text[at:begin]), "dim"), (_clean(text[begin:end]), HIGHLIGHT)]
             at = end
     return Content.assemble(*parts, (_clean(text[at:]), "dim"))
-
-
-def _line(text: str) -> str:
-    return " ".join(plain_text(text).split())
 
 
 def _clean(text: str) -> str:

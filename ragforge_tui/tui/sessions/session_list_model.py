@@ -1,4 +1,4 @@
-"""The list of sessions: which are shown in which order, with filters, search and branches below their parents.
+"""The list of sessions with filters, search and branches below their parents, and the lines of keys around it.
 
 Pure. Search texts and rows are made once per session and cached, so that a letter typed over thousands of sessions
 costs milliseconds.
@@ -16,8 +16,8 @@ from textual.content import Content
 from textual.style import Style
 
 from ragforge_tui.shared.records import Conversation
-from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui import fuzzy
+from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.sessions.session_rows import date_group, session_row, session_title
 from ragforge_tui.tui.widgets.choice_list import Choice
 
@@ -94,24 +94,24 @@ class SessionList:
         for uuid in [uuid for uuid, record in self._records.items() if fresh.get(uuid) != record]:
             self._forget(uuid)
         self._records = fresh
-        self._news()
+        self._invalidate()
         return True
 
     def put(self, records: Iterable[Conversation]) -> bool:
         """Add or update sessions; return whether anything changed."""
-        news = [record for record in records if self._records.get(record.uuid) != record]
-        for record in news:
+        changed = [record for record in records if self._records.get(record.uuid) != record]
+        for record in changed:
             self._forget(record.uuid)
             self._records[record.uuid] = record
-        if news:
-            self._news()
-        return bool(news)
+        if changed:
+            self._invalidate()
+        return bool(changed)
 
     def _forget(self, uuid: str) -> None:
         self._searched.pop(uuid, None)
         self._rows.pop(uuid, None)
 
-    def _news(self) -> None:
+    def _invalidate(self) -> None:
         self._ordered.clear()
         self._matched = None
 
@@ -126,7 +126,7 @@ class SessionList:
 
     def rows(self, wanted: SessionFilter, style: RowStyle) -> list[Choice]:
         """Return the rows: with words the best match first, else in order, branches below their parents."""
-        if self._style is None or _kept(self._style) != _kept(style):
+        if self._style is None or _row_key(self._style) != _row_key(style):
             self._rows.clear()
         self._style = style
         if wanted.query.strip():
@@ -211,7 +211,7 @@ class SessionList:
         return rows
 
 
-def _kept(style: RowStyle) -> tuple[Any, ...]:
+def _row_key(style: RowStyle) -> tuple[Any, ...]:
     """Return what the cached rows depend on; the time of day does not matter to them."""
     return style.now.date(), style.current, dict(style.glyphs), style.narrow
 
@@ -298,7 +298,7 @@ def filter_bar(wanted: SessionFilter, *, everywhere: bool, count: str, width: in
     values = {
         "folder": ("all folders" if everywhere else "this folder", everywhere),
         "status": ("any status" if wanted.status == "any" else wanted.status, wanted.status != "active"),
-        "tags": (f"#{_line(wanted.tag)}" if wanted.tag else "all tags", bool(wanted.tag)),
+        "tags": (f"#{one_line(wanted.tag)}" if wanted.tag else "all tags", bool(wanted.tag)),
         "order": (ORDER_NAMES[wanted.order], wanted.order != "updated"),
     }
     parts = [Content.styled("Sessions", "bold")]
@@ -373,7 +373,3 @@ def clickable(label: str | Content, action: str) -> Content:
 
 def key_sign(key: str) -> str:
     return key.replace("ctrl+", "^")
-
-
-def _line(text: str) -> str:
-    return " ".join(plain_text(text).split())

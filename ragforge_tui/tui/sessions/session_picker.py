@@ -1,7 +1,7 @@
 """List of all sessions, up to date with other terminals, with a preview of the one at the cursor.
 
 Typing searches; keys filter, sort, and change the session at the cursor. Loaded when first used.
-`session_list_model.py` decides what is listed, `session_service.py` changes sessions.
+The rows come from `session_list_model.py`; `session_service.py` changes sessions.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from textual.widgets import Input, Static
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.sessions.preview_pane import SessionPane
 from ragforge_tui.tui.sessions.session_list_model import (
     ACTIONS,
@@ -70,7 +71,7 @@ class EditLine(Horizontal):
         """Edit a value and take the focus."""
         self._apply = apply
         self._label.update(label)
-        self._line.value = value = " ".join(plain_text(value).split())
+        self._line.value = value = one_line(value)
         self._line.cursor_position = len(value)
         self.display = True
         self._line.focus()
@@ -125,9 +126,9 @@ class SessionPicker(ListScreen[str | None]):
         self._sessions = self._loader.sessions
         self._filter = SessionFilter()
         self._deleted: list[str] = []
-        self._asking = 0
+        self._fetches = 0
         self._error = ""
-        self._asked_preview: bool | None = None
+        self._wanted_preview: bool | None = None
         self._list = ChoiceList(detail_right=True)
         self._pane = SessionPane(service, self._sessions)
         self._filters = Static(id="session-filters", markup=False)
@@ -164,24 +165,24 @@ class SessionPicker(ListScreen[str | None]):
     def _arrange(self) -> None:
         size = self.app.size
         roomy = size.width >= ROOMY[0] and size.height >= ROOMY[1]
-        wanted = roomy if self._asked_preview is None else self._asked_preview
+        wanted = roomy if self._wanted_preview is None else self._wanted_preview
         self._pane.display = wanted
         self.query_one("#session-both").set_class(size.width >= WIDE, "wide")
 
     # -- the sessions
 
     def _load(self) -> None:
-        start_worker(self, self._asked(self._fill), group="rows", exclusive=True)
+        start_worker(self, self._fetched(self._fill), group="rows", exclusive=True)
 
     async def _fill(self) -> None:
         async for _ in self._loader.load():
             self._draw(keep=True)
 
     def _follow_soon(self) -> None:
-        if self._asking:
+        if self._fetches:
             return
         if self._loader.loaded:
-            start_worker(self, self._asked(self._follow), group="rows", exclusive=True)
+            start_worker(self, self._fetched(self._follow), group="rows", exclusive=True)
         else:
             self._load()
 
@@ -189,9 +190,9 @@ class SessionPicker(ListScreen[str | None]):
         if await self._loader.follow():
             self._draw(keep=True)
 
-    async def _asked(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _fetched(self, work: Callable[[], Awaitable[None]]) -> None:
         """Fetch sessions; an error is shown below the list until the next success."""
-        self._asking += 1
+        self._fetches += 1
         try:
             await work()
         except RagforgeError as error:
@@ -202,7 +203,7 @@ class SessionPicker(ListScreen[str | None]):
                 self._error = ""
                 self._show_message("")
         finally:
-            self._asking -= 1
+            self._fetches -= 1
 
     def _draw(self, *, keep: bool) -> None:
         style = RowStyle(
@@ -296,7 +297,7 @@ class SessionPicker(ListScreen[str | None]):
         """Return the session at the cursor; a deleted one is restored first."""
         chosen = self._chosen
         if chosen is not None and chosen.status == "deleted":
-            self._show_message(f"{_named(chosen)} is deleted; ^d restores it.")
+            self._show_message(f"{session_title(chosen)} is deleted; ^d restores it.")
         elif chosen is not None:
             self.dismiss(chosen.uuid)
 
@@ -338,7 +339,7 @@ class SessionPicker(ListScreen[str | None]):
         self._show_message("")
         chosen = self._chosen
         if name == "preview":
-            self._asked_preview = not self._pane.display
+            self._wanted_preview = not self._pane.display
             self._arrange()
             self._pane.show(self._chosen)
         elif name == "undo":
@@ -363,7 +364,7 @@ class SessionPicker(ListScreen[str | None]):
                 work = self._restore(uuid) if chosen.status == "deleted" else self._delete(chosen)
                 self.run_guarded(work, group="change")
             case "private":
-                self.run_guarded(self._keep_private(chosen), group="change")
+                self.run_guarded(self._toggle_private(chosen), group="change")
 
     # -- changing a session
 
@@ -394,7 +395,7 @@ class SessionPicker(ListScreen[str | None]):
         changed = await self._service.tag(uuid, parse_tags(tags))
         self._apply_change(changed, f"Tags: {', '.join(changed.tags)}" if changed.tags else "The tags were removed.")
 
-    async def _keep_private(self, chosen: Conversation) -> None:
+    async def _toggle_private(self, chosen: Conversation) -> None:
         changed = await self._service.set_private(chosen.uuid, not chosen.private)
         self._apply_change(
             changed, "Private: no other conversation recalls or finds it." if changed.private else "Not private."
@@ -403,26 +404,22 @@ class SessionPicker(ListScreen[str | None]):
     async def _archive(self, chosen: Conversation) -> None:
         away = chosen.status != "archived"
         changed = await self._service.archive(chosen.uuid, archived=away)
-        self._apply_change(changed, f"{'Archived' if away else 'Active again'}: {_named(changed)}")
+        self._apply_change(changed, f"{'Archived' if away else 'Active again'}: {session_title(changed)}")
 
     async def _delete(self, chosen: Conversation) -> None:
         await self._service.delete(chosen.uuid)
         self._deleted.append(chosen.uuid)
         gone = msgspec.structs.replace(chosen, status="deleted", deleted_at=self._service.now)
-        self._apply_change(gone, f"Deleted, kept for 7 days: {_named(chosen)} · ^z restores it")
+        self._apply_change(gone, f"Deleted, kept for 7 days: {session_title(chosen)} · ^z restores it")
 
     async def _restore(self, uuid: str) -> None:
         back = await self._service.restore(uuid)
         self._deleted = [one for one in self._deleted if one != uuid]
-        self._apply_change(back, f"Restored: {_named(back)}", go_to=True)
+        self._apply_change(back, f"Restored: {session_title(back)}", go_to=True)
 
     async def _export(self, uuid: str, target: str) -> None:
         if target:
             self._show_message(f"Written to {await self._service.export(uuid, target)}")
-
-
-def _named(conversation: Conversation) -> str:
-    return " ".join(session_title(conversation).split())
 
 
 def _next(values: Sequence[T], now: T) -> T:

@@ -1,4 +1,4 @@
-"""Operations on stored conversations, for the commands and the list of sessions.
+"""Operations on stored conversations, for the commands, the list of sessions and the search.
 
 They keep the chat up to date if the conversation is the open one.
 """
@@ -24,13 +24,13 @@ from ragforge_tui.shared.records import (
     SearchHit,
     Topic,
 )
-from ragforge_tui.shared.wire import (
+from ragforge_tui.shared.requests.memory import ListTopics
+from ragforge_tui.shared.requests.sessions import (
     ArchiveConversation,
     DeleteConversation,
     ExportConversation,
     FollowConversations,
     ListConversations,
-    ListTopics,
     PeekConversation,
     RestoreConversation,
     Search,
@@ -98,7 +98,7 @@ class SessionService:
         """Glyphs of personas by name; none in the plain mode, which uses words."""
         if self._host.plain:
             return {}
-        return {name: glyph for name, (glyph, _) in self._session.state.persona_looks.items()}
+        return {name: glyph for name, (glyph, _) in self._session.state.persona_styles.items()}
 
     @property
     def now(self) -> datetime:
@@ -272,11 +272,11 @@ class SessionLoader:
         changes = await self._service.changes(since, everywhere=everywhere)
         if everywhere != self.everywhere:
             return False  # Other sessions are wanted by now.
-        news = self.sessions.put(changes.changed)
+        changed = self.sessions.put(changes.changed)
         known = len(self.sessions)
         if changes.count != known and max(changes.count, known) <= MOST:
             # Some were purged, or imported with an old date.
             found = await self._service.sessions(everywhere=everywhere, limit=MOST)
             if everywhere == self.everywhere:
-                news = self.sessions.replace(found) or news
-        return news
+                changed = self.sessions.replace(found) or changed
+        return changed

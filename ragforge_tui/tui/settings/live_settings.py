@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 from textual.app import App
 from textual.filter import LineFilter, NoColor
 from textual.widget import Widget
 
+from ragforge_tui.settings.schema import live_part
 from ragforge_tui.tui.command_registry import Registry, bind_keys, keymap_problems
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.sidebar.sidebar import Sidebar
@@ -40,7 +41,7 @@ def line_filters(app: App[Any], usual: Sequence[LineFilter]) -> Sequence[LineFil
 
 
 def theme_variables(app: App[Any]) -> dict[str, str]:
-    """Return variables that tell renderers how to draw, apart from colors."""
+    """Return variables for renderers, apart from colors."""
     return {"plain": "yes"} if app.has_class(PLAIN) else {}
 
 
@@ -77,7 +78,7 @@ class LiveSettings:
         """Set up theme, motion and keys at the start."""
         tui = self.options.tui
         if tui.plain:
-            self._use_plain(plain=True)
+            self._use_plain()
         for own in theme.OWN:
             self._app.register_theme(own)
         # TEXTUAL_THEME may name one of ours, which the framework took for unknown; setting it again changes nothing.
@@ -97,7 +98,7 @@ class LiveSettings:
             widget.cursor_blink = False
 
     def problems(self) -> list[str]:
-        """Return what is wrong with the settings of the screen, in sentences."""
+        """Return the problems with the settings of the screen, in sentences."""
         tui = self.options.tui
         found = keymap_problems(tui.keymap, self._registry)
         if theme.choose(tui.theme, os.environ) not in self._app.available_themes:
@@ -116,36 +117,41 @@ class LiveSettings:
         """
         tui = msgspec.structs.replace(self.options.tui, **{key.removeprefix("tui."): value})
         self.options = msgspec.structs.replace(self.options, tui=tui)
-        match key:
-            case "tui.theme":
-                self.use_theme(value)
-            case "tui.notify":
-                self._attention.notify = value
-            case "tui.plain":
-                self._change_plain(plain=value)
-            case "tui.show_reasoning":
-                self._transcript.document.shown.unfold_reasoning = value
-            case "tui.reduced_motion":
+        match live_part(get_type_hints(type(tui), include_extras=True)[key.removeprefix("tui.")]):
+            case "theme":
+                self.use_theme(tui.theme)
+            case "notify":
+                self._attention.notify = tui.notify
+            case "plain":
+                self._change_plain()
+            case "reasoning":
+                self._transcript.document.shown.unfold_reasoning = tui.show_reasoning
+            case "motion":
                 self._use_motion()
-            case "tui.keymap":
+            case "keys":
                 self._use_keymap()
-            case "tui.sidebar":
-                if self._sidebar.display != value:
+            case "sidebar":
+                if self._sidebar.display != tui.sidebar:
                     self._sidebar.toggle()
+            case _:
+                self._draw_all()
         return [problem for problem in self.problems() if problem.startswith(f"{key}: ")]
 
-    def _use_plain(self, *, plain: bool) -> None:
+    def _use_plain(self) -> None:
+        plain = self.options.tui.plain
         self._app.set_class(plain, PLAIN)
         self._transcript.stream_painter.shortest_pause = UPDATE_SECONDS if plain else SHORTEST_PAUSE
 
-    def _change_plain(self, *, plain: bool) -> None:
+    def _change_plain(self) -> None:
         """Switch to the plain mode, or back to the settings of the start."""
-        start = self.options.settings.tui
-        motion, sidebar = (True, False) if plain else (start.reduced_motion, start.sidebar)
-        self._use_plain(plain=plain)
-        self.apply("tui.reduced_motion", motion)
-        self.apply("tui.sidebar", sidebar)
-        # As after a change of the theme, whose variables every renderer reads.
+        start, plain = self.options.settings.tui, self.options.tui.plain
+        self._use_plain()
+        self.apply("tui.reduced_motion", plain or start.reduced_motion)
+        self.apply("tui.sidebar", not plain and start.sidebar)
+        self._draw_all()
+
+    def _draw_all(self) -> None:
+        """Draw everything again, as after a change of the theme, whose variables every renderer reads."""
         self._app.refresh_css(animate=False)
         self._app.theme_changed_signal.publish(self._app.current_theme)
         self._redraw()

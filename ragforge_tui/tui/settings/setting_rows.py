@@ -18,16 +18,9 @@ from msgspec import inspect
 from ragforge_tui.settings.check import checked
 from ragforge_tui.settings.keys import SECRET_KEYS, Key, expected, flow_yaml, keys, sections
 from ragforge_tui.settings.parse import parse_yaml
-from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, Settings
+from ragforge_tui.settings.schema import Settings, live_part
 from ragforge_tui.shared.errors import ConfigError, RagforgeError
 from ragforge_tui.tui import fuzzy
-
-AT_ONCE = frozenset(
-    f"tui.{name}" for name in ("theme", "show_reasoning", "reduced_motion", "plain", "notify", "keymap", "sidebar")
-)
-"""Settings of the screen that apply to a running chat."""
-NEXT_REQUEST = frozenset(f"model.{name}" for name in LIVE_MODEL_SETTINGS)
-"""Settings that a running engine applies; all others are read when the chat starts."""
 
 MOST_SHOWN = 36
 _NULL_WORD = re.compile(r"\bnull: ([^.;,]+)")
@@ -39,10 +32,11 @@ class Setting(msgspec.Struct, frozen=True):
 
     Attributes:
         value: The value in effect, or after the next start.
-        own: The value in the user's file; `is_own` tells whether there is one.
+        own: The value in the user's file; `is_own`: whether there is one.
         origin: The source of the value, in words.
         wins: The flag, variable or file that overrides the user's file, empty for none.
         choices: The valid values of a choice.
+        live: The part of the running chat that a change applies to; empty: it is read at the start.
     """
 
     key: str
@@ -58,6 +52,7 @@ class Setting(msgspec.Struct, frozen=True):
     is_own: bool = False
     choices: tuple[Any, ...] = ()
     nullable: bool = False
+    live: str = ""
 
     @property
     def null_word(self) -> str:
@@ -70,16 +65,11 @@ class Setting(msgspec.Struct, frozen=True):
         return self.key in SECRET_KEYS
 
     @property
-    def at_once(self) -> bool:
-        """Whether a change applies to the running chat."""
-        return self.key in AT_ONCE or self.key in NEXT_REQUEST
-
-    @property
     def since(self) -> str:
-        """Return when a change takes effect."""
-        if self.key in AT_ONCE:
-            return "at once"
-        return "from the next request on" if self.key in NEXT_REQUEST else "from the next start on"
+        """Time at which a change takes effect."""
+        if not self.live:
+            return "from the next start on"
+        return "from the next request on" if self.live == "request" else "at once"
 
     @property
     def shown(self) -> str:
@@ -159,6 +149,7 @@ def _setting(key: Key, settings: Settings, origin: str, own: Mapping[str, Any], 
         is_own=is_own,
         choices=choices,
         nullable=nullable,
+        live=live_part(key.type),
     )
 
 
@@ -223,7 +214,7 @@ def parse(setting: Setting, text: str) -> Any:
     """Parse typed text as a value.
 
     Raises:
-        ConfigError: The text is invalid; the message says what was expected.
+        ConfigError: The text is invalid.
     """
     text = text.strip()
     value: Any

@@ -1,4 +1,4 @@
-"""The /settings screen: every setting with its value and source, changed in place.
+"""The /settings screen: every setting with its value and source, changed in place; and the /theme list.
 
 Loaded when first used. Values are saved in the user's settings file, whose comments are kept; `setting_rows.py`
 describes the settings.
@@ -140,7 +140,7 @@ class SettingsScreen(ListScreen[None]):
             return
         self._show_message("")
         if setting.kind == "switch":
-            self._keep(setting, following(setting))
+            self._save(setting, following(setting))
         elif setting.choices:
             self._choose(setting)
         else:
@@ -162,7 +162,7 @@ class SettingsScreen(ListScreen[None]):
 
         def picked(name: str | None) -> None:
             if name is not None:
-                self._keep(setting, values[name])
+                self._save(setting, values[name])
 
         self.app.push_screen(Picker(setting.key, rows, empty="nothing", verb="use", at=str(setting.value)), picked)
 
@@ -173,7 +173,7 @@ class SettingsScreen(ListScreen[None]):
         self._keys.update(KEYS)
         self.query_one("#settings-query", Input).focus()
 
-    def _keep(self, setting: Setting, value: Any) -> None:
+    def _save(self, setting: Setting, value: Any) -> None:
         """Save a value; the default is saved by removing the setting from the file."""
         start_worker(self, self._write(setting, value), group="write")
 
@@ -189,11 +189,8 @@ class SettingsScreen(ListScreen[None]):
         self._reload()
         if setting.wins:
             self._show_message(f"Saved in your file, but {setting.wins} overrides it.", "$warning")
-        elif setting.at_once:
-            if problems := self._changed(setting.key, value):
-                self._show_message("\n".join(problems), "$warning")
-            else:
-                self._show_message(f"{setting.key}: {shown(setting, value)}, {setting.since}")
+        elif setting.live and (problems := self._changed(setting.key, value)):
+            self._show_message("\n".join(problems), "$warning")
         else:
             self._show_message(f"{setting.key}: {shown(setting, value)}, {setting.since}")
 
@@ -216,7 +213,7 @@ class SettingsScreen(ListScreen[None]):
             self.show_error(error.info.sentence())
             return
         self._end_edit()
-        self._keep(setting, value)
+        self._save(setting, value)
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
         """Choose a setting; a second click changes it."""
@@ -231,7 +228,7 @@ class SettingsScreen(ListScreen[None]):
         """Go back to the default."""
         setting = self._chosen
         if setting is not None and not self._editing:
-            self._keep(setting, setting.default)
+            self._save(setting, setting.default)
 
     @property
     def cursor_list(self) -> ChoiceList:
@@ -284,19 +281,19 @@ class ThemePicker(ListScreen[str | None]):
     """
     page = 8
 
-    def __init__(self, others: list[str], current: str, wear: Callable[[str], None]) -> None:
+    def __init__(self, others: list[str], current: str, try_theme: Callable[[str], None]) -> None:
         """Create the list.
 
         Args:
             others: Names of themes that are not the chat's own.
             current: The current setting.
-            wear: Tries a theme on.
+            try_theme: Tries a theme on.
         """
         super().__init__()
         self._rows = [Choice(key, f"{key}", description, "The chat's own") for key, description in NAMES.items()]
         self._rows += [Choice(name, name, "", "Textual's") for name in others]
         self._current = current
-        self._wear = wear
+        self._try_theme = try_theme
         self._list = ChoiceList(detail_right=False)
 
     def compose(self) -> ComposeResult:
@@ -314,7 +311,7 @@ class ThemePicker(ListScreen[str | None]):
 
     def _try_on(self) -> None:
         if (choice := self._list.chosen) is not None:
-            self._wear(choice.key)
+            self._try_theme(choice.key)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while the user types."""
@@ -343,11 +340,7 @@ class ThemePicker(ListScreen[str | None]):
     def cursor_moved(self) -> None:
         self._try_on()
 
-    def show_error(self, sentence: str) -> None:
-        """Show an error in place of the keys."""
-        self.query_one(".keys", Static).update(sentence)
-
     def action_leave(self) -> None:
         """Go back to the theme before."""
-        self._wear(self._current)
+        self._try_theme(self._current)
         self.dismiss(None)

@@ -1,6 +1,6 @@
-"""The files pane: files that were read, changed and found, newest first.
+"""The files pane: files that were read, changed and found in three groups, newest first.
 
-`files_pane.py` decides what is listed.
+The files come from the engine's memory and are kept up to date with the calls of the running turn.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from textual.binding import Binding, BindingType
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Event, ToolCallFinished, TurnCancelled, TurnCompleted, TurnFailed
 from ragforge_tui.shared.records import AccessedFile, ToolCall
-from ragforge_tui.shared.requests.work import FileDiff
+from ragforge_tui.shared.requests.memory import FetchMemory
+from ragforge_tui.shared.requests.work import FileDiff, SessionDiff
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.touched_files import Group, group_of, joined, most_telling
-from ragforge_tui.shared.wire import FetchMemory, SessionDiff
 from ragforge_tui.tui.dialogs.detail import Section, file_sections
 from ragforge_tui.tui.drawing.code import diff_counts
 from ragforge_tui.tui.drawing.lines import Run, one_line
@@ -187,7 +187,7 @@ class FilesPane(Pane):
             self.session.spawn(self._fetch(), group="files", exclusive=True)
 
     def conversation_changed(self) -> None:
-        """Forget what was listed."""
+        """Drop the list."""
         self.files = self.rows.files = TouchedFiles()
         self._stale = True
         self._show()
@@ -208,8 +208,8 @@ class FilesPane(Pane):
     def _show(self) -> None:
         count = len(self.files)
         self.note = str(count) if count else ""
-        asking = self._stale and bool(self.session.state.conversation_id)
-        self.rows.show(self.files.lines(), empty="loading …" if asking else "no files yet")
+        loading = self._stale and bool(self.session.state.conversation_id)
+        self.rows.show(self.files.lines(), empty="loading …" if loading else "no files yet")
 
     async def _fetch(self) -> None:
         files, session = self.files, self.session

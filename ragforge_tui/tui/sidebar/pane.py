@@ -1,17 +1,63 @@
-"""Base class of the panes in the sidebar, and the title line above each."""
+"""Base class of the panes in the sidebar, their registry, and the title line above each.
+
+A pane is a class in a file of its own and one entry in `PANES`: sidebar, command, key and /help follow from it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import ClassVar
 
+import msgspec
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from ragforge_tui.shared.events import Event
-from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.host import Host
+
+
+class PaneEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One pane.
+
+    Attributes:
+        name: Names the pane, and the command that shows it.
+        place: Module and class, imported when the sidebar is first shown.
+        help: Describes the command.
+        key: The default key of the command.
+        keys: The pane's own keys and their meanings, for /help; empty for none.
+    """
+
+    name: str
+    place: str
+    help: str
+    key: str
+    keys: tuple[str, str] = ("", "")
+
+
+PANES = [
+    PaneEntry(
+        name="trace",
+        place="ragforge_tui.tui.sidebar.trace_pane:TracePane",
+        help="Show tool calls: arguments, results, diffs",
+        key="f4",
+        keys=("x t o / a", "in the trace: failed, this turn, one tool, search, all"),
+    ),
+    PaneEntry(
+        name="memory",
+        place="ragforge_tui.tui.memory.memory_pane:MemoryPane",
+        help="Show the tree of summaries and the topics of this conversation",
+        key="f3",
+    ),
+    PaneEntry(
+        name="files",
+        place="ragforge_tui.tui.sidebar.files_pane:FilesPane",
+        help="Show files that were read, changed or found",
+        key="f5",
+    ),
+]
+"""All panes, from top to bottom."""
 
 
 class Pane(Widget):
@@ -73,7 +119,7 @@ class PaneTitle(Widget):
     def render(self) -> Content:
         """Return label and note."""
         arrow = "▾" if self._pane.display else "▸"
-        note = " ".join(plain_text(self._pane.note).split())
+        note = one_line(self._pane.note)
         style = "$primary bold" if self._pane.has_focus_within else "bold"
         return Content.assemble((f"{arrow} ", "dim"), (self._pane.label.upper(), style), (f"  {note}", "dim"))
 

@@ -1,16 +1,14 @@
 """The sidebar: panes about tools, memory and files, next to the chat or, on a narrow screen, over it.
 
 The app composes it empty at its final width, so that the first paint is fast and the chat is not wrapped twice; panes
-are imported and mounted when it is first shown. `sidebar.py` stores what is where.
+are imported and mounted when it is first shown. The layout is stored; a damaged file counts as missing.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -26,14 +24,15 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ragforge_tui.shared.events import Event, ReasoningDelta, TextDelta
+from ragforge_tui.shared.files import atomic_write
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.sidebar.pane import Pane, PaneTitle
+from ragforge_tui.tui.sidebar.pane import PANES, Pane, PaneTitle
 from ragforge_tui.tui.transcript import Transcript
 
 log = logging.getLogger(__name__)
 
 FILE_NAME = "layout.json"
-BESIDE_COLUMNS = 120
+SIDE_BY_SIDE_COLUMNS = 120
 """Screen width from which the sidebar is next to the chat."""
 STACKED_ROWS = 24
 """With fewer rows only one pane is open at a time."""
@@ -76,7 +75,7 @@ class Layout(msgspec.Struct, kw_only=True):
 
     def columns(self, available: int) -> int:
         """Return the columns of the sidebar, next to the chat or over it."""
-        if available < BESIDE_COLUMNS:
+        if available < SIDE_BY_SIDE_COLUMNS:
             return max(1, min(available - 2, max(self.width, OVERLAY_WIDTH)))
         return max(SMALLEST_WIDTH, min(self.width, available - CHAT_COLUMNS))
 
@@ -100,22 +99,10 @@ def load_layout(state_dir: Path) -> Layout:
 
 def save_layout(state_dir: Path, layout: Layout) -> None:
     """Store a layout. Failure is logged, never shown: the chat matters more."""
-    path = state_dir / FILE_NAME
-    fresh = path.with_name(f".{FILE_NAME}.{os.getpid()}")
     try:
-        state_dir.mkdir(parents=True, exist_ok=True)
-        fresh.write_bytes(msgspec.json.encode(layout))
-        fresh.replace(path)
+        atomic_write(state_dir / FILE_NAME, msgspec.json.encode(layout), sync=False)
     except OSError as error:
         log.warning("layout not saved: %s", error)
-
-
-PANES = {
-    "trace": "ragforge_tui.tui.sidebar.trace_pane:TracePane",
-    "memory": "ragforge_tui.tui.memory.memory_pane:MemoryPane",
-    "files": "ragforge_tui.tui.sidebar.files_pane:FilesPane",
-}
-"""The class of each pane by its name, in order."""
 
 
 class Divider(Widget):
@@ -149,7 +136,7 @@ class Divider(Widget):
         if self._dragged:
             self._dragged = False
             self.release_mouse()
-            self._sidebar.keep()
+            self._sidebar.store_layout()
 
 
 class Sidebar(Horizontal):
@@ -173,8 +160,8 @@ class Sidebar(Horizontal):
         super().__init__(id="sidebar")
         self._host = host
         self._state_dir = state_dir
-        self.layout_kept = load_layout(state_dir)
-        self._open = wanted and self.layout_kept.open
+        self.pane_layout = load_layout(state_dir)
+        self._open = wanted and self.pane_layout.open
         self._over = False
         self.body: Body | None = None
         self._painted = False
@@ -196,14 +183,14 @@ class Sidebar(Horizontal):
 
     def fit(self, columns: int) -> None:
         """Place the sidebar for a screen width; when there is no room next to the chat it is hidden."""
-        over = columns < BESIDE_COLUMNS
+        over = columns < SIDE_BY_SIDE_COLUMNS
         if over != self._over:
             self._over = over
             self.set_class(over, "-over")
             if over and not self.has_focus_within:
                 self._appear(False)
         self._appear(self.display if over else self._open)
-        self.styles.width = self.layout_kept.columns(columns)
+        self.styles.width = self.pane_layout.columns(columns)
         if self.display and self._painted:
             self.call_after_refresh(self._mount_panes)
 
@@ -216,21 +203,21 @@ class Sidebar(Horizontal):
     def show(self, pane: str) -> None:
         """Show a pane and focus it."""
         self._set_open(True)
-        self.layout_kept.active = pane
-        if not self.layout_kept.share(pane):
-            self.layout_kept.fold(pane)
+        self.pane_layout.active = pane
+        if not self.pane_layout.share(pane):
+            self.pane_layout.fold(pane)
         self._mount_panes()
         again = pane in self._active
         self._arrange()
         if again and (shown := self.pane(pane)) is not None:
             shown.opened()
-        self.keep()
+        self.store_layout()
         self.call_after_refresh(self._focus, pane)
 
     def fold(self) -> None:
         """Hide the sidebar; the prompt gets the focus."""
         self._set_open(False)
-        self.keep()
+        self.store_layout()
         self._leave_to_prompt()
 
     def toggle(self, pane: str = "") -> None:
@@ -239,7 +226,7 @@ class Sidebar(Horizontal):
             if self.display:
                 self.fold()
             else:
-                self.show(self.layout_kept.active)
+                self.show(self.pane_layout.active)
         elif self.display and (found := self.pane(pane)) is not None and found.has_focus_within:
             self.action_leave()
         else:
@@ -282,22 +269,22 @@ class Sidebar(Horizontal):
     def widen_to(self, columns: int) -> None:
         """Take so many columns, as far as the chat leaves them."""
         screen = self.app.size.width
-        self.layout_kept.width = max(SMALLEST_WIDTH, columns)
-        self.layout_kept.width = max(SMALLEST_WIDTH, min(columns, self.layout_kept.columns(screen)))
-        self.styles.width = self.layout_kept.columns(screen)
+        self.pane_layout.width = max(SMALLEST_WIDTH, columns)
+        self.pane_layout.width = max(SMALLEST_WIDTH, min(columns, self.pane_layout.columns(screen)))
+        self.styles.width = self.pane_layout.columns(screen)
 
-    def keep(self) -> None:
-        save_layout(self._state_dir, self.layout_kept)
+    def store_layout(self) -> None:
+        save_layout(self._state_dir, self.pane_layout)
 
     def _appear(self, wanted: bool) -> None:
         self.display = wanted
         if self.body is not None:
-            self.body.set_class(wanted and not self._over, "-beside")
+            self.body.set_class(wanted and not self._over, "-side-by-side")
 
     def _set_open(self, wanted: bool) -> None:
         self._appear(wanted)
         if not self._over:
-            self._open = self.layout_kept.open = wanted
+            self._open = self.pane_layout.open = wanted
         if not wanted:
             self._active.clear()
 
@@ -318,11 +305,11 @@ class Sidebar(Horizontal):
         """
         panes = list(self.panes)
         names, screen = [pane.name_ for pane in panes], self.app.size.height
-        shown = self.layout_kept.opened(names, self.size.height or screen) if self.display else []
-        active = {*shown, *self.layout_kept.opened(names, screen)} if self.display else set()
+        shown = self.pane_layout.opened(names, self.size.height or screen) if self.display else []
+        active = {*shown, *self.pane_layout.opened(names, screen)} if self.display else set()
         for pane in panes:
             pane.display = pane.name_ in shown
-            pane.styles.height = f"{max(self.layout_kept.share(pane.name_), 1)}fr"
+            pane.styles.height = f"{max(self.pane_layout.share(pane.name_), 1)}fr"
         fresh = [pane for pane in panes if pane.name_ in active and pane.name_ not in self._active]
         self._active = active
         for pane in fresh:
@@ -335,11 +322,11 @@ class Sidebar(Horizontal):
 
     def _title_clicked(self, pane: Pane) -> None:
         names = [one.name_ for one in self.panes]
-        stacked = not self.layout_kept.zoomed and self.size.height >= STACKED_ROWS
+        stacked = not self.pane_layout.zoomed and self.size.height >= STACKED_ROWS
         if stacked and len(names) > 1 and pane.display:
-            self.layout_kept.fold(pane.name_)
+            self.pane_layout.fold(pane.name_)
             self._arrange()
-            self.keep()
+            self.store_layout()
             if self.app.focused is None:
                 self._leave_to_prompt()
         else:
@@ -362,7 +349,7 @@ class Sidebar(Horizontal):
     def on_descendant_focus(self) -> None:
         """Remember the pane in use as the one that is shown first."""
         if (pane := self._focused_pane) is not None:
-            self.layout_kept.active = pane.name_
+            self.pane_layout.active = pane.name_
         self._redraw_titles()
 
     def on_descendant_blur(self) -> None:
@@ -377,28 +364,28 @@ class Sidebar(Horizontal):
         if self._over:
             self.fold()
         else:
-            self.keep()
+            self.store_layout()
             self._leave_to_prompt()
 
     def action_widen(self, by: int) -> None:
         """Make the sidebar wider or narrower."""
-        self.widen_to(self.layout_kept.columns(self.app.size.width) + by)
-        self.keep()
+        self.widen_to(self.pane_layout.columns(self.app.size.width) + by)
+        self.store_layout()
 
     def action_grow(self, by: int) -> None:
         """Make the focused pane higher or lower."""
         if (pane := self._focused_pane) is not None:
-            self.layout_kept.grow(pane.name_, by)
+            self.pane_layout.grow(pane.name_, by)
             self._arrange()
-            self.keep()
+            self.store_layout()
             if not pane.display:
                 self._leave_to_prompt()
 
     def action_zoom(self) -> None:
         """Show only the focused pane, or all of them."""
-        self.layout_kept.zoomed = not self.layout_kept.zoomed
+        self.pane_layout.zoomed = not self.pane_layout.zoomed
         self._arrange()
-        self.keep()
+        self.store_layout()
 
 
 class Body(Container):
@@ -416,10 +403,8 @@ class Body(Container):
 
 
 def _make_panes(host: Host) -> Iterator[Pane]:
-    """Create all panes."""
-    for place in PANES.values():
-        module, _, name = place.partition(":")
-        if find_spec(module) is not None:
-            made: Pane = getattr(import_module(module), name)(host)
-            made.id = f"pane-{made.name_}"
-            yield made
+    for entry in PANES:
+        module, _, name = entry.place.partition(":")
+        made: Pane = getattr(import_module(module), name)(host)
+        made.id = f"pane-{made.name_}"
+        yield made

@@ -1,6 +1,6 @@
 """The trace pane: one live row per tool call, with arguments, reason, result and diff when opened.
 
-`trace_pane.py` decides what is listed. Earlier calls are fetched when the user scrolls up or filters.
+`Trace` is the pure list. Earlier calls are fetched when the user scrolls up or filters.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ragforge_tui.shared.events import (
     TurnStarted,
 )
 from ragforge_tui.shared.records import ToolCall
-from ragforge_tui.shared.requests.calls import CallEntry, FetchCall, ListCalls
+from ragforge_tui.shared.requests.work import CallEntry, FetchCall, ListCalls
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import argument_names, tool_info
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
@@ -200,7 +200,7 @@ class Trace:
             rows = (row for row in rows if row.name == wanted.tool)
         if wanted.text:
             words = wanted.text.casefold().split()
-            rows = (row for row in rows if _says(row, words))
+            rows = (row for row in rows if _matches(row, words))
         return list(rows)
 
     def count(self) -> tuple[int, int]:
@@ -209,7 +209,7 @@ class Trace:
         return len(self.rows) - start, len(self.rows)
 
 
-def _says(row: TraceRow, words: Sequence[str]) -> bool:
+def _matches(row: TraceRow, words: Sequence[str]) -> bool:
     text = f"{row.name} {row.argument} {row.reason} {row.state} t{row.turn}".casefold()
     return all(word in text for word in words)
 
@@ -401,7 +401,7 @@ class TracePane(Pane):
         self._show()
 
     def conversation_changed(self) -> None:
-        """Forget what was listed."""
+        """Drop the list."""
         self.trace = Trace()
         self._fetching = False
         self._show()

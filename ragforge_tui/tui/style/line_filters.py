@@ -1,4 +1,4 @@
-"""The last filter before the terminal: no control characters, and only emoji whose width all terminals agree on.
+"""Filters between the screen and the terminal: no control characters, only emoji of undisputed width, plain signs.
 
 Texts are sanitized where they come in; this catches what got through. Joined emoji, skin tones and emoji presentation
 are counted as two cells here and as one to six by terminals, which shifts everything after them. Only the drawing

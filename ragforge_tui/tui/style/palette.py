@@ -1,4 +1,7 @@
-"""The styles of everything that draws its own lines, taken from the theme's variables.
+"""Styles of everything that draws its own lines, from the theme's variables, and the colors of personas.
+
+A persona's file may name any color. Drawn as it is, half of them would be unreadable on a dark screen and the other
+half on a light one: the hue is the persona's, the lightness the theme's.
 
 No widget, so that blocks can be drawn and tested without an app; hashable, so that it can be part of a cache key.
 """
@@ -120,7 +123,7 @@ class Palette(msgspec.Struct, frozen=True):
         return self.glyph if own is None else Style(color=own.rich_color)
 
 
-_QUIET = {"dark": (0.42, 0.60), "light": (0.36, 0.52), "contrast": (0.12, 0.24)}
+_MUTED_SHARES = {"dark": (0.42, 0.60), "light": (0.36, 0.52), "contrast": (0.12, 0.24)}
 """Shares of the background color in secondary text, and in rules, bars and arrows."""
 
 
@@ -133,33 +136,33 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         ansi: Whether the theme uses the terminal's sixteen colors; gray text is dimmed then.
     """
 
-    def ink(name: str, fallback: str) -> Color:
+    def color_of(name: str, fallback: str) -> Color:
         return Color.parse(variables.get(name) or fallback)
 
-    looks = variables.get("looks", "")
+    theme_kind = variables.get("theme-kind", "")
     plain = variables.get("plain") == "yes"
-    if looks == "mono":
+    if theme_kind == "mono":
         return msgspec.structs.replace(_mono(), plain=plain)
-    foreground = ink("foreground", "#e0e0e0" if dark else "#1f1f1f")
+    foreground = color_of("foreground", "#e0e0e0" if dark else "#1f1f1f")
     if ansi:
         text = Style(color=foreground.rich_color)
         muted = faint = text + Style(dim=True)
         purple = Color.parse("ansi_bright_magenta" if dark else "ansi_magenta")
     else:
-        background = ink("background", "#121212" if dark else "#e0e0e0")
+        background = color_of("background", "#121212" if dark else "#e0e0e0")
         text = Style(color=foreground.rich_color)
-        quiet, quieter = _QUIET.get(looks, _QUIET["dark" if dark else "light"])
-        muted = Style(color=foreground.blend(background, quiet).rich_color)
-        faint = Style(color=foreground.blend(background, quieter).rich_color)
+        muted_share, faint_share = _MUTED_SHARES.get(theme_kind, _MUTED_SHARES["dark" if dark else "light"])
+        muted = Style(color=foreground.blend(background, muted_share).rich_color)
+        faint = Style(color=foreground.blend(background, faint_share).rich_color)
         # Most themes have no violet of their own; this one is as light as their text colours are.
         own_violet = Color.from_hsl(0.75, 0.75, 0.79) if dark else Color.from_hsl(0.75, 0.55, 0.42)
-        purple = ink("secondary", "#d2a8ff") if looks == "contrast" else own_violet
+        purple = color_of("secondary", "#d2a8ff") if theme_kind == "contrast" else own_violet
     # The framework's text colours are blends; a theme of high contrast means its own as they are.
-    kind = "" if looks in ("contrast", "terminal") else "text-"
-    blue = Style(color=ink(f"{kind}primary", "#57a5e2").rich_color)
-    green = Style(color=ink(f"{kind}success", "#4ebf71").rich_color)
-    amber = Style(color=ink(f"{kind}warning", "#ffc473").rich_color)
-    red = Style(color=ink(f"{kind}error", "#d17e92").rich_color)
+    prefix = "" if theme_kind in ("contrast", "terminal") else "text-"
+    blue = Style(color=color_of(f"{prefix}primary", "#57a5e2").rich_color)
+    green = Style(color=color_of(f"{prefix}success", "#4ebf71").rich_color)
+    amber = Style(color=color_of(f"{prefix}warning", "#ffc473").rich_color)
+    red = Style(color=color_of(f"{prefix}error", "#d17e92").rich_color)
     violet = Style(color=purple.rich_color)
     bold = Style(bold=True)
     return Palette(
@@ -179,7 +182,7 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         hunk=muted,
         heading=text + bold,
         strong_heading=blue + bold,
-        code=amber if not ansi else Style(color=ink("secondary", "ansi_cyan").rich_color),
+        code=amber if not ansi else Style(color=color_of("secondary", "ansi_cyan").rich_color),
         link=blue + Style(underline=True),
         cursor=violet,
         keyword=red,

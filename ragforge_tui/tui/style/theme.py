@@ -1,8 +1,8 @@
 """The themes of the chat, and which one a terminal gets.
 
 Calm: one blue for the user, one violet for the persona, other colors only where they mean something. Next to dark and
-light: the terminal's sixteen colors, high contrast, and no colors. The variable ``looks`` tells renderers of their own
-lines (`style/palette.py`) the kind of theme.
+light: the terminal's sixteen colors, high contrast, and no colors. The variable
+``theme-kind`` is the kind of theme, for `style/palette.py`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ CONTRAST_DARK = Theme(
     error="#ff9d96",
     dark=True,
     variables={
-        "looks": "contrast",
+        "theme-kind": "contrast",
         "border": "#ffffff",
         "text-muted": "#dddddd",
         "text-disabled": "#dddddd",
@@ -106,7 +106,7 @@ CONTRAST_LIGHT = Theme(
     error="#97000b",
     dark=False,
     variables={
-        "looks": "contrast",
+        "theme-kind": "contrast",
         "border": "#000000",
         "text-muted": "#222222",
         "text-disabled": "#222222",
@@ -118,31 +118,31 @@ CONTRAST_LIGHT = Theme(
 )
 
 
-def _terminal(name: str, *, dark: bool, looks: str, ink: Mapping[str, str]) -> Theme:
+def _terminal(name: str, *, dark: bool, kind: str, colors: Mapping[str, str]) -> Theme:
     """Return a theme with the terminal's own text and background colors.
 
     Args:
-        ink: The colors of meaningful text; others are the color of all text.
+        colors: The colors of meaningful text; others are the color of all text.
     """
     default = "ansi_default"
-    frame = ink.get("frame", default)
+    frame = colors.get("frame", default)
     grounds = ("block-cursor", "block-cursor-blurred", "input-cursor", "input-selection", "screen-selection")
     variables = {f"{one}-{part}": default for one in grounds for part in ("foreground", "background")}
     variables |= {f"{one}-text-style": "reverse" for one in grounds[:3]}
     variables |= {"border": frame, "border-blurred": frame, "text-muted": default, "text-disabled": default}
-    variables |= {"looks": looks, "block-hover-background": default}
+    variables |= {"theme-kind": kind, "block-hover-background": default}
     paper, letters = ("ansi_black", "ansi_white") if dark else ("ansi_white", "ansi_black")
     variables |= {"ansi-background": paper, "ansi-foreground": letters}
     return Theme(
         name=name,
         ansi=True,
         dark=dark,
-        primary=ink.get("primary", default),
-        secondary=ink.get("secondary", default),
-        accent=ink.get("accent", default),
-        success=ink.get("success", default),
-        warning=ink.get("accent", default),
-        error=ink.get("error", default),
+        primary=colors.get("primary", default),
+        secondary=colors.get("secondary", default),
+        accent=colors.get("accent", default),
+        success=colors.get("success", default),
+        warning=colors.get("accent", default),
+        error=colors.get("error", default),
         foreground=default,
         background=default,
         surface=default,
@@ -155,8 +155,8 @@ def _terminal(name: str, *, dark: bool, looks: str, ink: Mapping[str, str]) -> T
 ANSI_DARK = _terminal(
     "ragforge-ansi-dark",
     dark=True,
-    looks="terminal",
-    ink={
+    kind="terminal",
+    colors={
         "primary": "ansi_bright_blue",
         "secondary": "ansi_bright_magenta",
         "accent": "ansi_bright_yellow",
@@ -168,8 +168,8 @@ ANSI_DARK = _terminal(
 ANSI_LIGHT = _terminal(
     "ragforge-ansi-light",
     dark=False,
-    looks="terminal",
-    ink={
+    kind="terminal",
+    colors={
         "primary": "ansi_blue",
         "secondary": "ansi_magenta",
         "accent": "ansi_yellow",
@@ -178,7 +178,7 @@ ANSI_LIGHT = _terminal(
         "frame": "ansi_bright_black",
     },
 )
-MONO = _terminal("ragforge-mono", dark=True, looks="mono", ink={})
+MONO = _terminal("ragforge-mono", dark=True, kind="mono", colors={})
 """For NO_COLOR: only bold, dim, underlined and reversed text."""
 
 OWN = (DARK, LIGHT, CONTRAST_DARK, CONTRAST_LIGHT, ANSI_DARK, ANSI_LIGHT, MONO)

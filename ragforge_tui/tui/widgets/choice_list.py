@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from textual import events
 from textual.content import Content
 from textual.geometry import Size
@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.drawing.lines import fit, one_line
 
 LEAST_LABEL = 8
 """Minimum cells of a label next to the text before it."""
@@ -132,20 +133,20 @@ class ChoiceList(Widget):
     def _draw(self, row: Choice, selected: bool, width: int) -> Content:
         cursor = "▸ " if selected else "  "
         mark = f"{row.mark}  " if row.mark else ""
-        label = _one_line(row.label)
-        detail = _one_line(row.detail)
+        label = one_line(row.label)
+        detail = one_line(row.detail)
         room = max(width - 2 - cell_len(mark), 1)
         parts: list[Any] = [(cursor, "$primary"), (mark, "$primary bold" if selected else "$primary")]
         label_width = self._label_width
         if self._detail_right:
             space = max(room - cell_len(detail) - 1, 1)
             parts += _labelled(row, label, space, selected)
-            parts.append((f" {_fit(detail, max(room - space - 1, 0))}", "dim"))
+            parts.append((f" {fit(detail, max(room - space - 1, 0))}", "dim"))
         else:
-            shown = _fit(label, min(label_width, room))
+            shown = fit(label, min(label_width, room))
             parts.append((shown, "bold" if selected else ""))
             if room > label_width + 8:
-                parts.append((_fit(detail, room - label_width), "dim"))
+                parts.append((fit(detail, room - label_width), "dim"))
         return Content.assemble(*parts)
 
     def on_click(self, event: events.Click) -> None:
@@ -164,22 +165,11 @@ def _label_cells(row: Choice) -> int:
 
 def _labelled(row: Choice, label: str, space: int, selected: bool) -> list[tuple[str, str]]:
     """Return lead, label and badge in exactly `space` cells; the label is truncated first, then the lead."""
-    badge = _one_line(row.badge)
+    badge = one_line(row.badge)
     badge = f" {badge}" if badge and cell_len(badge) + 1 <= space // 2 else ""
     lead = plain_text(row.lead).replace("\n", " ").replace("\t", " ")
     lead = lead if cell_len(lead) + LEAST_LABEL <= space - cell_len(badge) else ""
     room = space - cell_len(badge) - cell_len(lead)
-    shown = _fit(label, min(cell_len(label), room))
+    shown = fit(label, min(cell_len(label), room))
     gap = " " * (room - cell_len(shown))
     return [(lead, "dim"), (shown, "bold" if selected else ""), (badge, "$accent"), (gap, "")]
-
-
-def _one_line(text: str) -> str:
-    return " ".join(plain_text(text).split())
-
-
-def _fit(text: str, width: int) -> str:
-    """Pad or truncate to exactly `width` cells."""
-    if cell_len(text) <= width:
-        return text + " " * (width - cell_len(text))
-    return set_cell_size(text, max(width - 1, 0)) + "…" if width else ""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import msgspec
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.drawing.lines import fit, one_line
 from ragforge_tui.tui.session.state import ChatState, Outgoing
 from ragforge_tui.tui.style.palette import persona_color
 
@@ -37,7 +38,7 @@ class HeaderContents(msgspec.Struct, frozen=True):
 def header_contents(state: ChatState) -> HeaderContents:
     """Return what the header shows of a state."""
     conversation, model, graph = state.conversation, state.model, state.graph
-    glyph, color = state.persona_looks.get(state.speaker, ("", ""))
+    glyph, color = state.persona_styles.get(state.speaker, ("", ""))
     return HeaderContents(
         title=plain_text(conversation.title).strip() if conversation else "",
         opening=state.opening,
@@ -86,8 +87,8 @@ class Header(Widget):
         title = shown.title or ("opening …" if shown.opening else "New conversation")
         mark = " (private)" if shown.private else ""
         room = max(space - gap - cell_len(mark), 0)
-        left = _fit(title, min(room, cell_len(title)) if mark else room)
-        mark = _fit(mark, space - gap - cell_len(left)) + " " * gap
+        left = fit(title, min(room, cell_len(title)) if mark else room)
+        mark = fit(mark, space - gap - cell_len(left)) + " " * gap
         return Content.assemble((left, "bold" if shown.title else "dim"), (mark, "$warning"), *parts)
 
     def _speaker(self, shown: HeaderContents) -> tuple[str, str]:
@@ -120,9 +121,9 @@ class Queue(Widget):
         lines = []
         words = {"waiting": "waiting for the engine", "sending": "sending", "queued": "queued"}
         for item in self._items[:3]:
-            text = " ".join(plain_text(item.text[:400]).split())
+            text = one_line(item.text[:400])
             room = max(self.size.width - len(words[item.place]) - 2, 4)
-            lines.append(Content.assemble((f"{words[item.place]}  ", "$accent"), (_fit(text, room).rstrip(), "dim")))
+            lines.append(Content.assemble((f"{words[item.place]}  ", "$accent"), (fit(text, room).rstrip(), "dim")))
         more = len(self._items) - 3
         note = f"{more} more · " if more > 0 else ""
         # Before the engine has started there is nothing to stop.
@@ -132,13 +133,5 @@ class Queue(Widget):
 
 
 def _short(name: str, width: int = 32) -> str:
-    text = " ".join(plain_text(name).split())
-    return text if cell_len(text) <= width else _fit(text, width)
-
-
-def _fit(text: str, width: int) -> str:
-    """Return the text padded or truncated to exactly `width` cells."""
-    text = " ".join(text.split("\n"))
-    if cell_len(text) <= width:
-        return text + " " * (width - cell_len(text))
-    return set_cell_size(text, max(width - 1, 0)) + "…" if width else ""
+    text = one_line(name)
+    return text if cell_len(text) <= width else fit(text, width)

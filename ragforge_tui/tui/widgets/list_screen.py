@@ -10,7 +10,9 @@ from collections.abc import Coroutine
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.screen import ModalScreen
+from textual.widgets import Static
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.tui.workers import start_worker
@@ -30,9 +32,9 @@ class Dialog(ModalScreen[T]):
     Dialog .keys { color: $text-muted; }
     """
 
-    @abstractmethod
     def show_error(self, sentence: str) -> None:
-        """Show the error of some background work in the screen."""
+        """Show the error of some background work, by default in place of the keys."""
+        self.query_one(".keys", Static).update(Content.styled(sentence, "$error"))
 
     def run_guarded(self, work: Coroutine[Any, Any, None], *, group: str) -> None:
         """Run work in the background, in place of earlier work of the group; its errors are shown in the screen."""

@@ -1,6 +1,6 @@
 """The status line: activity, use of the context, cost, and the keys that help now.
 
-`status_parts` decides what is shown and `fitted` what gives way on a narrow screen; both are pure.
+`status_parts` makes the parts, and `fitted` shortens and drops some on a narrow screen; both are pure.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _keys(state: ChatState, hints: Iterable[str]) -> list[Part]:
     if state.editing:
         return [Part(f"editing turn {state.editing}: enter sends it as a branch · esc cancels", rank=95, key=True)]
     if state.activity == "waiting":
-        tab = "the prompt" if state.asked_now else "answer"
+        tab = "the prompt" if state.question_focused else "answer"
         return [Part(f"tab {tab} · esc no", rank=95, key=True)]
     stop = [] if state.activity == "idle" else [Part("esc stop", rank=85, key=True)]
     return stop + [Part(hint, rank=20 - index, key=True) for index, hint in enumerate(hints)]

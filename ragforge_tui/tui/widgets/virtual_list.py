@@ -1,6 +1,6 @@
 """A virtual list of any length: only the visible lines are drawn. Trace, files and memory use it.
 
-Subclasses draw a line and say which lines can be chosen.
+Subclasses draw the lines and give a key to those that can be chosen.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
         self._cursor = ""
         self._empty = empty
         self._palette: Palette | None = None
-        self._asked = False
+        self._top_reported = False
         self._at_end = True
         self._moved = False
 
@@ -113,7 +113,7 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
             self._cursor = next(reversed(self._places), "")
         elif not self._follow and (self.chosen == "" or not self._moved):
             self._cursor = next(iter(self._places), "")
-        self._asked = False
+        self._top_reported = False
         self.virtual_size = Size(self.scrollable_content_region.width, len(lines))
         if at_end and self._follow:
             self._go_to(len(lines))
@@ -129,7 +129,7 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
         if self.show_vertical_scrollbar:
             # The scrollbar appeared with these lines, after the list had scrolled: its position is not set yet.
             self.vertical_scrollbar.position = self.scroll_y
-        self._look_up()
+        self._report_top()
 
     def choose(self, key: str) -> bool:
         """Move the cursor to a line; return False if there is none with the key."""
@@ -202,12 +202,12 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         if height := self.scrollable_content_region.height:
             self._at_end = new_value >= len(self._lines) - height
-        self._look_up()
+        self._report_top()
 
-    def _look_up(self) -> None:
+    def _report_top(self) -> None:
         height = self.scrollable_content_region.height
-        if not self._asked and height and self.scroll_y <= height:
-            self._asked = True
+        if not self._top_reported and height and self.scroll_y <= height:
+            self._top_reported = True
             self.post_message(self.TopSeen())
 
     def _key_below(self, top: int) -> str:

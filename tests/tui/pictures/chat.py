@@ -21,7 +21,8 @@ from ragforge_tui.shared.events import (
     TurnFailed,
 )
 from ragforge_tui.shared.records import Conversation
-from ragforge_tui.shared.wire import FetchTurns, UndoPlan
+from ragforge_tui.shared.requests.turns import FetchTurns
+from ragforge_tui.shared.requests.work import UndoPlan
 from tests.support.fake_engine import FakeEngine, conversation, message, turn
 from tests.tui.pictures.stage import Stage, State, as_it_is, keys
 from tests.tui.pictures.texts import DIFFS, MARKDOWN, PARAGRAPH

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from ragforge_tui.shared.events import SummaryFailed, SummaryStarted
-from ragforge_tui.shared.requests.tree import MemoryDue
+from ragforge_tui.shared.requests.memory import MemoryDue
 from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import FakeEngine, conversation
 from tests.support.memory_shelf import HOSTILE, summary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragforge_tui.shared.wire import FileDiff
+from ragforge_tui.shared.requests.work import FileDiff
 from tests.support.chat_scene import DIFF
 
 MADE = "--- /dev/null\n+++ b/notes/retry.md\n@@ -0,0 +1,2 @@\n+# Retry\n+One uuid for all tries.\n"

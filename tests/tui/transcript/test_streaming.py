@@ -122,7 +122,7 @@ def test_code_highlighted_line_by_line_looks_as_at_once(language: str) -> None:
     growing = GrowingCode(language, DARK)
     runs: list[Run] = []
     for line in PYTHON.splitlines(keepends=True):
-        assert "".join(text for text, _ in growing.look(line[:-1])) == line[:-1]
+        assert "".join(text for text, _ in growing.peek(line[:-1])) == line[:-1]
         runs += growing.add(line)
     assert "".join(text for text, _ in runs) == PYTHON
     if language != "json":  # whose lexer looks at the whole

@@ -150,7 +150,7 @@ def _conversation(statements: Sequence[list[Statement]], wording: Phrases) -> st
 def _exchange(statements: list[Statement], wording: Phrases, *, first: bool, limit: int) -> str:
     request = _request([statement for statement in statements if statement.by_user])
     if request is None:
-        return ended(compress(max(statements, key=_score).text, limit))
+        return with_full_stop(compress(max(statements, key=_score).text, limit))
     replies = [statement for statement in statements[statements.index(request) :] if not statement.by_user]
     asked = bool(_ASKS.search(request.text))
     if first:
@@ -161,7 +161,7 @@ def _exchange(statements: list[Statement], wording: Phrases, *, first: bool, lim
     start = _reply(replies, request, asked=asked)
     if start is None:
         text = opening.format(wording.quote.format(compress(request.text, limit)))
-        return ended(text if replies else text + wording.no_answer)
+        return with_full_stop(text if replies else text + wording.no_answer)
     question = compress(request.text, max(limit * 2 // 5, limit - len(start.text)))
     limit -= len(question)
     answer = compress(start.text, limit)
@@ -169,7 +169,7 @@ def _exchange(statements: list[Statement], wording: Phrases, *, first: bool, lim
         if len(answer) + len(reply.text) + 1 > limit or reply.text.endswith(QUESTION_MARKS):
             break
         answer = f"{answer} {reply.text}"
-    return ended(opening.format(wording.quote.format(question)) + wording.answer.format(answer))
+    return with_full_stop(opening.format(wording.quote.format(question)) + wording.answer.format(answer))
 
 
 def _request(own: list[Statement]) -> Statement | None:
@@ -221,5 +221,5 @@ def _may_be_found(statement: Statement) -> bool:
     )
 
 
-def ended(text: str) -> str:
+def with_full_stop(text: str) -> str:
     return text if not text or text.endswith((".", "!", "?", "…", "”", "»", "。", "！", "？")) else f"{text}."

@@ -17,7 +17,7 @@ from ragforge_tui.memory.keyterms import EXTRACTED_CONFIDENCE, stem, topics_of, 
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import compress, cut, opening_sentence, sentences
 from ragforge_tui.memory.summaries.draft import MAX_FILES, MAX_TOPICS, PART_CHARS, Draft, limited
-from ragforge_tui.memory.summaries.offline.extract import ended, extract
+from ragforge_tui.memory.summaries.offline.extract import extract, with_full_stop
 from ragforge_tui.memory.summaries.offline.informativeness import Statement, decides, distinct, score
 from ragforge_tui.memory.summaries.offline.phrases import Phrases, phrases
 from ragforge_tui.shared.records import EXTRACTIVE, Finding, Summary, Turn
@@ -73,14 +73,14 @@ def extract_over(children: Sequence[Summary], *, language: str = "") -> Draft:
         chosen = _fitting(found, style, left - len(quoted))
         if requests and style.length(chosen) > left - len(quoted):
             chosen = []
-        text = " ".join(part for part in (quoted, *(ended(style.labelled(s)) for s in chosen)) if part)
-        course.append(f"{label}: {text or ended(compress(stretch[0].conversation_summary, left))}")
+        text = " ".join(part for part in (quoted, *(with_full_stop(style.labelled(s)) for s in chosen)) if part)
+        course.append(f"{label}: {text or with_full_stop(compress(stretch[0].conversation_summary, left))}")
         used += chosen
     ranked = style.ranked(finding for child in children for finding in child.key_findings)
     rest = distinct(ranked, [statement.text for statement in used])
     draft = Draft(
         conversation_summary=" ".join(course),
-        actions_summary=_acts([child.actions_summary for child in children], wording, PART_CHARS),
+        actions_summary=_action_sentences([child.actions_summary for child in children], wording, PART_CHARS),
         key_findings=[
             Finding(text=style.labelled(s), turns=list(s.turns)) for s in sorted(rest or used, key=lambda s: s.turns)
         ],
@@ -130,7 +130,7 @@ def _stretches(children: Sequence[Summary]) -> list[Sequence[Summary]]:
     return [children[start:end] for start, end in itertools.pairwise(bounds)]
 
 
-def _acts(texts: Sequence[str], wording: Phrases, limit: int) -> str:
+def _action_sentences(texts: Sequence[str], wording: Phrases, limit: int) -> str:
     """Return as many sentences about actions as fit, in their order: changes and failures, else looks at files."""
     acts = list(dict.fromkeys(sentence for text in texts for sentence in sentences(text)))
     changes = [verb for tool in described_tools() if tool.access in CHANGING and (verb := wording.verb(tool))]
@@ -193,10 +193,10 @@ def extract_conversation(
     wording = style.wording
     parts = [_about(drafts, goal, wording)]
     acted = [summary.actions_summary for summary in frontier] + [draft.actions_summary for draft in drafts[-1:]]
-    if done := _acts([text for text in acted if text], wording, _SENTENCE_CHARS):
-        parts.append(ended(wording.done.format(done)))
+    if done := _action_sentences([text for text in acted if text], wording, _SENTENCE_CHARS):
+        parts.append(with_full_stop(wording.done.format(done)))
     if best := next(iter(style.ranked(findings)), None):
-        parts.append(ended(wording.found.format(compress(style.labelled(best), _SENTENCE_CHARS))))
+        parts.append(with_full_stop(wording.found.format(compress(style.labelled(best), _SENTENCE_CHARS))))
     return cut(" ".join(parts), PART_CHARS)
 
 
@@ -209,4 +209,4 @@ def _about(drafts: Sequence[Draft], goal: str, wording: Phrases) -> str:
     first = compress(opening_sentence(goal), _SENTENCE_CHARS - len(listed) - 20)
     if not first:
         return wording.about.format(listed)
-    return ended(wording.about.format(listed).rstrip(".") + wording.began.format(wording.quote.format(first)))
+    return with_full_stop(wording.about.format(listed).rstrip(".") + wording.began.format(wording.quote.format(first)))

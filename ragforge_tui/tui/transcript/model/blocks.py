@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.style import Style
 
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tui.drawing.lines import (
     BLANK,
@@ -168,7 +169,7 @@ class UserBlock(Block):
         if self.folded is None:
             return stack(head, body)
         hidden = len(self.text) - len(self._shown())
-        more = f"{hidden:,} more characters".replace(",", " ") if self.folded else "fold"
+        more = f"{counted(hidden)} more characters" if self.folded else "fold"
         return stack(head, body, [line_of([(more, palette.muted), self.arrow(palette)], width)])
 
     def estimate(self, width: int) -> int:
@@ -314,7 +315,7 @@ class TextBlock(Block):
         lines = render(text[:_MAX_MARKDOWN], width, palette)
         hidden = len(text) - _MAX_MARKDOWN
         if self.folded:
-            label = f"{hidden:,} more characters".replace(",", " ")
+            label = f"{counted(hidden)} more characters"
             return [*lines, line_of([(label, palette.muted), self.arrow(palette)], width)]
         rest = LongText(clean(text[_MAX_MARKDOWN:]), width, palette.text)
         return stack(lines, rest, [line_of([("fold", palette.muted), self.arrow(palette)], width)])

@@ -7,9 +7,8 @@ reads what changed and draws it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Protocol
 
 from ragforge_tui.shared.events import (
     MessageFinished,
@@ -24,7 +23,7 @@ from ragforge_tui.shared.events import (
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.tui.drawing.lines import Line, line_of
 from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, Level, NoteBlock
+from ragforge_tui.tui.transcript.model.blocks import Block, Level, NoteBlock
 from ragforge_tui.tui.transcript.model.turn_view import DisplayOptions, TurnView, apply_event, stored_turn
 
 ROOM = 1 << 60
@@ -101,7 +100,7 @@ class Document:
         """Show stored turns after the blocks so far."""
         for turn in turns:
             view = stored_turn(turn, self.shown)
-            mark_switch(view, self._speaker_before(turn.turn_index))
+            view.mark_switch(self._speaker_before(turn.turn_index))
             self._replace(turn.turn_index, view)
 
     def add(self, turn: Turn) -> None:
@@ -110,7 +109,7 @@ class Document:
             return  # It is loaded with its gap, when that comes into view.
         self._note_missing(turn.turn_index)
         view = stored_turn(turn, self.shown)
-        mark_switch(view, self._speaker_before(turn.turn_index))
+        view.mark_switch(self._speaker_before(turn.turn_index))
         self._views[turn.turn_index] = view
         self._note_first([turn.turn_index])
         self._rearrange([], view.blocks, before_turn=turn.turn_index + 1)
@@ -141,7 +140,7 @@ class Document:
         """
         views = [stored_turn(turn, self.shown) for turn in turns if not self.holds(turn.turn_index)]
         for earlier, later in pairwise(views):
-            mark_switch(later, speaker(earlier))
+            later.mark_switch(earlier.speaker)
         gap = self.gap_with(start)
         fresh = [block for view in views for block in view.blocks]
         if gap is not None:
@@ -182,14 +181,17 @@ class Document:
         self.stable = min(self.stable, place)
 
     def _speaker_before(self, turn_index: int) -> str:
+        """Return the persona of the nearest earlier turn, as far as the turns before it are loaded."""
         ends = [gap.last + 1 for gap in self.gaps if gap.last < turn_index]
-        return speaker_before(self._views, turn_index, max(ends, default=self.first_turn))
+        first = max(ends, default=self.first_turn) or turn_index
+        views = (self._views.get(index) for index in range(turn_index - 1, first - 1, -1))
+        return next((view.speaker for view in views if view is not None and view.speaker), "")
 
     def _mark_after(self, last: TurnView) -> None:
         """Mark a switch of personas in the turn after a page that was inserted before it."""
         view = self._views.get(last.turn_index + 1)
         before = list(view.blocks) if view is not None else []
-        if view is not None and mark_switch(view, speaker(last)):
+        if view is not None and view.mark_switch(last.speaker):
             self._rearrange(before, view.blocks)
 
     def notice(self, text: str, level: Level, *, passing: bool = False) -> None:
@@ -229,7 +231,7 @@ class Document:
             view.drop_retry()
         changed = apply_event(view, event)
         if isinstance(event, MessageStarted | MessageFinished):
-            mark_switch(view, self._speaker_before(event.turn_index))
+            view.mark_switch(self._speaker_before(event.turn_index))
         if changed is not None:
             self.changed.add(changed)
         elif not isinstance(event, ReasoningDelta | TextDelta):
@@ -318,37 +320,3 @@ def _fold_alike(before: Iterable[Block], after: Iterable[Block]) -> None:
 def _number(blocks: Iterable[Block], first: int) -> None:
     for serial, block in enumerate(blocks, first):
         block.serial = serial
-
-
-class TurnBlocks(Protocol):
-    """A turn with the blocks so far."""
-
-    turn_index: int
-    blocks: list[Block]
-
-
-def speaker(turn: TurnBlocks) -> str:
-    """Return the persona that answers in a turn, empty before the answer."""
-    return next((block.name for block in turn.blocks if isinstance(block, HeadBlock) and block.name), "")
-
-
-def speaker_before(turns: Mapping[int, TurnBlocks], turn_index: int, first: int) -> str:
-    """Return the persona of the nearest earlier turn down to `first`, the lowest loaded one."""
-    if not first:
-        return ""
-    for index in range(turn_index - 1, first - 1, -1):
-        turn = turns.get(index)
-        if turn is not None and (name := speaker(turn)):
-            return name
-    return ""
-
-
-def mark_switch(turn: TurnBlocks, before: str) -> bool:
-    """Insert a note above an answer if its persona differs from `before`; return whether it did."""
-    name = speaker(turn)
-    if not before or not name or name == before or any(block.kind == "switch" for block in turn.blocks):
-        return False
-    note = NoteBlock("switch", turn.turn_index, f"{name} speaks from here on", "info")
-    at = next(place for place, block in enumerate(turn.blocks) if isinstance(block, HeadBlock))
-    turn.blocks.insert(at, note)
-    return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 from rich.cells import cell_len
 
+from ragforge_tui.shared.formatting import counted
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.sanitize import plain_value
@@ -172,7 +173,7 @@ class ToolBlock(Block):
         """Return a line about the hidden part of a text."""
         if not hidden:
             return []
-        more = f"… {hidden:,} more characters; v shows all".replace(",", " ")
+        more = f"… {counted(hidden)} more characters; v shows all"
         return [line_of([*prefix, (more, palette.muted)], width)]
 
     def estimate(self, width: int) -> int:

@@ -121,6 +121,21 @@ class TurnView:
             text.touch()
         return block
 
+    @property
+    def speaker(self) -> str:
+        """The persona that answers, empty before the answer."""
+        return next((block.name for block in self.blocks if isinstance(block, HeadBlock) and block.name), "")
+
+    def mark_switch(self, before: str) -> bool:
+        """Insert a note above the answer if its persona differs from `before`; return whether it did."""
+        name = self.speaker
+        if not before or not name or name == before or any(block.kind == "switch" for block in self.blocks):
+            return False
+        note = NoteBlock("switch", self.turn_index, f"{name} speaks from here on", "info")
+        at = next(place for place, block in enumerate(self.blocks) if isinstance(block, HeadBlock))
+        self.blocks.insert(at, note)
+        return True
+
     def own_command(self, message_id: str) -> None:
         """Mark a message as the user's own command: no persona is named, and it is shown unfolded."""
         self.replies.add(message_id)
@@ -203,13 +218,13 @@ class TurnView:
         return len(self.blocks) - 1 if ended else len(self.blocks)
 
     def passing(self, text: str) -> None:
-        """Show how the request is doing, in place of what was shown of that before."""
+        """Show the state of the request, in place of its last state."""
         self.drop_retry()
         self.retry = NoteBlock("retry", self.turn_index, text, "info")
         self.blocks.append(self.retry)
 
     def drop_retry(self) -> None:
-        """Remove what was shown of a repeated or waiting request."""
+        """Remove the note about a repeated or waiting request."""
         if self.retry is not None:
             self.blocks.remove(self.retry)
             self.retry = None

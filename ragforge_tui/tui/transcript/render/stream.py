@@ -37,7 +37,7 @@ _PIECE = 500
 _LONGEST_PIECE = 4_000
 _WIDE = "[\u3041-\u9fff\uac00-\ud7a3]"
 _BREAK = re.compile(rf"(?<=\S) (?=\S)|(?<={_WIDE})(?={_WIDE})")
-"""Where a paragraph may be cut: next to no Markdown mark."""
+"""Places to cut a paragraph: next to no Markdown mark."""
 
 
 class OpenBlock(Protocol):
@@ -95,7 +95,7 @@ class _OpenFence:
         if fresh := text[self._taken :]:
             self._taken = len(text)
             self._drawn.extend(self._lines(self._growing.add(clean(fresh)), whole=True))
-        return [*self._drawn, *(self._lines(self._growing.look(clean(partial))) if partial else [])]
+        return [*self._drawn, *(self._lines(self._growing.peek(clean(partial))) if partial else [])]
 
     def _lines(self, runs: list[Run], *, whole: bool = False) -> list[Line]:
         lines = run_lines(runs, self._width, self._palette)
@@ -104,7 +104,7 @@ class _OpenFence:
 
 
 class _OpenTable:
-    """When a row needs wider columns, all rows are rendered again; that is rare after the first few."""
+    """A growing table. A row that needs wider columns renders all rows again, which is rare after the first few."""
 
     def __init__(self, text: str, width: int, palette: Palette) -> None:
         self.closed = False
@@ -302,7 +302,7 @@ class StreamedText:
             self._tail, self._list = self._tail[offset:], lists[-1]
 
     def _open_end(self, partial: str) -> list[Line]:
-        """Commit what is complete and render the rest."""
+        """Commit the complete units and render the rest."""
         block = self._block
         lines = block.extend(self._tail, partial) if block is not None else None
         if lines is None:

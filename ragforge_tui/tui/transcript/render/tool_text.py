@@ -109,7 +109,7 @@ def outcome_of(call: ToolCall, result: dict[str, Any]) -> str:
 
 
 def failure_of(call: ToolCall) -> str:
-    """Return in one line why a call failed or was refused; empty if its state says it all."""
+    """Return in one line why a call failed or was refused; empty if its state is enough."""
     if call.result is None or (end := call_end(call)) == "stopped":
         return ""
     if end == "refused":

@@ -132,7 +132,7 @@ class Transcript(BlockView, can_focus=True):
         self.cursor = Cursor(self)
         self.finder = Finder(self, self.cursor)
         self._first = 0
-        self._asked: tuple[int, int] | None = None
+        self._requested: tuple[int, int] | None = None
 
     # What the screen calls
 
@@ -162,7 +162,7 @@ class Transcript(BlockView, can_focus=True):
 
     def insert(self, turns: Sequence[Turn], *, start: int, end: int) -> None:
         """Show turns [start, end) that were not loaded; the lines being read stay in view."""
-        self._asked = None
+        self._requested = None
         if isinstance(held := self.viewport.held_block, GapBlock):
             after = self.document.blocks[self.document.position(held) + 1]
             self.viewport.hold(after, self.top - self.viewport.start(after))
@@ -172,10 +172,10 @@ class Transcript(BlockView, can_focus=True):
 
     def not_inserted(self) -> None:
         """Note that requested turns could not be loaded: a while later they are requested again."""
-        self.set_timer(_ASK_AGAIN_SECONDS, self._forget_asked)
+        self.set_timer(_ASK_AGAIN_SECONDS, self._request_again)
 
-    def _forget_asked(self) -> None:
-        self._asked = None
+    def _request_again(self) -> None:
+        self._requested = None
 
     def replace_turn(self, turn: Turn) -> None:
         """Render a turn again from its records."""
@@ -204,7 +204,7 @@ class Transcript(BlockView, can_focus=True):
         self.cursor.clear()
         self.stream_painter.clear()
         self._first = 0
-        self._asked = None
+        self._requested = None
         self.follow = True
         self.sync()
 
@@ -274,8 +274,8 @@ class Transcript(BlockView, can_focus=True):
     def settled(self) -> None:
         """Request turns that are not loaded when they come near."""
         wanted = self._missing_near()
-        if wanted is not None and wanted != self._asked:
-            self._asked = wanted
+        if wanted is not None and wanted != self._requested:
+            self._requested = wanted
             self.post_message(self.NeedTurns(*wanted))
 
     def _missing_near(self) -> tuple[int, int] | None:

@@ -1,0 +1,1 @@
+"""Approval of tool calls: policy, allowed commands, pending questions."""

@@ -1,0 +1,217 @@
+"""Commands that the user allows permanently (`tools.allow_commands`), and the matching of commands against them.
+
+A pattern consists of words, split as by a shell. A command matches if it has exactly these words; `*` as the last word
+matches any number of further words, including none. Nothing else in a pattern is special, and its first word is the
+name of a program.
+
+A command is allowed only if nothing in it can have more effect than its words. Every simple command of a chain (`;`,
+`&&`, `||`, `|`) must match by itself. A command needs approval if it contains, quoted or not, `$`, a backtick, a line
+end, another control character, a redirection, a group, `&` or a character that a shell expands to file names (`*`,
+`?`, `[`, `{`, `~`). It also needs approval wherever our parsing and the shell's could differ. The words that a `*`
+matches must not name an option that runs a program or writes a file (`command_options`), nor a file that may hold
+secrets.
+
+A project's settings can never add a pattern: the loader of the settings rejects the key there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+from ragforge_tui.conversation.approvals.command_options import NOT_OFFERED, WRITING_OPTIONS
+from ragforge_tui.shared.errors import ConfigError
+from ragforge_tui.shared.events import Notice
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.tools.workspace import is_secret
+
+SETTING = "tools.allow_commands"
+
+# A tilde within a word (`HEAD~1`) is literal; anywhere else a shell may expand it to a folder.
+_REFUSED = re.compile(r"[$`*?\[{\x00-\x08\x0a-\x1f\x7f-\x9f]|(?<![A-Za-z0-9])~")
+_PUNCTUATION = ";&|<>()"
+_CHAINS = frozenset({";", "&&", "||", "|"})
+_NAME = re.compile(r"[\w./+-]+")
+_LONGEST = 10_000
+"""Longest command that is parsed, in characters; splitting takes time quadratic in a word's length."""
+
+_WITH_SUBCOMMANDS = frozenset(name.split()[0] for name in WRITING_OPTIONS if " " in name)
+
+_CODE_OPTIONS = {
+    **dict.fromkeys(("bash", "dash", "fish", "ksh", "python", "pypy", "sh", "zsh"), "c"),
+    **dict.fromkeys(("lua", "perl", "ruby"), "eE"),
+    **dict.fromkeys(("bun", "deno", "node"), "ep"),
+    "php": "rBRE",
+}
+"""Programs that accept code as an argument, with the letters of those options: such a call gets no pattern."""
+
+
+def simple_commands(command: str) -> list[list[str]] | None:
+    """Return the words of each simple command of a chain; None for any other command, which needs approval."""
+    if len(command) > _LONGEST or _REFUSED.search(command):
+        return None
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=_PUNCTUATION)
+    lexer.whitespace = " \t"
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    commands: list[list[str]] = [[]]
+    try:
+        for token in lexer:
+            # Quoted, these are words to the shell. Treating them as operators only adds commands that must match.
+            if token in _CHAINS:
+                commands.append([])
+            elif token and not token.strip(_PUNCTUATION):
+                return None
+            else:
+                commands[-1].append(token)
+    except ValueError:
+        return None
+    return commands if all(commands) else None
+
+
+def problem_of(pattern: str) -> str:
+    """Return the reason a pattern is invalid; empty if it is valid."""
+    words = _words(pattern)
+    if words is None:
+        return "it is not one plain command"
+    if not _NAME.fullmatch(words[0]):
+        return "its first word is not the name of a program"
+    return ""
+
+
+def covers(patterns: Iterable[str], command: str) -> bool:
+    """Return whether a command may run without approval."""
+    commands = simple_commands(command)
+    if commands is None:
+        return False
+    valid = [words for pattern in patterns if not problem_of(pattern) and (words := _words(pattern))]
+    return all(any(_matches(pattern, words) for pattern in valid) for words in commands)
+
+
+def offer(command: str) -> str:
+    """Return the pattern to offer for permanent permission after this command; empty if none is suitable."""
+    commands = simple_commands(command)
+    if commands is None or len(commands) > 1 or not _NAME.fullmatch(commands[0][0]) or _passes_code(commands[0]):
+        return ""
+    words = commands[0]
+    entry = _option_entry(words)
+    fixed = words[: len(entry.split())] if entry else words
+    for pattern in (shlex.join(fixed) + (" *" if len(words) > len(fixed) else ""), shlex.join(words)):
+        if mask_secrets(pattern) == pattern and not problem_of(pattern) and covers([pattern], command):
+            return pattern
+    return ""
+
+
+def _passes_code(words: list[str]) -> bool:
+    letters = _CODE_OPTIONS.get(re.sub(r"[\d.]+$", "", words[0].rpartition("/")[2]), "")
+    return bool(letters) and any(
+        word in ("--eval", "--print", "eval") or (re.match("-[^-]", word) and not set(letters).isdisjoint(word))
+        for word in words[1:]
+    )
+
+
+def _option_entry(words: list[str]) -> str:
+    """Return the key of a command in `WRITING_OPTIONS`, empty if it has none."""
+    return next((name for name in (" ".join(words[:2]), words[0]) if name in WRITING_OPTIONS), "")
+
+
+def _words(pattern: str) -> list[str] | None:
+    """Return the words of a pattern, including a final `*`; None if the rest is not one plain command."""
+    fixed, open_ended = pattern.rstrip(" \t"), False
+    if fixed.endswith((" *", "\t*")):
+        fixed, open_ended = fixed[:-2], True
+    commands = simple_commands(fixed)
+    if commands is None or len(commands) > 1:
+        return None
+    return [*commands[0], "*"] if open_ended else commands[0]
+
+
+def _matches(pattern: list[str], words: list[str]) -> bool:
+    if pattern[-1] != "*":
+        return words == pattern
+    fixed = pattern[:-1]
+    return words[: len(fixed)] == fixed and not _needs_approval(words, len(fixed))
+
+
+def _needs_approval(words: list[str], fixed: int) -> bool:
+    """Return whether the words that a `*` matches may run a program, write a file or show a secret."""
+    program = words[0].rpartition("/")[2]
+    further = words[fixed:]
+    if program in _WITH_SUBCOMMANDS and fixed == 1 and further and further[0].startswith("-"):
+        return True  # an option before the subcommand, such as git's -c
+    by_program = {**NOT_OFFERED, **WRITING_OPTIONS}
+    options = by_program.get(" ".join([program, *words[1:2]])) or by_program.get(program, ())
+    return any(_is_one_of(word, options) or _shows_secret(word) for word in further)
+
+
+def _is_one_of(word: str, options: tuple[str, ...]) -> bool:
+    """Return whether a word sets one of these options, even abbreviated, with a value, or among other letters."""
+    given = word.partition("=")[0]
+    if not given.startswith("-") or given in ("-", "--"):
+        return given in options
+    name = given.lstrip("-")
+    if any(len(option) > 2 and option[1] != "-" for option in options):
+        # Words after one dash, as in Go: two dashes mean the same, and letters are not combined.
+        return any(name == option[1:] or (len(option) > 2 and name.startswith(option[1:])) for option in options)
+    if given.startswith("--"):
+        return any(option.startswith(given) for option in options if len(option) > 2)
+    return any(option[1] in name for option in options if len(option) == 2)
+
+
+def _shows_secret(word: str) -> bool:
+    value = word.rpartition("=")[2]
+    return "/proc/" in word or is_secret(value)
+
+
+class AllowedCommands:
+    """Patterns of commands that run without asking.
+
+    Args:
+        patterns: The patterns in the settings.
+        config_file: The user's settings file. If empty, new patterns are not saved and end with the engine.
+    """
+
+    def __init__(self, patterns: Iterable[str] = (), config_file: str = "") -> None:
+        self.patterns = list(patterns)
+        self._file = config_file
+
+    def problems(self) -> list[str]:
+        """Return a sentence for each invalid pattern, which allows nothing."""
+        wrong = ((pattern, problem_of(pattern)) for pattern in self.patterns)
+        return [f"{SETTING}: {pattern!r} allows nothing, {problem}." for pattern, problem in wrong if problem]
+
+    def offer(self, command: str) -> str:
+        """Return the pattern to offer for this command; empty if there is none."""
+        return offer(command) if command else ""
+
+    async def add(self, pattern: str) -> Notice:
+        """Allow a pattern from now on; return a notice that names the file, or why it was not saved."""
+        if pattern not in self.patterns:
+            self.patterns.append(pattern)
+        if not self._file:
+            return Notice(text=f"`{pattern}` runs without asking until the chat ends.")
+        try:
+            await asyncio.to_thread(_save, Path(self._file), pattern)
+        except ConfigError as error:
+            return Notice(text=f"`{pattern}` runs without asking, but only in this chat: {error}", level="warning")
+        return Notice(text=f"`{pattern}` runs without asking from now on: {SETTING} in {self._file}.")
+
+
+def _save(file: Path, pattern: str) -> None:
+    from ragforge_tui.settings.edit import set_value
+    from ragforge_tui.settings.parse import parse_yaml
+
+    try:
+        values = parse_yaml(file, file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        values = None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}.") from error
+    section = values.get("tools") if isinstance(values, dict) else None
+    saved = section.get("allow_commands") if isinstance(section, dict) else None
+    patterns = list(saved) if isinstance(saved, list) else []
+    if pattern not in patterns:
+        set_value(file, SETTING, [*patterns, pattern])

@@ -1,0 +1,144 @@
+"""Pending approvals of tool calls: requested as events, answered by the user, remembered for the session."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+
+from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands
+from ragforge_tui.conversation.approvals.policy import ApprovalMode, ApprovalPolicy, Verdict
+from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
+from ragforge_tui.shared.records import ToolCall
+from ragforge_tui.shared.requests.work import Mode
+from ragforge_tui.tools.base import ApprovalNeed
+
+Emit = Callable[[Event], None]
+
+
+class Approvals:
+    """Granted permissions and pending questions.
+
+    Args:
+        approve_all: Run every call without asking (`ask --yes`).
+        interactive: A user answers; otherwise questions are shown and refused at once.
+        allowed: Commands that the user allows permanently.
+    """
+
+    def __init__(
+        self, *, approve_all: bool = False, interactive: bool = True, allowed: AllowedCommands | None = None
+    ) -> None:
+        self._policy = ApprovalPolicy()
+        self._interactive = interactive
+        self._approve_all = approve_all
+        self._granted: set[str] = set()
+        self._allowed = allowed or AllowedCommands()
+        self._pending: dict[str, asyncio.Future[tuple[ApprovalDecision, str]]] = {}
+        self._needs: dict[str, tuple[str, ApprovalNeed]] = {}
+        self._closed = False
+
+    @property
+    def attended(self) -> bool:
+        """Return whether a user is available to answer."""
+        return self._interactive and not self._closed
+
+    async def ask(
+        self, need: ApprovalNeed, call: ToolCall, conversation_id: str, turn_index: int, emit: Emit, *, mode: Mode
+    ) -> tuple[bool, str]:
+        """Return whether the call may run, and the user's comment if not.
+
+        Args:
+            mode: What the agent may currently do in that conversation without asking.
+        """
+        if self._decide(need, mode) == "run":
+            return True, ""
+        if self._closed:
+            return False, ""
+        always = self._allowed.offer(need.command)
+        question = ApprovalRequested(
+            conversation_id=conversation_id,
+            turn_index=turn_index,
+            approval_id=uuid.uuid4().hex,
+            call=call,
+            kind=need.kind,
+            question=need.question,
+            detail=need.detail,
+            session_scope=need.session_scope,
+            always=always,
+        )
+        self._needs[question.approval_id] = conversation_id, need
+        try:
+            decision, feedback = await self._wait_for_answer(question, emit)
+        finally:
+            del self._needs[question.approval_id]
+        if decision == "session":
+            self._granted.add(need.session_key)
+        if decision == "always" and always:
+            emit(await self._allowed.add(always))
+        return decision != "no", feedback
+
+    def mode_changed(self, conversation_id: str, mode: Mode) -> None:
+        """Approve, once, pending calls of a conversation that need no approval in its new mode."""
+        if mode == "plan":
+            return  # even granted calls are not allowed while planning
+        for approval_id, (pending_in, need) in list(self._needs.items()):
+            if pending_in == conversation_id and self._decide(need, mode) == "run":
+                self.answer(approval_id, "once")
+
+    async def ask_cost(self, question: Callable[[str], CostLimitReached], emit: Emit) -> ApprovalDecision:
+        """Return the user's decision about a cost limit; "no" if no user is available.
+
+        Args:
+            question: Creates the event for an approval id.
+        """
+        if self._closed:
+            return "no"
+        decision, _ = await self._wait_for_answer(question(uuid.uuid4().hex), emit)
+        return decision
+
+    async def _wait_for_answer(
+        self, question: ApprovalRequested | CostLimitReached, emit: Emit
+    ) -> tuple[ApprovalDecision, str]:
+        answer: asyncio.Future[tuple[ApprovalDecision, str]] = asyncio.get_running_loop().create_future()
+        self._pending[question.approval_id] = answer
+        if not self._interactive:
+            answer.set_result(("no", "No user is available to ask."))
+        emit(question)
+        decision: ApprovalDecision = "no"
+        feedback = ""
+        try:
+            decision, feedback = await answer
+        finally:
+            self._pending.pop(question.approval_id, None)
+            emit(
+                ApprovalResolved(
+                    conversation_id=question.conversation_id,
+                    turn_index=question.turn_index,
+                    approval_id=question.approval_id,
+                    decision=decision,
+                )
+            )
+        return decision, feedback
+
+    def _decide(self, need: ApprovalNeed, mode: Mode) -> Verdict:
+        return self._policy.decide(need, self._granted, self._effective(mode), self._allowed.patterns)
+
+    def _effective(self, mode: Mode) -> ApprovalMode:
+        if self._approve_all:
+            return "yes"
+        return "edits" if mode == "edits" and not self._closed else "ask"
+
+    def answer(self, approval_id: str, decision: ApprovalDecision, feedback: str = "") -> None:
+        """Apply the user's answer; an answer to a question that is no longer pending is ignored."""
+        future = self._pending.get(approval_id)
+        if future is not None and not future.done():
+            future.set_result((decision, feedback))
+
+    def close(self) -> None:
+        """Refuse all pending and later questions, because no user is left to answer."""
+        self._closed = True
+        self._approve_all = False
+        self._granted.clear()
+        for future in self._pending.values():
+            if not future.done():
+                future.set_result(("no", "The user's terminal is closed; no one could be asked."))

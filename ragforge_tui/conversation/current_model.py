@@ -1,0 +1,185 @@
+"""Selection of the current model: in the background at the start, by the user, or by the preference of a persona.
+
+LiteLLM takes seconds to import; a turn that starts earlier waits here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ragforge_tui.llm import ChatModel, ModelChoice, choose_model, list_models, make_model, preload
+from ragforge_tui.personas import Persona
+from ragforge_tui.settings.schema import ModelSettings
+from ragforge_tui.shared.errors import ErrorInfo, RagforgeError
+from ragforge_tui.shared.events import Event, ModelChanged, Notice
+
+log = logging.getLogger(__name__)
+
+
+class CurrentModel:
+    """The model of one agent.
+
+    Args:
+        emit: Receives `ModelChanged`.
+    """
+
+    def __init__(self, settings: ModelSettings, emit: Callable[[Event], None]) -> None:
+        self._settings = settings
+        self._emit = emit
+        self._model: ChatModel | None = None
+        self._task: asyncio.Task[ChatModel] | None = None
+        self._made: tuple[ModelChoice, ModelSettings] | None = None
+        self.chosen = bool(settings.name)
+        """Whether the user named the model in the settings or here; a persona cannot replace it then."""
+        self.preferred = ""
+        """The model a persona requested; empty for the chosen or discovered one."""
+        self.state = ModelChanged(phase="loading", name=settings.name)
+
+    def start(self) -> None:
+        """Start to choose and import the model; returns at once."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._choose(self._settings), name="current-model")
+
+    async def model(self, *, temperature: float | None = None) -> ChatModel:
+        """Return the current model; `temperature` applies if the settings have none.
+
+        Raises:
+            RagforgeError: No model could be chosen.
+        """
+        self.start()
+        assert self._task is not None
+        model = await asyncio.shield(self._task)
+        if temperature is None or model.offline or self._made is None or self._settings.temperature is not None:
+            return model
+        choice, settings = self._made
+        return make_model(choice, msgspec.structs.replace(settings, temperature=temperature), self._now)
+
+    async def change(self, name: str) -> ModelChanged:
+        """Use another model from the next turn on; an empty name selects the one discovered automatically."""
+        self.chosen = bool(name)
+        self.preferred = ""
+        return await self._use(name, "")
+
+    async def prefer(self, name: str, *, by: str) -> ModelChanged:
+        """Use the model a persona prefers, or with an empty name return to the configured one."""
+        self.preferred = name
+        return await self._use(name or self._settings.name, f"preferred by the persona {by}" if name else "")
+
+    async def _use(self, name: str, origin: str) -> ModelChanged:
+        settings = msgspec.structs.replace(self._settings, name=name)
+        if name != self._settings.name and "/" in name:
+            # A base URL and key belong to the configured provider and must not reach another one.
+            same = name.split("/")[0] == self._settings.name.split("/")[0]
+            if not same:
+                settings = msgspec.structs.replace(settings, api_base="", api_key="")
+        self._task = asyncio.create_task(self._choose(settings, origin), name="current-model")
+        await self.model()
+        return self.state
+
+    def update(self, **changes: Any) -> None:
+        """Change settings of `LIVE_MODEL_SETTINGS`, by name, from the next request on."""
+        self._settings = msgspec.structs.replace(self._settings, **changes)
+
+    def _now(self) -> ModelSettings:
+        return self._settings
+
+    async def names(self) -> list[str]:
+        """Return the names of the available models."""
+        return await list_models(self._settings, os.environ)
+
+    async def close(self) -> None:
+        """Cancel a selection in progress."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _choose(self, settings: ModelSettings, origin: str = "") -> ChatModel:
+        try:
+            choice = await choose_model(settings, os.environ)
+            if origin:
+                choice = msgspec.structs.replace(choice, origin=origin)
+            if not choice.offline:
+                self._set_state(ModelChanged(phase="loading", name=choice.name, origin=choice.origin))
+                await preload()
+            model = make_model(choice, settings, self._now)
+            self._made = choice, settings
+        except RagforgeError as error:
+            self._set_state(ModelChanged(phase="failed", name=settings.name, error=error.info))
+            raise
+        except Exception as error:
+            log.exception("choosing a model failed")
+            info = ErrorInfo(
+                kind="model",
+                what="The model client could not be loaded.",
+                todo="See the log: run ragforge-chat doctor.",
+            )
+            self._set_state(ModelChanged(phase="failed", name=settings.name, error=info))
+            raise RagforgeError(info.what, todo=info.todo, kind=info.kind) from error
+        self._set_state(
+            ModelChanged(
+                phase="ready",
+                name=model.name,
+                origin=choice.origin,
+                destination=model.destination,
+                offline=model.offline,
+                context_window=model.context_window,
+            )
+        )
+        return model
+
+    def _set_state(self, state: ModelChanged) -> None:
+        self.state = state
+        self._emit(state)
+
+
+class PersonaModels:
+    """Selection of the model and temperature that a persona prefers.
+
+    The user's choice has priority: a model named by a setting, flag, variable or /model is never replaced, and neither
+    is a temperature in the settings. A project's persona can only propose a model.
+    """
+
+    def __init__(self, current: CurrentModel, emit: Callable[[Event], None]) -> None:
+        self._current = current
+        self._emit = emit
+        self._proposed: set[tuple[str, str]] = set()
+        self._failed: set[str] = set()
+
+    async def model_for(self, persona: Persona) -> ChatModel:
+        """Return the model that answers as this persona.
+
+        Raises:
+            RagforgeError: No model could be chosen.
+        """
+        trusted = persona.origin != "project"
+        preference = persona.fields.model
+        if not self._current.chosen:
+            await self._prefer(preference if trusted else "", persona)
+        model = await self._current.model(temperature=persona.fields.temperature if trusted else None)
+        if preference and preference != model.name:
+            self._propose(persona, preference)
+        return model
+
+    async def _prefer(self, name: str, persona: Persona) -> None:
+        if name in self._failed:
+            name = ""
+        if name == self._current.preferred:
+            return
+        try:
+            await self._current.prefer(name, by=persona.name)
+        except RagforgeError as error:
+            self._failed.add(name)
+            text = f"{persona.name} prefers the model {name}, which cannot be used: {error}"
+            self._emit(Notice(text=text, level="warning"))
+            await self._current.prefer("", by="")
+
+    def _propose(self, persona: Persona, name: str) -> None:
+        if (persona.digest, name) not in self._proposed:
+            self._proposed.add((persona.digest, name))
+            self._emit(Notice(text=f"{persona.name} prefers the model {name}: /model {name} switches to it."))

@@ -1,0 +1,1 @@
+"""Export files that are kept up to date while a conversation grows."""

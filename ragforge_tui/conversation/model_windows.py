@@ -1,0 +1,64 @@
+"""Context windows of models, corrected by what providers rejected.
+
+A window comes from the settings or a table of models, and both can be wrong: a local server is started with any size.
+A smaller window that a rejected request revealed is kept for a week, so that each session does not repeat the failure,
+and a server that was restarted with a larger one gets a new chance.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from ragforge_tui.llm import ChatModel
+from ragforge_tui.shared.files import atomic_write
+from ragforge_tui.shared.records import now
+
+log = logging.getLogger(__name__)
+
+KEPT = timedelta(days=7)
+
+
+class _Learned(msgspec.Struct):
+    tokens: int
+    at: datetime
+
+
+class ModelWindows:
+    """Windows by model and server.
+
+    Args:
+        path: JSON file with the learned windows; it does not have to exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._learned: dict[str, _Learned] = {}
+        try:
+            self._learned = msgspec.json.decode(path.read_bytes(), type=dict[str, _Learned])
+        except FileNotFoundError:
+            pass
+        except (OSError, msgspec.MsgspecError) as error:
+            log.warning("learned context windows are unreadable: %s", error)
+
+    def of(self, model: ChatModel) -> int:
+        """Return the tokens a model can read."""
+        learned = self._learned.get(_key(model))
+        if learned is None or now() - learned.at > KEPT:
+            return model.context_window
+        return min(learned.tokens, model.context_window)
+
+    def learn(self, model: ChatModel, tokens: int) -> None:
+        """Keep a smaller window; a file that cannot be written is logged, and the window kept in this process."""
+        self._learned[_key(model)] = _Learned(tokens, now())
+        try:
+            atomic_write(self._path, msgspec.json.encode(self._learned))
+        except OSError as error:
+            log.warning("a learned context window was not saved: %s", error)
+
+
+def _key(model: ChatModel) -> str:
+    return f"{model.name} {model.server}"

@@ -1,0 +1,247 @@
+"""Storage of records in the graph, or in the journal while the graph is unreachable.
+
+The turn loop writes through the recorder and does not know the destination. After a record went to the journal, all
+later ones follow until the journal is drained, which preserves their order. Every operation is idempotent.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from ragforge_tui.conversation.storage.graph_connection import GraphConnection
+from ragforge_tui.graph import UNKNOWN, Journal, Store
+from ragforge_tui.memory.context import StoredContext
+from ragforge_tui.shared.errors import GraphError, NotFoundError
+from ragforge_tui.shared.records import Conversation, Message, ToolCall
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Recorder:
+    """Writer of records to the graph or the journal; without a graph to the journal only.
+
+    While the journal is in use, the recorder allocates turn indexes and positions. Draining the journal moves records
+    whose position was taken in the meantime.
+    """
+
+    def __init__(self, journal: Journal, graph: GraphConnection | None = None, *, auto_save: bool = True) -> None:
+        self._auto_save = auto_save
+        self._journal = journal
+        self._graph = graph
+        self._journaling = False
+        self._pending = 0
+        self._appended = 0
+        self._next_turn: dict[str, int] = {}
+        self._next_position: dict[tuple[str, int], int] = {}
+
+    @property
+    def journaling(self) -> bool:
+        """Return whether records currently go to the journal."""
+        return self._journaling
+
+    async def drain(self, store: Store) -> int:
+        """Write the journal into the graph; return the number of remaining records, always 0 unless it raises."""
+        appended = -1
+        while appended != self._appended:
+            # A turn may append to the journal during the drain; switch to the graph only when nothing was added.
+            appended = self._appended
+            await self._journal.drain(store)
+        self._journaling = False
+        self._pending = 0
+        return 0
+
+    def forget(self, conversation_id: str) -> None:
+        """Remove a purged conversation from the journal; blocks."""
+        try:
+            self._journal.forget(conversation_id)
+        except OSError as error:
+            log.warning("the journal still holds records of %s: %s", conversation_id, error)
+
+    def left_behind(self) -> list[str]:
+        """Return messages about records whose graph no chat opens automatically; blocks."""
+        messages = []
+        for info in self._journal.left_behind():
+            if info.key == UNKNOWN:
+                what = f"The journal holds {info.amount()} of an earlier release for an unknown graph."
+            else:
+                what = f"{info.name} was replaced by another graph; the journal still holds {info.amount()} for it."
+            messages.append(f"{what} `ragforge-chat graph journal` lists and moves them.")
+        return messages
+
+    def take_drained(self) -> set[str]:
+        """Return the conversations drained from the journal since the last call."""
+        drained, self._journal.touched = self._journal.touched, set()
+        return drained
+
+    async def _store(self) -> Store | None:
+        """Return the store, or None if records go to the journal."""
+        if self._graph is None or self._journaling:
+            return None
+        try:
+            return await self._graph.store()
+        except GraphError as error:
+            self._switch_to_journal(error)
+            return None
+
+    def _switch_to_journal(self, error: GraphError) -> None:
+        log.warning("writing to the journal: %s", error)
+        self._journaling = True
+        if self._graph is not None:
+            self._graph.lost(error.info)
+
+    def _append(self, op: str, record: object, **arguments: object) -> None:
+        self._journal.append(op, record, **arguments)
+        self._pending += 1
+        self._appended += 1
+        if self._graph is not None:
+            self._graph.set_journaled(self._pending)
+
+    async def _write(self, work: Callable[[Store], Awaitable[T]]) -> T | None:
+        """Return the result of `work`, or None if the record has to go to the journal."""
+        store = await self._store()
+        if store is None:
+            return None
+        try:
+            return await work(store)
+        except NotFoundError:
+            # Another graph may have replaced the one that holds the conversation.
+            replaced = await self._replaced(store)
+            if replaced is None:
+                raise
+            self._switch_to_journal(replaced)
+            return None
+        except GraphError as error:
+            self._switch_to_journal(error)
+            return None
+
+    async def _replaced(self, store: Store) -> GraphError | None:
+        """Return an error if the graph is not the one this process started with or cannot be reached."""
+        try:
+            self._journal.check(await store.graph.identify())
+        except GraphError as error:
+            return error
+        return None
+
+    async def create_conversation(self, conversation: Conversation) -> Conversation:
+        """Store a new conversation."""
+        stored = await self._write(lambda store: store.conversations.create(conversation))
+        if stored is None:
+            self._append("create_conversation", conversation)
+        return stored or conversation
+
+    async def begin_turn(self, message: Message) -> Message:
+        """Store the user's message and allocate its turn index."""
+        stored = await self._write(lambda store: store.messages.begin_turn(message))
+        if stored is None:
+            index = self._next_turn.get(message.conversation_id, 1)
+            stored = msgspec.structs.replace(message, turn_index=index, position=0)
+            self._append("begin_turn", stored)
+        self._next_turn[stored.conversation_id] = stored.turn_index + 1
+        self._next_position[(stored.conversation_id, stored.turn_index)] = 1
+        return stored
+
+    async def add_message(self, message: Message) -> Message:
+        """Store another message of a turn and allocate its position."""
+        key = (message.conversation_id, message.turn_index)
+        stored = await self._write(lambda store: store.messages.add(message))
+        if stored is None:
+            stored = msgspec.structs.replace(message, position=self._next_position.get(key, 1))
+            self._append("add_message", stored)
+        self._next_position[key] = stored.position + 1
+        return stored
+
+    async def checkpoint(self, message: Message, *, content: str, reasoning: str, lease_until: datetime) -> bool:
+        """Update a streaming message; return False if another process requested that its turn stop.
+
+        Without auto-save only the lease is renewed; the text is stored when the message is complete.
+        """
+        if not self._auto_save:
+            content = reasoning = ""
+        proceed = await self._write(
+            lambda store: store.messages.checkpoint(
+                message.uuid, content=content, reasoning=reasoning, lease_until=lease_until
+            )
+        )
+        if proceed is None:
+            so_far = msgspec.structs.replace(message, content=content, reasoning=reasoning, tool_calls=[])
+            self._append("finish_message", so_far)
+        return proceed is not False
+
+    async def stop_requested(self, conversation_id: str, turn_index: int) -> bool:
+        """Return whether another process requested a stop; False while the graph is unreachable."""
+        store = await self._store()
+        if store is None:
+            return False
+        try:
+            return await store.messages.stop_requested(conversation_id, turn_index)
+        except GraphError as error:
+            log.debug("stop request not readable: %s", error)
+            return False
+
+    async def finish_message(self, message: Message) -> None:
+        """Store the final state of a message."""
+        message = msgspec.structs.replace(message, tool_calls=[])
+        if not await self._write(lambda store: _stored(store.messages.finish(message))):
+            self._append("finish_message", message)
+
+    async def start_tool_call(self, call: ToolCall, message: Message) -> None:
+        """Store the start of a call."""
+        conversation_id = message.conversation_id
+        if not await self._write(lambda store: _stored(store.tool_calls.start(call, conversation_id))):
+            self._append("start_tool_call", call, conversation_id=conversation_id)
+
+    async def finish_tool_call(self, call: ToolCall, workspace: str) -> None:
+        """Store a call's result and the files it accessed."""
+        if not await self._write(lambda store: _stored(store.tool_calls.finish(call, workspace))):
+            self._append("finish_tool_call", call, workspace=workspace)
+
+    async def save_title(self, conversation: Conversation) -> None:
+        """Store a conversation's title."""
+        uuid, title = conversation.uuid, conversation.title
+        if await self._write(lambda store: store.conversations.update(uuid, title=title)) is None:
+            self._append("update_conversation", None, uuid=uuid, title=title)
+
+    async def save_persona(self, conversation: Conversation) -> None:
+        """Store a conversation's current persona."""
+        uuid, persona = conversation.uuid, conversation.persona
+        if await self._write(lambda store: store.conversations.update(uuid, persona=persona)) is None:
+            self._append("update_conversation", None, uuid=uuid, persona=persona)
+
+    async def spoken_as(self, message: Message, *, digest: str, text: str) -> None:
+        """Store the exact text of the persona that wrote a message."""
+        spoken = {"message_uuid": message.uuid, "name": message.persona, "digest": digest, "text": text}
+        if not await self._write(lambda store: _stored(store.messages.store_persona(**spoken))):
+            self._append("store_persona", None, **spoken)
+
+    async def store_context(self, message: Message, context: StoredContext) -> None:
+        """Store the context of the request that a message answers."""
+        fields: dict[str, Any] = {
+            "message_uuid": message.uuid,
+            "items": context.items,
+            "tokens": context.tokens,
+            "digest": context.digest,
+            "texts": context.texts,
+        }
+        if not await self._write(lambda store: _stored(store.contexts.store(**fields))):
+            self._append("store_context", None, **fields)
+
+    def expect(self, conversation_id: str, next_turn: int) -> None:
+        """Set the index of a conversation's next turn, used if the graph becomes unreachable before it."""
+        self._next_turn.setdefault(conversation_id, next_turn)
+
+    def close(self) -> None:
+        """Close the journal's file; its records are written to the graph at the next start."""
+        self._journal.close()
+
+
+async def _stored(work: Awaitable[None]) -> bool:
+    """Return True once `work` is done, to mark operations without a result as stored."""
+    await work
+    return True

@@ -1,0 +1,1 @@
+"""Permission to use instructions and personas that a project brings."""

@@ -1,0 +1,1 @@
+"""One turn of a conversation, from its inputs to its final event."""

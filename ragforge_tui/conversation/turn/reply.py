@@ -1,0 +1,281 @@
+"""One streaming reply of the model, displayed and stored as it arrives.
+
+The message is stored before its first word and updated at least once a second, together with the lease that shows that
+its writer is alive. The turn loop creates one instance per reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.conversation.turn.request import TurnRequest
+from ragforge_tui.graph import writer_id
+from ragforge_tui.llm import ChatModel, Finished, ModelPart, Progress, ReasoningPart, Retrying, TextPart, ToolRequest
+from ragforge_tui.memory.context import StoredContext
+from ragforge_tui.personas import Persona
+from ragforge_tui.shared.errors import ModelError, RagforgeError
+from ragforge_tui.shared.events import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    ModelRetry,
+    ModelWaiting,
+    Notice,
+    ReasoningDelta,
+    TextDelta,
+)
+from ragforge_tui.shared.json_text import json_object
+from ragforge_tui.shared.records import Message, MessageState, now
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.sanitize import storable
+
+CHECKPOINT_SECONDS = 0.8
+"""Interval between checkpoints; together with the write it stays below the one second of text a crash may lose."""
+LEASE = timedelta(seconds=10)
+SILENCE_SECONDS = 15.0
+"""A silent model is reported after this time, then after twice that, and after the first minute every minute."""
+_SILENCE_STEP = 60.0
+_CUT_SHORT = {
+    "length": "The answer reached its length limit (model.max_output_tokens or the context window).",
+    "content_filter": "The provider's content filter stopped the answer.",
+}
+_EMPTY = "The model returned an empty answer."
+
+
+class Reply:
+    """One assistant message that streams into the store and the events.
+
+    Args:
+        on_stop: Called if another process requests, through the graph, that this turn stop.
+    """
+
+    def __init__(
+        self,
+        *,
+        conversation_id: str,
+        turn_index: int,
+        persona: Persona,
+        model: ChatModel,
+        recorder: Recorder,
+        emit: Callable[[Event], None],
+        on_stop: Callable[[], None],
+    ) -> None:
+        self._model = model
+        self._persona = persona
+        self._recorder = recorder
+        self._emit = emit
+        self._on_stop = on_stop
+        self.requests: list[ToolRequest] = []
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._stored_length = -1
+        self._reason = ""
+        self._last_activity = monotonic()
+        self._answering = False
+        self._silence_limit = SILENCE_SECONDS
+        self.message = Message(
+            uuid=uuid.uuid4().hex,
+            conversation_id=conversation_id,
+            turn_index=turn_index,
+            role="assistant",
+            state="streaming",
+            writer=writer_id(),
+            lease_until=now() + LEASE,
+            timestamp=now(),
+            persona=persona.name,
+            persona_glyph=persona.fields.glyph,
+            persona_color=persona.fields.color,
+            model=model.name,
+        )
+
+    async def stream(self, request: TurnRequest) -> list[ToolRequest]:
+        """Ask the model, store its answer and return its tool calls.
+
+        Raises:
+            ModelError: The provider failed; the partial answer is stored with the message.
+            asyncio.CancelledError: The turn was stopped; the partial answer is stored as interrupted.
+        """
+        self.message = await self._recorder.add_message(self.message)
+        # Stored while the model thinks, since nothing depends on them.
+        origins = asyncio.create_task(self._store_origins(request.stored))
+        self._emit(
+            MessageStarted(
+                conversation_id=self.message.conversation_id,
+                turn_index=self.message.turn_index,
+                message_id=self.message.uuid,
+                persona=self.message.persona,
+                persona_glyph=self.message.persona_glyph,
+                persona_color=self.message.persona_color,
+                model=self.message.model,
+            )
+        )
+        checkpointer = asyncio.create_task(self._keep_checkpointing())
+        try:
+            await self._ask(request, checkpointer)
+        finally:
+            await origins
+        return self.requests
+
+    async def _store_origins(self, context: StoredContext) -> None:
+        """Store the persona and the context of the request."""
+        await self._recorder.spoken_as(self.message, digest=self._persona.digest, text=self._persona.text)
+        await self._recorder.store_context(self.message, context)
+
+    async def _ask(self, request: TurnRequest, checkpointer: asyncio.Task[None]) -> None:
+        try:
+            while not await self._answered(request):
+                await self._recorder.store_context(self.message, request.stored)
+        except asyncio.CancelledError:
+            await _cancel_and_wait(checkpointer)
+            await self._finish("interrupted")
+            raise
+        except Exception as error:
+            await _cancel_and_wait(checkpointer)
+            if isinstance(error, RagforgeError) and (words := len("".join(self._text).split())):
+                kept = f"{words} word{'s' if words != 1 else ''} of the answer {'are' if words != 1 else 'is'} stored."
+                error.info = msgspec.structs.replace(error.info, kept=error.info.kept or kept)
+            await self._finish("failed", str(error))
+            raise
+        await _cancel_and_wait(checkpointer)
+        shortfall = self._shortfall()
+        if shortfall and self.requests:
+            # The turn continues: a truncated call is refused, and the model is informed.
+            self._emit(Notice(text=shortfall, level="warning", conversation_id=self.message.conversation_id))
+            shortfall = ""
+        if shortfall:
+            kept = " The partial answer is stored." if any(self._text) else ""
+            await self._finish("interrupted", f"{shortfall}{kept} /retry asks again.")
+        else:
+            await self._finish("complete")
+
+    async def _answered(self, request: TurnRequest) -> bool:
+        """Receive the answer; return False if the request was too long and a shorter one is ready."""
+        messages, tools = await request.messages(), request.inputs.tools.schemas()
+        try:
+            async for part in self._model.stream(messages, tools=tools, cache_marks=request.inputs.context.cache_marks):
+                self._take(part)
+        except ModelError as error:
+            if self._answering or not await request.shrink(error):
+                raise
+            return False
+        return True
+
+    def _shortfall(self) -> str:
+        """Return why an answer that ended normally is cut short or empty; an empty string if it is complete."""
+        if self._reason in _CUT_SHORT:
+            return _CUT_SHORT[self._reason]
+        return "" if self.requests or "".join(self._text).strip() else _EMPTY
+
+    def _report_silence(self) -> None:
+        if monotonic() - self._last_activity < self._silence_limit:
+            return
+        self._emit(
+            ModelWaiting(
+                conversation_id=self.message.conversation_id,
+                turn_index=self.message.turn_index,
+                server=self._model.server,
+                seconds=round(self._silence_limit),
+                begun=self._answering,
+            )
+        )
+        self._silence_limit += min(self._silence_limit, _SILENCE_STEP)
+
+    def _take(self, part: ModelPart) -> None:
+        where: dict[str, Any] = {
+            "conversation_id": self.message.conversation_id,
+            "turn_index": self.message.turn_index,
+        }
+        self._last_activity = monotonic()
+        self._answering = not isinstance(part, Retrying)
+        self._silence_limit = SILENCE_SECONDS
+        match part:
+            case TextPart(text=text):
+                text = storable(text)
+                self._text.append(text)
+                self._emit(TextDelta(message_id=self.message.uuid, text=text, **where))
+            case ReasoningPart(text=text):
+                text = storable(text)
+                self._reasoning.append(text)
+                self._emit(ReasoningDelta(message_id=self.message.uuid, text=text, **where))
+            case ToolRequest():
+                self.requests.append(
+                    msgspec.structs.replace(part, name=storable(part.name), arguments=storable(part.arguments))
+                )
+            case Progress():
+                pass
+            case Retrying():
+                self._last_activity += part.wait_seconds
+                self._emit(
+                    ModelRetry(
+                        attempt=part.attempt,
+                        attempts=part.attempts,
+                        wait_seconds=part.wait_seconds,
+                        reason=part.reason,
+                        **where,
+                    )
+                )
+            case Finished(usage=usage, reason=reason):
+                self._reason = reason
+                self.message.usage = usage
+                self.message.token_count = usage.output_tokens
+
+    async def _keep_checkpointing(self) -> None:
+        while True:
+            await asyncio.sleep(CHECKPOINT_SECONDS)
+            self._report_silence()
+            length = len(self._text) + len(self._reasoning)
+            if length != self._stored_length:
+                # Joined once: joining all pieces every second would take time quadratic in the length of the answer.
+                self._text = ["".join(self._text)]
+                self._reasoning = ["".join(self._reasoning)]
+                self._stored_length = len(self._text) + len(self._reasoning)
+            self.message.lease_until = lease_until = now() + LEASE
+            proceed = await self._recorder.checkpoint(
+                self.message,
+                content=mask_secrets(self._text[0] if self._text else ""),
+                reasoning=mask_secrets(self._reasoning[0] if self._reasoning else ""),
+                lease_until=lease_until,
+            )
+            if not proceed:
+                self._on_stop()
+
+    async def _finish(self, state: MessageState, error: str = "") -> None:
+        self.message.state = state
+        self.message.content = mask_secrets("".join(self._text))
+        self.message.reasoning = mask_secrets("".join(self._reasoning) or _given_reasons(self.requests))
+        self.message.char_count = len(self.message.content)
+        self.message.error = mask_secrets(storable(error))
+        self.message.lease_until = None
+        await self._recorder.finish_message(self.message)
+        self._emit(
+            MessageFinished(
+                conversation_id=self.message.conversation_id,
+                turn_index=self.message.turn_index,
+                message=msgspec.structs.replace(self.message),
+            )
+        )
+
+
+async def _cancel_and_wait(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _given_reasons(requests: list[ToolRequest]) -> str:
+    """Return the `reason` arguments of the calls, the substitute for a reasoning stream."""
+    reasons = (given_reason(request.arguments) for request in requests)
+    return "\n".join(reason for reason in reasons if reason)
+
+
+def given_reason(arguments: str) -> str:
+    """Return the optional `reason` of a call, empty if it is missing or the arguments are malformed."""
+    value = json_object(arguments).get("reason")
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,93 @@
+"""Messages of a turn's requests, kept within the model's window.
+
+Providers reject a request above the window, and a turn may need hundreds. Before each request the running turn is
+shortened to the tokens left. If a provider rejects a request as too long all the same, its window is smaller than
+assumed or its tokens are: the context is built again for a smaller window, which is remembered for the model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ragforge_tui.conversation.turn.inputs import InputBuilder, TurnInputs
+from ragforge_tui.memory.context import answer_tokens, system_tokens, to_stored
+from ragforge_tui.memory.context.history_window import tokens_of
+from ragforge_tui.memory.context.running_turn import RunningTurn
+from ragforge_tui.memory.history import ChatMessage
+from ragforge_tui.shared.errors import ModelError
+from ragforge_tui.shared.events import Event, Notice
+from ragforge_tui.shared.records import Turn, Usage
+
+SMALLEST_WINDOW = 1_000
+"""Tokens below which no request can hold the instructions; the error is shown instead."""
+SHRINK = 0.75
+"""Factor from a rejected request to the next one if the provider does not state its limit."""
+
+
+class TurnRequest:
+    """The growing request of one turn.
+
+    Args:
+        emit: Receives a notice when the window turns out to be smaller.
+
+    Attributes:
+        inputs: Inputs of the next request.
+        stored: Their context as it is stored with the reply.
+    """
+
+    def __init__(self, turn: Turn, inputs: TurnInputs, builder: InputBuilder, emit: Callable[[Event], None]) -> None:
+        self._turn = turn
+        self.inputs = inputs
+        self.stored = to_stored(inputs.context)
+        self._builder = builder
+        self._emit = emit
+        self._running = RunningTurn(turn.turn_index, turn.messages[0].content)
+        self._estimated = 0
+        self._scale = 1.0
+        """Tokens the provider counts for one of ours, at least 1."""
+
+    def add(self, messages: list[ChatMessage]) -> None:
+        """Append a reply with the results of its calls, or a note."""
+        self._running.add(messages)
+
+    async def messages(self) -> list[ChatMessage]:
+        """Return the messages of the next request. Counting and shortening run in a thread."""
+        return await asyncio.to_thread(self._messages)
+
+    def _messages(self) -> list[ChatMessage]:
+        context = self.inputs.context
+        window = int(self.inputs.window / self._scale)
+        stable = self.inputs.overhead + system_tokens(context)
+        own = self._running.messages(window - answer_tokens(window) - stable - context.tokens)
+        self._estimated = stable + context.tokens + tokens_of(own)
+        return [*context.render(), *own]
+
+    def note_usage(self, usage: Usage | None) -> None:
+        """Compare the provider's count of the last request with the estimate, for the requests to come."""
+        if usage is not None and usage.input_tokens and self._estimated:
+            self._scale = max(self._scale, min(usage.input_tokens / self._estimated, 2.0))
+
+    async def shrink(self, error: ModelError) -> bool:
+        """Prepare a shorter request after one was rejected as too long; return whether there is any.
+
+        Args:
+            error: The provider's refusal, with its limit if it states one.
+        """
+        window = self.inputs.window
+        stated = error.window if error.window is not None and error.window < window else None
+        smaller = stated or int(min(window, self._estimated) * SHRINK)
+        if error.info.kind != "context_too_long" or smaller < SMALLEST_WINDOW:
+            return False
+        self._builder.learn_window(self.inputs.model, smaller)
+        self.inputs = await self._builder.build(self._turn)
+        self.stored = to_stored(self.inputs.context)
+        self._emit(
+            Notice(
+                text=f"{self.inputs.model.name} reads fewer tokens than assumed: the request was shortened to "
+                f"{smaller:,} tokens and sent again.",
+                level="warning",
+                conversation_id=self._turn.messages[0].conversation_id,
+            )
+        )
+        return True

@@ -1,0 +1,261 @@
+"""The turn loop: ask the model, run its tool calls, and repeat until it makes no more calls.
+
+Every step is stored before the next one starts. A turn ends in exactly one of TurnCompleted, TurnCancelled and
+TurnFailed. `Conversation` uses it; it does not depend on any user interface.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from ragforge_tui.conversation.budget import CostDeclined, CostStopped, TurnBudget
+from ragforge_tui.conversation.services import Services
+from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.conversation.turn.inputs import PLANNING, InputBuilder
+from ragforge_tui.conversation.turn.reply import Reply
+from ragforge_tui.conversation.turn.request import TurnRequest
+from ragforge_tui.conversation.turn.tool_runner import ToolRunner
+from ragforge_tui.llm import ToolRequest
+from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
+from ragforge_tui.shared.events import TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
+from ragforge_tui.shared.records import Message, MessageState, Turn, Usage, now
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.requests.work import Mode
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+STOP_POLL_SECONDS = 1.0
+"""Interval at which the graph is polled for a stop requested by another process."""
+
+_LAST_CALL = (
+    "You have used all the steps of this turn; no further tool call will run. "
+    "Answer now with what you have, and state what remains to be done."
+)
+
+_PLANNING_ENDED = "[The user ended planning mode: you may now use the tools that write files and run commands.]"
+
+
+class TurnRunner:
+    """Runner of one turn whose user message is already stored.
+
+    Args:
+        turn: The turn so far; replies are added to it as they arrive.
+        persona: Name of the conversation's persona.
+        builder: Builds the inputs of the requests.
+        mode: Returns the current mode; the next request informs the model of a change.
+        stop: Event that ends the turn when it is set; the partial answer is stored.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        turn: Turn,
+        *,
+        persona: str,
+        builder: InputBuilder,
+        mode: Callable[[], Mode],
+        stop: asyncio.Event,
+    ) -> None:
+        self._services = services
+        self._recorder = services.recorder
+        self._turn = turn
+        self._conversation_id = turn.messages[0].conversation_id
+        self._persona = persona
+        self._builder = builder
+        self._mode = mode
+        self._stop = stop
+        self._planning = False
+        self._usages: list[Usage] = []
+        self._text = ""
+        self._budget = TurnBudget(
+            services.budget,
+            services.approvals,
+            services.emit,
+            conversation_id=self._conversation_id,
+            turn_index=turn.turn_index,
+        )
+
+    async def run(self) -> TurnEnd:
+        """Run the turn and return its final event, which the caller emits once the conversation is free again."""
+        conversation_id, turn_index = self._conversation_id, self._turn.turn_index
+        try:
+            async with stop_on_request(self._recorder, self._turn, self._stop):
+                await until_stopped(self._converse(), self._stop)
+        except Stopped:
+            await self._mark_interrupted()
+            return TurnCancelled(text=self._text, conversation_id=conversation_id, turn_index=turn_index)
+        except CostDeclined:
+            await self._mark_ended("interrupted", "")
+            return TurnCancelled(text=self._text, conversation_id=conversation_id, turn_index=turn_index)
+        except Exception as error:
+            info = error_info(error)
+            if isinstance(error, CostStopped) or len(self._turn.messages) == 1:
+                await self._mark_ended("failed", info.sentence())
+            return TurnFailed(error=info, text=self._text, conversation_id=conversation_id, turn_index=turn_index)
+        usage = total_usage(self._usages)
+        return TurnCompleted(text=self._text, usage=usage, conversation_id=conversation_id, turn_index=turn_index)
+
+    async def _mark_interrupted(self) -> None:
+        """Store that the turn was stopped before its first reply or during tool calls, so that resuming detects it."""
+        last = self._turn.messages[-1]
+        stopped_calls = last.state == "complete" and bool(last.tool_calls)
+        if last.role != "assistant" or stopped_calls:
+            await self._mark_ended("interrupted", "")
+
+    async def _mark_ended(self, state: MessageState, sentence: str) -> None:
+        """Store the state of a turn that ended between two replies, in the last reply or in a new empty one."""
+        last = self._turn.messages[-1]
+        if last.role == "assistant":
+            last.state, last.error = state, sentence
+            await self._recorder.finish_message(last)
+            return
+        placeholder = Message(
+            uuid=uuid.uuid4().hex,
+            conversation_id=self._conversation_id,
+            turn_index=self._turn.turn_index,
+            role="assistant",
+            state=state,
+            error=mask_secrets(sentence),
+            timestamp=now(),
+            persona=self._persona,
+        )
+        self._turn.messages.append(await self._recorder.add_message(placeholder))
+
+    async def _converse(self) -> None:
+        services = self._services
+        inputs = await self._builder.build(self._turn)
+        self._persona, self._planning = inputs.persona.name, inputs.planning
+        tools = ToolRunner(
+            toolbox=inputs.tools,
+            recorder=services.recorder,
+            approvals=services.approvals,
+            workspace=services.workspace,
+            emit=services.emit,
+            mode=self._mode,
+        )
+        request = TurnRequest(self._turn, inputs, self._builder, services.emit)
+        most = services.settings.model.max_iterations
+        for iteration in range(1, most + 1):
+            requests = await self._ask(request)
+            if not requests:
+                return
+            request.add(await tools.run(self._turn.messages[-1], requests, iteration))
+        # Tools stay in the request, since providers refuse calls in the history of a request without them.
+        request.add([{"role": "user", "content": _LAST_CALL}])
+        await self._ask(request)
+
+    async def _ask(self, request: TurnRequest) -> list[ToolRequest]:
+        """Stream one reply and return its tool calls."""
+        await self._budget.before_request()
+        reply = Reply(
+            conversation_id=self._conversation_id,
+            turn_index=self._turn.turn_index,
+            persona=request.inputs.persona,
+            model=request.inputs.model,
+            recorder=self._recorder,
+            emit=self._services.emit,
+            on_stop=self._stop.set,
+        )
+        self._turn.messages.append(reply.message)
+        self._announce_mode(request)
+        try:
+            return await reply.stream(request)
+        finally:
+            self._record_reply(reply.message)
+            request.note_usage(reply.message.usage)
+
+    def _announce_mode(self, request: TurnRequest) -> None:
+        """Inform the model of a mode change since the start of the turn."""
+        planning = self._mode() == "plan"
+        if planning != self._planning:
+            self._planning = planning
+            note = f"[The user switched to planning mode.] {PLANNING}" if planning else _PLANNING_ENDED
+            request.add([{"role": "user", "content": note}])
+
+    def _record_reply(self, message: Message) -> None:
+        self._turn.messages[-1] = message
+        if message.content:
+            self._text = message.content
+        self._budget.note(message.usage, message.model)
+        if message.usage is not None:
+            self._usages.append(message.usage)
+
+
+def total_usage(usages: list[Usage]) -> Usage:
+    """Return the sum; its cost is None if the price of any request is unknown."""
+    costs = [usage.cost_usd for usage in usages]
+    priced = [cost for cost in costs if cost is not None]
+    return Usage(
+        input_tokens=sum(usage.input_tokens for usage in usages),
+        output_tokens=sum(usage.output_tokens for usage in usages),
+        cached_tokens=sum(usage.cached_tokens for usage in usages),
+        cost_usd=sum(priced) if priced and len(priced) == len(costs) else None,
+    )
+
+
+class Stopped(Exception):
+    """A stop request ended the work."""
+
+
+@asynccontextmanager
+async def stop_on_request(recorder: Recorder, turn: Turn, stop: asyncio.Event) -> AsyncIterator[None]:
+    """Set `stop` if another process requests it through the graph, polled inside the context, also while tools run.
+
+    A streaming reply is skipped: its checkpoints already report the request.
+    """
+
+    async def poll() -> None:
+        while not stop.is_set():
+            await asyncio.sleep(STOP_POLL_SECONDS)
+            streaming = turn.messages[-1].state == "streaming"
+            if not streaming and await recorder.stop_requested(turn.messages[0].conversation_id, turn.turn_index):
+                stop.set()
+
+    polling = asyncio.create_task(poll())
+    try:
+        yield
+    finally:
+        polling.cancel()
+        await asyncio.gather(polling, return_exceptions=True)
+
+
+async def until_stopped(work: Coroutine[Any, Any, T], stop: asyncio.Event) -> T:
+    """Return the result of `work`, or cancel it and wait for its end if `stop` is set first.
+
+    Raises:
+        Stopped: `stop` was set first.
+    """
+    task = asyncio.create_task(work)
+    stopper = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({task, stopper}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopper.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+    if task.cancelled():
+        raise Stopped
+    return task.result()
+
+
+def error_info(error: BaseException) -> ErrorInfo:
+    """Return an error as shown to the user; unexpected errors are logged in full and shown as one sentence."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, RagforgeError):
+        return error.info
+    log.error("turn failed", exc_info=error)
+    return storage_error(error) or ErrorInfo(
+        kind="internal",
+        what=f"The turn failed unexpectedly ({type(error).__name__}).",
+        kept="The partial answer is stored.",
+        todo="The log has the details: run ragforge-chat doctor to see where it is.",
+    )

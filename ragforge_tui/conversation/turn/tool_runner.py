@@ -1,0 +1,239 @@
+"""Execution of the tool calls of a reply: reads run in parallel, writes and commands one at a time and in order.
+
+Each call is stored when it starts and when it ends; approval is awaited between the two. Used by the turn loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from ragforge_tui.conversation.approvals.pending import Approvals
+from ragforge_tui.conversation.storage.recorder import Recorder
+from ragforge_tui.conversation.turn.reply import given_reason
+from ragforge_tui.llm import ToolRequest
+from ragforge_tui.memory.history import ChatMessage, valid_arguments
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.events import Event, FilesAccessed, Notice, TodosUpdated, ToolCallFinished, ToolCallStarted
+from ragforge_tui.shared.records import REFUSED, REFUSED_BECAUSE, STOPPED, Message, Todo, ToolCall, ToolResult, now
+from ragforge_tui.shared.redaction import mask_secrets
+from ragforge_tui.shared.requests.work import Mode
+from ragforge_tui.shared.sanitize import storable, storable_value
+from ragforge_tui.shared.tool_calls import ToolAccess
+from ragforge_tui.tools.base import CallStopped, ToolOutcome
+from ragforge_tui.tools.registry import PreparedCall
+from ragforge_tui.tools.restrictions import PLANNING
+from ragforge_tui.tools.shell.run_command import STOPPED_TEXT
+
+log = logging.getLogger(__name__)
+
+IDENTICAL_CALLS = 2
+"""Number of times the same call may return the same result before it is refused (design section 4)."""
+
+_ID_SPACE = uuid.UUID("6f2c4a0e-8d5b-4f43-9b0a-3a9d1c7e5f10")
+
+
+class UsableTools(Protocol):
+    """The tools of a conversation, or those of the user."""
+
+    def access(self, name: str) -> ToolAccess: ...
+
+    async def prepare(self, name: str, arguments: str) -> PreparedCall: ...
+
+    def check(self, name: str) -> None: ...
+
+
+class ToolRunner:
+    """Runner of the tool calls of one turn."""
+
+    def __init__(
+        self,
+        *,
+        toolbox: UsableTools,
+        recorder: Recorder,
+        approvals: Approvals,
+        workspace: Path,
+        emit: Callable[[Event], None],
+        mode: Callable[[], Mode],
+    ) -> None:
+        self._toolbox = toolbox
+        self._mode = mode
+        self._recorder = recorder
+        self._approvals = approvals
+        self._workspace = workspace
+        self._emit = emit
+        self._outcomes: dict[str, list[str]] = {}
+        self._raw_arguments: dict[str, str] = {}
+        """Unmasked arguments by call; those in the record are masked, and a tool must not use them."""
+
+    async def run(self, reply: Message, requests: list[ToolRequest], iteration: int) -> list[ChatMessage]:
+        """Run all calls of a reply; return the reply as a chat message, followed by the results."""
+        calls = [_record(reply, request, iteration, ordinal) for ordinal, request in enumerate(requests)]
+        self._raw_arguments = {call.uuid: request.arguments for call, request in zip(calls, requests, strict=True)}
+        answers: list[str] = []
+        position = 0
+        while position < len(calls):
+            group = self._reads_from(calls, position) or [calls[position]]
+            answers += await self._run_group(reply, group)
+            position += len(group)
+        sent = {
+            "role": "assistant",
+            "content": reply.content,
+            "tool_calls": [
+                {
+                    "id": call.uuid,
+                    "type": "function",
+                    "function": {"name": call.tool_name, "arguments": valid_arguments(call.arguments)},
+                }
+                for call in calls
+            ],
+        }
+        results = [
+            {"role": "tool", "tool_call_id": call.uuid, "content": text}
+            for call, text in zip(calls, answers, strict=True)
+        ]
+        return [sent, *results]
+
+    def _reads_from(self, calls: list[ToolCall], start: int) -> list[ToolCall]:
+        end = start
+        while end < len(calls) and self._toolbox.access(calls[end].tool_name) == "read":
+            end += 1
+        return calls[start:end]
+
+    async def _run_group(self, reply: Message, group: list[ToolCall]) -> list[str]:
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(self._call(reply, call)) for call in group]
+        return [task.result() for task in running]
+
+    async def _call(self, reply: Message, call: ToolCall) -> str:
+        call.timestamp = now()
+        await self._recorder.start_tool_call(call, reply)
+        self._emit(_started(reply, call))
+        started = time.monotonic()
+        try:
+            outcome, started = await self._outcome(reply, call, started)
+        except CallStopped as stopped:
+            await self._finish(reply, call, stopped.outcome, started)
+            raise
+        except asyncio.CancelledError:
+            await self._finish(reply, call, ToolOutcome(text=STOPPED_TEXT, success=False, error=STOPPED), started)
+            raise
+        # The model receives the stored, masked text: a key in a file must not leave the machine.
+        outcome.text = mask_secrets(outcome.text)
+        await self._finish(reply, call, outcome, started)
+        return outcome.text
+
+    async def _outcome(self, reply: Message, call: ToolCall, started: float) -> tuple[ToolOutcome, float]:
+        key = _identity(call)
+        if self._is_idle_repetition(key):
+            text = (
+                f"Refused: {call.tool_name} returned the same result {IDENTICAL_CALLS} times for these arguments, and "
+                "nothing was written or run in between. Use the result you have, or try something else."
+            )
+            return ToolOutcome(text=text, success=False, error=f"{REFUSED_BECAUSE}idle repetition"), started
+        try:
+            prepared = await self._toolbox.prepare(call.tool_name, self._raw_arguments[call.uuid])
+            if prepared.approval is not None:
+                allowed, feedback = await self._approvals.ask(
+                    prepared.approval, call, reply.conversation_id, reply.turn_index, self._emit, mode=self._mode()
+                )
+                if not allowed:
+                    return _refused(feedback), started
+                self._toolbox.check(call.tool_name)  # the mode may have changed while the user decided
+            started = time.monotonic()  # time spent waiting for the user does not count
+            outcome = await prepared.run()
+        except ToolError as error:
+            short = f"{REFUSED_BECAUSE}not while planning" if error.info.kind == PLANNING else str(error)
+            return ToolOutcome(text=f"Error: {error}", success=False, error=short), started
+        except Exception as error:
+            log.exception("tool %s failed", call.tool_name)
+            text = f"Error: {call.tool_name} failed unexpectedly ({type(error).__name__}: {error})."
+            return ToolOutcome(text=text, success=False, error=text), started
+        self._record_outcome(key, prepared, outcome)
+        return outcome, started
+
+    def _is_idle_repetition(self, key: str) -> bool:
+        seen = self._outcomes.get(key, [])
+        return len(seen) >= IDENTICAL_CALLS and len(set(seen[-IDENTICAL_CALLS:])) == 1
+
+    def _record_outcome(self, key: str, prepared: PreparedCall, outcome: ToolOutcome) -> None:
+        if prepared.access in ("write", "command"):
+            self._outcomes.clear()
+        self._outcomes.setdefault(key, []).append(hashlib.sha256(outcome.text.encode("utf-8", "replace")).hexdigest())
+
+    async def _finish(self, reply: Message, call: ToolCall, outcome: ToolOutcome, started: float) -> None:
+        data = {"text": outcome.text, **outcome.data}
+        body = mask_secrets(msgspec.json.encode(storable_value(data)).decode())
+        call.duration_ms = round((time.monotonic() - started) * 1000)
+        call.success = outcome.success
+        call.files = outcome.files
+        call.result = ToolResult(
+            uuid=uuid.uuid5(_ID_SPACE, f"{call.uuid}/result").hex,
+            tool_call_id=call.uuid,
+            success=outcome.success,
+            result=body,
+            error=mask_secrets(storable(outcome.error)) if outcome.error else None,
+            timestamp=now(),
+            result_size_bytes=outcome.full_size or len(body.encode()),
+        )
+        await self._recorder.finish_tool_call(call, str(self._workspace))
+        where: dict[str, Any] = {"conversation_id": reply.conversation_id, "turn_index": reply.turn_index}
+        self._emit(ToolCallFinished(call=msgspec.structs.replace(call), **where))
+        reply.tool_calls = sorted([*reply.tool_calls, call], key=lambda each: each.ordinal)
+        if outcome.files:
+            self._emit(FilesAccessed(files=outcome.files, **where))
+        if "todos" in outcome.data and outcome.success:
+            self._emit(TodosUpdated(todos=msgspec.convert(outcome.data["todos"], list[Todo]), **where))
+        if "notice" in outcome.data and outcome.success:
+            self._emit(
+                Notice(
+                    text=str(outcome.data["notice"]),
+                    level=outcome.data.get("level", "info"),
+                    conversation_id=reply.conversation_id,
+                )
+            )
+
+
+def _record(reply: Message, request: ToolRequest, iteration: int, ordinal: int) -> ToolCall:
+    return ToolCall(
+        uuid=uuid.uuid5(_ID_SPACE, f"{reply.uuid}/{ordinal}").hex,
+        message_id=reply.uuid,
+        tool_name=request.name,
+        arguments=mask_secrets(request.arguments),
+        reasoning=mask_secrets(given_reason(request.arguments)) or reply.content,
+        iteration=iteration,
+        ordinal=ordinal,
+        timestamp=now(),
+    )
+
+
+def _started(reply: Message, call: ToolCall) -> ToolCallStarted:
+    return ToolCallStarted(
+        conversation_id=reply.conversation_id, turn_index=reply.turn_index, call=msgspec.structs.replace(call)
+    )
+
+
+def _refused(feedback: str) -> ToolOutcome:
+    comment = f" The user's comment: {feedback}" if feedback else ""
+    text = f"The user refused this call; it did not run.{comment} Do not repeat it: ask, or choose another approach."
+    return ToolOutcome(text=text, success=False, error=f"{REFUSED}: {feedback}" if feedback else REFUSED)
+
+
+def _identity(call: ToolCall) -> str:
+    try:
+        arguments: Any = json.loads(call.arguments)
+        if isinstance(arguments, dict):
+            arguments.pop("reason", None)
+        canonical = json.dumps(arguments, sort_keys=True)
+    except ValueError:
+        canonical = call.arguments
+    return f"{call.tool_name} {canonical}"

@@ -1,0 +1,179 @@
+"""Requests about the memory: summaries, topics, sent requests and similar conversations."""
+
+from __future__ import annotations
+
+from ragforge_tui.conversation import Conversation
+from ragforge_tui.engine.handlers import EngineContext, handles
+from ragforge_tui.memory.context import look_up
+from ragforge_tui.shared import records
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.records import ContextRecord, SimilarConversation, Summary, Topic
+from ragforge_tui.shared.requests.memory import (
+    FetchContext,
+    FetchDue,
+    FetchMemory,
+    FetchSent,
+    FetchSummary,
+    FetchTopicPlaces,
+    FetchTree,
+    FetchTurnLines,
+    FindSimilar,
+    ListTopics,
+    MemoryDue,
+    MemoryTree,
+    MemoryView,
+    MergeTopics,
+    SentRequest,
+    SummarizeConversation,
+    TopicPlace,
+    TurnLine,
+    UnmergeTopic,
+)
+
+
+@handles(FetchMemory)
+async def memory(engine: EngineContext, request: FetchMemory) -> MemoryView:
+    conversation = engine.conversation(request.conversation_id)
+    store = await engine.agent.store()
+    turns, chars = await conversation.memory.until_next_summary()
+    return MemoryView(
+        summary=conversation.record.summary,
+        summaries=await store.summaries.of(request.conversation_id),
+        topics=await store.topics.search(conversation_id=request.conversation_id),
+        files=conversation.memory.files.groups(),
+        next_turns=turns,
+        next_chars=chars,
+        behind=conversation.memory.behind,
+    )
+
+
+@handles(FetchTree)
+async def tree(engine: EngineContext, request: FetchTree) -> MemoryTree:
+    conversation = engine.conversation(request.conversation_id)
+    store = await engine.agent.store()
+    record = conversation.record
+    return MemoryTree(
+        summary=record.summary,
+        nodes=await store.summaries.outline(record.uuid),
+        topics=await store.topics.search(conversation_id=record.uuid),
+        last_turn=(await store.turns.range(record.uuid))[1],
+        due=await _due(engine, conversation),
+    )
+
+
+@handles(FetchDue)
+async def due(engine: EngineContext, request: FetchDue) -> MemoryDue:
+    return await _due(engine, engine.conversation(request.conversation_id))
+
+
+async def _due(engine: EngineContext, conversation: Conversation) -> MemoryDue:
+    turns, chars = await conversation.memory.until_next_summary()
+    enabled = engine.agent.settings.agent.memory.summarization.enabled
+    return MemoryDue(next_turns=turns, next_chars=chars, behind=conversation.memory.behind, enabled=enabled)
+
+
+@handles(FetchSummary)
+async def summary(engine: EngineContext, request: FetchSummary) -> Summary:
+    found = await (await engine.agent.store()).summaries.by_id([request.uuid])
+    if not found:
+        raise NotFoundError("This summary no longer exists.")
+    return found[0]
+
+
+@handles(SummarizeConversation)
+async def summarize(engine: EngineContext, request: SummarizeConversation) -> records.Conversation:
+    conversation = await engine.agent.load_conversation(request.conversation_id)
+    await conversation.memory.summarise_conversation()
+    return conversation.record
+
+
+@handles(FetchTurnLines)
+async def turn_lines(engine: EngineContext, request: FetchTurnLines) -> list[TurnLine]:
+    return await (await engine.agent.store()).turns.lines(request.conversation_id, request.first, request.last)
+
+
+@handles(ListTopics)
+async def topics(engine: EngineContext, request: ListTopics) -> list[Topic]:
+    store = await engine.agent.store()
+    return await store.topics.search(request.query, limit=request.limit, workspace=request.workspace)
+
+
+@handles(MergeTopics)
+async def merge_topics(engine: EngineContext, request: MergeTopics) -> Topic:
+    store = await engine.agent.store()
+    first, second = await store.topics.get(request.a), await store.topics.get(request.b)
+    return await store.topics.merge(first.uuid, second.uuid)
+
+
+@handles(UnmergeTopic)
+async def unmerge_topic(engine: EngineContext, request: UnmergeTopic) -> Topic:
+    return await (await engine.agent.store()).topics.unmerge_named(request.ref)
+
+
+@handles(FetchTopicPlaces)
+async def topic_places(engine: EngineContext, request: FetchTopicPlaces) -> list[TopicPlace]:
+    """Return a topic's turns in this conversation first, then those in others of the workspace."""
+    store = await engine.agent.store()
+    own = request.conversation_id
+    places: list[TopicPlace] = []
+    exists = False
+    for scope in ({"conversation_id": own}, {"workspace": request.workspace}):
+        if scope.get("conversation_id") == "":
+            continue
+        try:
+            found = await store.topics.turns(request.ref, **scope)
+        except NotFoundError:
+            continue
+        exists = True
+        for uuid, ranges in found.items():
+            if uuid == own and "workspace" in scope:
+                continue
+            title = (await store.conversations.get(uuid)).title
+            places += [TopicPlace(conversation_id=uuid, title=title, first=a, last=b) for a, b in ranges]
+    if not exists:
+        raise NotFoundError(f"There is no topic {request.ref!r}.")
+    return places
+
+
+@handles(FindSimilar)
+async def similar(engine: EngineContext, request: FindSimilar) -> list[SimilarConversation]:
+    store = await engine.agent.store()
+    recall = engine.agent.settings.agent.memory.recall
+    conversation = await store.conversations.resolve(request.ref)
+    return await store.vectors.similar_conversations(
+        conversation.uuid,
+        limit=request.limit,
+        min_score=recall.min_score if request.min_score is None else request.min_score,
+        workspace=conversation.workspace if recall.scope == "workspace" else None,
+    )
+
+
+@handles(FetchContext)
+async def context(engine: EngineContext, request: FetchContext) -> ContextRecord:
+    return (await _sent(engine, request.conversation_id, request.turn_index)).record
+
+
+@handles(FetchSent)
+async def sent(engine: EngineContext, request: FetchSent) -> SentRequest:
+    return await _sent(engine, request.conversation_id, request.turn_index, request.number)
+
+
+async def _sent(engine: EngineContext, ref: str, turn_index: int, number: int = 0) -> SentRequest:
+    """Return the content of a turn's request, by default its last one; shared turns are read from the parent."""
+    store = await engine.agent.store()
+    conversation = await store.conversations.resolve(ref)
+    last = conversation.next_turn - 1
+    index = turn_index or last
+    turns = await store.turns.between(conversation.uuid, start=index, end=index + 1) if index > 0 else []
+    if not turns:
+        raise NotFoundError(f"The conversation {conversation.uuid[:8]} has no turn {index}.")
+    found = await store.contexts.of_turn(turns[0].messages[0].conversation_id, index)
+    if not found:
+        raise NotFoundError(
+            f"No sent request of turn {index} is stored.",
+            todo="It was imported, predates stored contexts, or did not ask a model.",
+        )
+    number = min(number or len(found), len(found))
+    chosen = found[number - 1]
+    record = await look_up(chosen.record, store)
+    return SentRequest(record=record, number=number, count=len(found), replies=chosen.replies, last_turn=last)

@@ -1,0 +1,96 @@
+"""Requests about stored conversations: list, edit, search, export and import."""
+
+from __future__ import annotations
+
+from ragforge_tui.engine.handlers import EngineContext, handles
+from ragforge_tui.shared.export_records import ConversationExport, Imported
+from ragforge_tui.shared.records import Conversation, ConversationChanges, ConversationPeek, SearchHit
+from ragforge_tui.shared.requests.sessions import (
+    ArchiveConversation,
+    DeleteConversation,
+    ExportConversation,
+    FollowConversations,
+    ImportConversation,
+    LeaveConversation,
+    ListConversations,
+    PeekConversation,
+    RestoreConversation,
+    Search,
+    UpdateConversation,
+)
+from ragforge_tui.shared.wire import Empty
+
+
+@handles(ListConversations)
+async def list_conversations(engine: EngineContext, request: ListConversations) -> list[Conversation]:
+    return await engine.agent.list_conversations(request.filter)
+
+
+@handles(UpdateConversation)
+async def update(engine: EngineContext, request: UpdateConversation) -> Conversation:
+    store = await engine.agent.store()
+    changes = {name: value for name in ("title", "tags", "private") if (value := getattr(request, name)) is not None}
+    uuid = (await store.conversations.resolve(request.conversation_id)).uuid
+    record = await store.conversations.update(uuid, **changes)
+    conversation = engine.agent.opened(uuid)
+    if conversation is not None:
+        for name, value in changes.items():
+            setattr(conversation.record, name, value)
+    engine.agent.services.exports.turn_stored(uuid)
+    return record
+
+
+@handles(ArchiveConversation)
+async def archive(engine: EngineContext, request: ArchiveConversation) -> Conversation:
+    return await engine.agent.archive_conversation(request.conversation_id, archived=request.archived)
+
+
+@handles(DeleteConversation)
+async def delete(engine: EngineContext, request: DeleteConversation) -> Empty:
+    await engine.agent.delete_conversation(request.conversation_id, immediately=request.immediately)
+    return Empty()
+
+
+@handles(RestoreConversation)
+async def restore(engine: EngineContext, request: RestoreConversation) -> Conversation:
+    return await engine.agent.restore_conversation(request.conversation_id)
+
+
+@handles(Search)
+async def search(engine: EngineContext, request: Search) -> list[SearchHit]:
+    store = await engine.agent.store()
+    scope, folder = request.conversation_id, request.workspace
+    turns = None
+    if request.topic:
+        turns = await store.topics.turns(request.topic, workspace=folder, conversation_id=scope)
+    return await store.search.turns(
+        request.query, limit=request.limit, conversation_id=scope, workspace=folder, turns=turns
+    )
+
+
+@handles(ExportConversation)
+async def export(engine: EngineContext, request: ExportConversation) -> ConversationExport:
+    store = await engine.agent.store()
+    return await store.transfer.export((await store.conversations.resolve(request.ref)).uuid)
+
+
+@handles(ImportConversation)
+async def import_(engine: EngineContext, request: ImportConversation) -> Imported:
+    return await (await engine.agent.store()).transfer.import_(request.data, merge=request.merge)
+
+
+@handles(PeekConversation)
+async def peek(engine: EngineContext, request: PeekConversation) -> ConversationPeek:
+    return await (await engine.agent.store()).conversations.peek(request.conversation_id, chars=request.chars)
+
+
+@handles(FollowConversations)
+async def follow(engine: EngineContext, request: FollowConversations) -> ConversationChanges:
+    return await (await engine.agent.store()).conversations.changed(request.since, workspace=request.workspace)
+
+
+@handles(LeaveConversation)
+async def leave(engine: EngineContext, _: LeaveConversation) -> Empty:
+    if engine.watcher is not None:
+        engine.watcher.stop()
+    return Empty()

@@ -1,0 +1,162 @@
+"""Server of the protocol on a pair of pipes: the body of the child process, separate so that tests can call it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from typing import Any
+
+import msgspec
+
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.engine.handlers import request_decoder
+from ragforge_tui.engine.outbox import Outbox
+from ragforge_tui.engine.process import log_to_file
+from ragforge_tui.engine.service import EngineService
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
+from ragforge_tui.shared.wire import MAX_LINE_BYTES, ReplyLine, Request, Shutdown
+
+log = logging.getLogger(__name__)
+
+QUIT_SECONDS = 1.0
+"""Longest wait of a quitting user for the memory; opening the conversation again finishes the rest."""
+ORPHAN_SECONDS = 30.0
+"""The same wait after the user interface is gone."""
+TURN_SECONDS, COMMAND_SECONDS = 600.0, 120.0
+"""Time limits of an answer and of a running command after the user interface is gone."""
+
+
+async def serve(read_fd: int, write_fd: int) -> int:
+    """Serve requests until Shutdown or end of file; return the exit status."""
+    reader = await _reader(read_fd)
+    loaded = msgspec.json.decode(await reader.readline(), type=Loaded)
+    log_to_file(loaded.paths)
+    server = PipeServer(ConversationAgent(loaded, interactive=True), loaded)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, server.stop)
+    # The user interface handles a hang-up or ctrl+c of the terminal; its death shows as end of file.
+    for ignored in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(ignored, signal.SIG_IGN)
+    return await server.run(reader, write_fd)
+
+
+async def _reader(fd: int) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader(limit=MAX_LINE_BYTES)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(fd, "rb", buffering=0))
+    return reader
+
+
+class PipeServer:
+    """Server of one agent on a pipe: answers requests, and sends events."""
+
+    def __init__(self, agent: ConversationAgent, loaded: Loaded) -> None:
+        self._agent = agent
+        self._service = EngineService(agent, loaded)
+        self._outbox = Outbox()
+        self._stop = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._orderly = False
+
+    def stop(self) -> None:
+        """Request an orderly shutdown."""
+        self._orderly = True
+        self._stop.set()
+
+    async def run(self, reader: asyncio.StreamReader, write_fd: int) -> int:
+        background = [
+            asyncio.create_task(self._forward_events()),
+            asyncio.create_task(self._write(write_fd)),
+            asyncio.create_task(self._read(reader)),
+        ]
+        self._agent.start()
+        await self._stop.wait()
+        self._service.close()
+        if not self._orderly:
+            log.info("the user interface is gone; finishing the running turn")
+            await _finish_alone(self._agent)
+        await self._agent.close(settle_seconds=QUIT_SECONDS if self._orderly else ORPHAN_SECONDS)
+        await asyncio.sleep(0)  # lets the writer send the last answers
+        for task in (*background, *self._tasks):
+            task.cancel()
+        await asyncio.gather(*background, *self._tasks, return_exceptions=True)
+        return 0
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        decoder = request_decoder()
+        while line := await reader.readline():
+            try:
+                request = decoder.decode(line)
+            except msgspec.MsgspecError as error:
+                log.error("invalid request: %s", error)
+                continue
+            if isinstance(request.request, Shutdown):
+                self._orderly = True
+                break
+            task = asyncio.create_task(self._answer(request.id, request.request))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        self._stop.set()
+
+    async def _answer(self, id: int, request: Request[Any]) -> None:
+        try:
+            result = await self._service.handle(request)
+            line = ReplyLine(id=id, result=msgspec.Raw(msgspec.json.encode(result)))
+        except RagforgeError as error:
+            line = ReplyLine(id=id, error=error.info)
+        except Exception as error:
+            log.exception("request %s failed", type(request).__name__)
+            what = f"{type(request).__name__} failed unexpectedly ({type(error).__name__})."
+            info = storage_error(error) or ErrorInfo(kind="internal", what=what, todo="See the log.")
+            line = ReplyLine(id=id, error=info)
+        self._outbox.reply(line)
+
+    async def _forward_events(self) -> None:
+        with self._agent.subscribe() as events:
+            while True:
+                self._outbox.event(await events.get())
+
+    async def _write(self, fd: int) -> None:
+        transport, protocol = await asyncio.get_running_loop().connect_write_pipe(
+            asyncio.streams.FlowControlMixin, os.fdopen(fd, "wb", buffering=0)
+        )
+        writer = asyncio.StreamWriter(transport, protocol, None, asyncio.get_running_loop())
+        try:
+            while True:
+                for line in await self._outbox.lines():
+                    writer.write(line)
+                    await writer.drain()
+        except (BrokenPipeError, ConnectionResetError):
+            log.info("the reader is gone")
+
+
+async def _finish_alone(
+    agent: ConversationAgent, *, turn_seconds: float = 600.0, command_seconds: float = 120.0
+) -> None:
+    """Finish the running turn within limits after the user interface is gone, and start no new one.
+
+    Args:
+        turn_seconds: Time limit for the answer.
+        command_seconds: Time limit for a running command.
+    """
+    services = agent.services
+    services.toolbox.writes_frozen = True
+    services.approvals.close()
+    services.trust.close()
+    services.personas.close()
+
+    async def end_commands() -> None:
+        await asyncio.sleep(COMMAND_SECONDS)
+        await services.toolbox.close()
+
+    limit = asyncio.create_task(end_commands())
+    try:
+        async with asyncio.timeout(TURN_SECONDS):
+            await agent.finish_turns()
+    except TimeoutError:
+        pass
+    finally:
+        limit.cancel()

@@ -1,0 +1,240 @@
+"""Export of a conversation's memory: summaries, topics, contexts and personas.
+
+Vectors and search keys are not exported: they are derived again from the texts. A branch includes what belongs to the
+turns it shares. `import_memory.py` is the reverse.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragforge_tui.graph.store.conversations import segments_of
+from ragforge_tui.graph.store.records import given
+from ragforge_tui.graph.store.summaries import Summaries
+from ragforge_tui.graph.values import native
+from ragforge_tui.shared.export_records import MemoryExport, PersonaText, Spoken, StoredContext, SystemText, TopicEdge
+from ragforge_tui.shared.records import Summary, Topic
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+    from ragforge_tui.graph.connect import Graph
+
+TOPIC_FIELDS = ("uuid", "name", "description", "aliases", "created_at")
+_ALL_TURNS = 2**31
+_MAX_MERGES = 50
+_PAGE = 500
+
+
+class MemoryExporter:
+    """Reads what the memory made of a conversation, to export it."""
+
+    def __init__(self, graph: Graph, summaries: Summaries) -> None:
+        self._graph = graph
+        self._summaries = summaries
+
+    async def memory(self, uuid: str) -> MemoryExport:
+        """Return summaries, topics, personas and the beginnings of requests, in a stable order.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+        summaries = await self._summaries.of(uuid)
+
+        async def work(tx: AsyncManagedTransaction) -> MemoryExport:
+            topics, edges = await _topics(tx, summaries)
+            return MemoryExport(
+                summaries=summaries,
+                topics=topics,
+                topic_edges=edges,
+                personas=await _personas(tx, uuid),
+                system_texts=await _system_texts(tx, uuid),
+            )
+
+        found: MemoryExport = await self._graph.read(work)
+        return found
+
+    async def stamp(self, uuid: str) -> str:
+        """Return a text that changes with each new or replaced summary, and with each new beginning of requests."""
+        record = await self._graph.one(
+            "MATCH (c:Conversation {uuid: $uuid}) OPTIONAL MATCH (c)-[:BEGINS_WITH]->(t:SystemText) "
+            "RETURN coalesce(c.summary_sequence, 0) + coalesce(c.summaries_replaced, 0) AS stored, "
+            "count(t) AS texts",
+            uuid=uuid,
+        )
+        return f"{record['stored']} {record['texts']}" if record else ""
+
+    async def contexts(self, uuid: str, *, start: int, end: int) -> list[StoredContext]:
+        """Return the stored contexts of the turns [start, end), in order.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> list[StoredContext]:
+            found: dict[str, StoredContext] = {}
+            for row in await _of_turns(tx, uuid, start, end - 1, _CONTEXTS):
+                context = found.setdefault(row["uuid"], _context(row))
+                context.messages.append(row["message"])
+            return list(found.values())
+
+        contexts: list[StoredContext] = await self._graph.read(work)
+        return contexts
+
+    async def spoken(self, uuid: str, *, start: int, end: int) -> list[Spoken]:
+        """Return the personas of the messages of turns [start, end), in order.
+
+        Raises:
+            NotFoundError: There is no such conversation.
+        """
+
+        async def work(tx: AsyncManagedTransaction) -> list[Spoken]:
+            return [Spoken(**row) for row in await _of_turns(tx, uuid, start, end - 1, _SPOKEN)]
+
+        found: list[Spoken] = await self._graph.read(work)
+        return found
+
+
+_CONTEXTS = (
+    "MATCH (m)-[:WAS_SENT]->(x:Context) RETURN x.uuid AS uuid, x.items AS items, x.tokens AS tokens, "
+    "x.digest AS digest, x.created_at AS at, m.uuid AS message, m.turn_index AS turn "
+    "ORDER BY m.turn_index, m.position, x.uuid"
+)
+_SPOKEN = (
+    "MATCH (m)-[:SPOKEN_AS]->(p:Persona) RETURN m.turn_index AS turn_index, m.uuid AS message, p.uuid AS persona "
+    "ORDER BY m.turn_index, m.position, p.uuid"
+)
+_PERSONAS = (
+    "MATCH (m)-[:SPOKEN_AS]->(p:Persona) "
+    "RETURN DISTINCT p.uuid AS uuid, p.name AS name, p.digest AS digest, p.text AS text ORDER BY p.uuid"
+)
+
+
+async def _of_turns(tx: AsyncManagedTransaction, uuid: str, first: int, last: int, ending: str) -> list[dict[str, Any]]:
+    """Return rows of nodes linked to the messages `m` of turns [first, last], in order of the turns."""
+    rows: list[dict[str, Any]] = []
+    for segment in await segments_of(tx, uuid, max(first, 1), last):
+        for begin in range(segment.first, segment.last + 1, _PAGE):
+            result = await tx.run(
+                "UNWIND range($first, $last) AS turn "
+                f"MATCH (m:Message {{conversation_id: $id, turn_index: turn}}) {ending}",
+                id=segment.conversation_id,
+                first=begin,
+                last=min(begin + _PAGE - 1, segment.last),
+            )
+            rows += [dict(record) async for record in result]
+    return rows
+
+
+def _context(row: dict[str, Any]) -> StoredContext:
+    return StoredContext(
+        uuid=row["uuid"],
+        turn_index=row["turn"],
+        messages=[],
+        items=row["items"] or "",
+        tokens=row["tokens"] or 0,
+        digest=row["digest"] or "",
+        created_at=native(row["at"]),
+    )
+
+
+async def _personas(tx: AsyncManagedTransaction, uuid: str) -> list[PersonaText]:
+    rows = await _of_turns(tx, uuid, 1, _ALL_TURNS, _PERSONAS)
+    found = {row["uuid"]: PersonaText(**row) for row in rows}
+    return [found[persona] for persona in sorted(found)]
+
+
+async def _system_texts(tx: AsyncManagedTransaction, uuid: str) -> list[SystemText]:
+    """Return those of the conversation and of its ancestors, whose requests are exported too."""
+    segments = await segments_of(tx, uuid, 1, _ALL_TURNS)
+    result = await tx.run(
+        "UNWIND $ids AS id MATCH (:Conversation {uuid: id})-[:BEGINS_WITH]->(t:SystemText) "
+        "RETURN DISTINCT t.uuid AS uuid, t.digest AS digest, t.text AS text ORDER BY t.digest",
+        ids=[uuid, *(segment.conversation_id for segment in segments if segment.conversation_id != uuid)],
+    )
+    return [SystemText(**dict(record)) async for record in result]
+
+
+async def _topics(tx: AsyncManagedTransaction, summaries: list[Summary]) -> tuple[list[Topic], list[TopicEdge]]:
+    """Return the topics of summaries with their successors, and all edges to them."""
+    edges: list[TopicEdge] = []
+    wanted: set[str] = set()
+    ids = [summary.uuid for summary in summaries]
+    for start in range(0, len(ids), _PAGE):
+        result = await tx.run(
+            "UNWIND $ids AS id MATCH (s:Summary {uuid: id})-[h:HAS_TOPIC]->(t:Topic) "
+            "RETURN id AS summary, coalesce(h.topic, t.uuid) AS topic, t.uuid AS root, h.confidence AS confidence",
+            ids=ids[start : start + _PAGE],
+        )
+        async for row in result:
+            wanted |= {row["topic"], row["root"]}
+            edges.append(
+                TopicEdge(kind="has", source=row["summary"], target=row["topic"], confidence=_sure(row["confidence"]))
+            )
+    edges += await _merges(tx, wanted)
+    edges += await _relations(tx, wanted)
+    edges.sort(key=lambda edge: (edge.kind, edge.source, edge.target))
+    return await _nodes(tx, wanted), edges
+
+
+async def _merges(tx: AsyncManagedTransaction, wanted: set[str]) -> list[TopicEdge]:
+    """Return the merges of the wanted topics; their successors are added to `wanted`."""
+    edges: list[TopicEdge] = []
+    asked: set[str] = set()
+    for _ in range(_MAX_MERGES):
+        fresh = sorted(wanted - asked)
+        if not fresh:
+            break
+        asked |= wanted
+        result = await tx.run(
+            "UNWIND $ids AS id MATCH (a:Topic {uuid: id})-[m:MERGED_INTO]->(b:Topic) "
+            "RETURN id AS source, b.uuid AS target, m.confidence AS confidence, m.at AS at, m.conversation_id AS by",
+            ids=fresh,
+        )
+        async for row in result:
+            wanted.add(row["target"])
+            edges.append(
+                TopicEdge(
+                    kind="merged",
+                    source=row["source"],
+                    target=row["target"],
+                    confidence=_sure(row["confidence"]),
+                    conversation_id=row["by"] or "",
+                    at=native(row["at"]),
+                )
+            )
+    return edges
+
+
+async def _relations(tx: AsyncManagedTransaction, wanted: set[str]) -> list[TopicEdge]:
+    result = await tx.run(
+        "UNWIND $ids AS id MATCH (a:Topic {uuid: id})-[r:RELATED_TO]->(b:Topic) WHERE b.uuid IN $ids "
+        "RETURN id AS source, b.uuid AS target, r.confidence AS confidence, r.reason AS reason, "
+        "r.conversation_id AS by",
+        ids=sorted(wanted),
+    )
+    return [
+        TopicEdge(
+            kind="related",
+            source=row["source"],
+            target=row["target"],
+            confidence=_sure(row["confidence"]),
+            reason=row["reason"] or "",
+            conversation_id=row["by"] or "",
+        )
+        async for row in result
+    ]
+
+
+async def _nodes(tx: AsyncManagedTransaction, wanted: set[str]) -> list[Topic]:
+    result = await tx.run(
+        "UNWIND $ids AS id MATCH (t:Topic {uuid: id}) "
+        f"RETURN t {{{', '.join(f'.{name}' for name in TOPIC_FIELDS)}}} AS t",
+        ids=sorted(wanted),
+    )
+    found = [Topic(**given(record["t"], TOPIC_FIELDS)) async for record in result]
+    return sorted(found, key=lambda topic: (topic.name, topic.uuid))
+
+
+def _sure(confidence: float | None) -> float:
+    return 1.0 if confidence is None else float(confidence)

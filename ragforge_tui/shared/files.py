@@ -1,0 +1,103 @@
+"""Atomic replacement of files, and locks between processes.
+
+Used for everything the program keeps on disk, except files of the workspace: `tools/workspace.py` writes those through
+folder descriptors, so that a link cannot lead out of it. The locks are flocks, because they end with the process,
+however it ends, and because data files and folders can be locked themselves, without lock files next to them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+
+@contextmanager
+def replacing(path: Path, *, mode: int = 0o600, keep_mode: bool = False, sync: bool = True) -> Iterator[IO[bytes]]:
+    """Open a new file that replaces `path` when the block ends without an error.
+
+    A reader sees the old or the new content complete, also after a crash. Missing folders are created.
+
+    Args:
+        mode: Permissions of the new file, subject to the umask.
+        keep_mode: Keep the permissions of a file that is replaced.
+        sync: Wait until the content is on disk before replacing; without it a power failure may lose both contents.
+
+    Raises:
+        OSError: The file cannot be written; the old one stays.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            if keep_mode and path.exists():
+                os.fchmod(descriptor, path.stat().st_mode & 0o777)
+            yield file
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+
+
+def atomic_write(path: Path, data: bytes, *, mode: int = 0o600, keep_mode: bool = False, sync: bool = True) -> None:
+    """Replace the content of a file; see `replacing`."""
+    with replacing(path, mode=mode, keep_mode=keep_mode, sync=sync) as file:
+        file.write(data)
+
+
+def try_lock(file: IO[bytes], *, shared: bool = False) -> bool:
+    """Lock an open file until it is closed; return False if another process holds it."""
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a folder, or on a file that is created if it is missing; waits for other holders.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class FileLock:
+    """Lock on a file of its own, held until `release` or the end of the process; child programs do not inherit it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+
+    def try_acquire(self, *, shared: bool = False) -> bool:
+        """Acquire the lock, or change the kind held, without waiting; return False if other processes prevent it."""
+        file = self._file or os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
+        if not try_lock(file, shared=shared):
+            if file is not self._file:
+                file.close()
+            return False
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        """Release the lock; does nothing if it is not held."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,121 @@
+"""Files changed by the agent in a conversation, and the effects of undoing its turns.
+
+Reads the writes from the graph and the contents from the undo store. Used by `Conversation`, which runs the undo itself
+as a turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from ragforge_tui.graph import Store
+from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.requests.work import FileDiff, UndoPlan
+from ragforge_tui.tools.registry import Toolbox
+from ragforge_tui.tools.undo.changes import (
+    WRITING_TOOLS,
+    FileChange,
+    Restore,
+    changes_of,
+    first_contents,
+    restores,
+    turn_to_redo,
+    turn_to_undo,
+)
+
+MOST_DIFF_CHARS = 8_000_000
+"""Most characters of all diffs in one answer; more would not fit through the pipe to the user interface."""
+
+_SINCE = "changed by someone else since"
+_NOT_KEPT = "its earlier content is no longer stored"
+
+
+def fitted(files: list[FileDiff], most: int = MOST_DIFF_CHARS) -> list[FileDiff]:
+    """Return the files with their diffs truncated to `most` characters in total."""
+    shown = []
+    for file in files:
+        diff = file.diff
+        if len(diff) > most:
+            diff = f"{diff[:most]}\n[diff cut, {len(diff)} characters]\n"
+        most = max(0, most - len(file.diff))
+        shown.append(msgspec.structs.replace(file, diff=diff))
+    return shown
+
+
+class ChangedFiles:
+    """Files changed in one conversation."""
+
+    def __init__(self, store: Store, toolbox: Toolbox, conversation_id: str) -> None:
+        self._store = store
+        self._kept = toolbox.kept
+        self._workspace = str(toolbox.workspace.root)
+        self._conversation_id = conversation_id
+
+    async def diff(self) -> list[FileDiff]:
+        """Compare each file's first known content with its current one; unchanged files are omitted."""
+        contents = first_contents(await self._changes())
+        return await asyncio.to_thread(self._diff, contents)
+
+    def _diff(self, contents: dict[str, tuple[str, str]]) -> list[FileDiff]:
+        changed = []
+        for path, (first, last) in sorted(contents.items()):
+            now = self._kept.digest(path)
+            if now == first:
+                continue
+            diff = self._kept.diff(path, first, now if now is not None else last)
+            changed.append(FileDiff(path=path, diff=diff, note="" if now == last else _SINCE))
+        return fitted(changed)
+
+    async def plan(self, turn_index: int = 0, *, redo: bool = False) -> UndoPlan:
+        """Return the effects of undoing a turn.
+
+        Raises:
+            NotFoundError: The turn changed no files, or there is no turn to undo.
+        """
+        changes = await self._changes()
+        turn = turn_index or (turn_to_redo(changes) if redo else turn_to_undo(changes))
+        of_turn = [change for change in changes if change.turn_index == turn]
+        if not of_turn:
+            what = f"Turn {turn} changed no file" if turn else "There is no undo to redo" if redo else "No turn"
+            tail = "" if turn or redo else " of this conversation has file changes to undo"
+            raise NotFoundError(f"{what}{tail}.", todo="/diff shows the changes.")
+        return await asyncio.to_thread(self._plan, changes, turn, bool(of_turn[0].undone))
+
+    def _plan(self, changes: list[FileChange], turn: int, redo: bool) -> UndoPlan:
+        restored, refused = [], []
+        for restore in self._restores(changes, turn):
+            if restore.refused:
+                refused.append(FileDiff(path=restore.path, diff="", note=restore.refused))
+            else:
+                diff = self._kept.diff(restore.path, restore.current, restore.wanted)
+                restored.append(FileDiff(path=restore.path, diff=diff, note=""))
+        return UndoPlan(turn_index=turn, redo=redo, restored=fitted(restored), refused=refused)
+
+    def _restores(self, changes: list[FileChange], turn: int) -> list[Restore]:
+        paths = {change.path for change in changes if change.turn_index >= turn}
+        planned = restores(changes, turn, {path: self._kept.digest(path) for path in paths})
+        return [
+            each
+            if each.refused or self._kept.is_kept(each.wanted)
+            else msgspec.structs.replace(each, refused=_NOT_KEPT)
+            for each in planned
+        ]
+
+    async def restore_arguments(self, turn_index: int) -> str:
+        """Return the arguments, as JSON, of the `restore_files` call that undoes a turn.
+
+        Raises:
+            NotFoundError: No file can be restored.
+        """
+        changes = await self._changes()
+        planned = await asyncio.to_thread(self._restores, changes, turn_index)
+        files = [restore for restore in planned if not restore.refused]
+        if not files:
+            raise NotFoundError(f"No file of turn {turn_index} can be restored.", todo="/diff shows the changes.")
+        return msgspec.json.encode({"turn": turn_index, "files": files}).decode()
+
+    async def _changes(self) -> list[FileChange]:
+        writes = await self._store.files.writes(self._conversation_id, WRITING_TOOLS, self._workspace)
+        return [change for write in writes for change in changes_of(write.turn_index, write.result)]

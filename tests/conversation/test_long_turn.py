@@ -1,0 +1,103 @@
+"""Turns and windows: a turn that outgrows the model's window goes on, and a window that is smaller is learned."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ragforge_tui.conversation import ConversationAgent
+from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.shared.events import Notice, TurnCompleted, TurnFailed
+from tests.support.agents import with_model
+from tests.support.model_script import Call, Step, request_tokens
+from tests.support.openai_server import OpenAIServer
+
+CALLS = int(os.environ.get("RAGFORGE_TURN_CALLS", "40"))
+"""Calls of the long turn; the full matrix makes 200."""
+LINES = 150
+"""Lines of a file, some 3 000 tokens as they are read."""
+
+
+def write_files(loaded: Loaded, count: int) -> None:
+    for number in range(count):
+        text = "".join(f"value_{number}_{line} = compute(previous, {line}) + offset\n" for line in range(LINES))
+        Path(loaded.workspace, f"part{number}.py").write_text(text, encoding="utf-8")
+
+
+def reads(count: int) -> list[Step]:
+    calls = [[Call(name="read_file", arguments={"path": f"part{number}.py"})] for number in range(count)]
+    return [Step(tool_calls=call, chunk=4_000) for call in calls]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("window", [8_000, 32_000])
+async def test_a_turn_of_many_calls_stays_within_the_window(loaded: Loaded, server: OpenAIServer, window: int) -> None:
+    write_files(loaded, CALLS)
+    server.window = window
+    server.script([*reads(CALLS), Step(text="All read.")])
+    settings = with_model(loaded, context_window=window, max_iterations=CALLS + 50)
+    async with ConversationAgent(settings) as agent:
+        conversation = await agent.create_conversation()
+        answer = await conversation.send_message("Read all the parts and compare them")
+        (turn,) = await conversation.get_history()
+    assert answer.content == "All read."
+    assert server.too_long == []
+    chats = server.chats()
+    assert len(chats) == CALLS + 1
+    # What is read next is sent whole where the window has room for it.
+    last = chats[-1]["messages"][-1]
+    assert last["role"] == "tool"
+    assert (f"value_{CALLS - 1}_{LINES // 2} =" in last["content"]) is (window == 32_000)
+    assert "open_call(turn=1, call=" in str(chats[-1]["messages"])
+    # The graph holds every result whole.
+    results = [call.result for message in turn.messages for call in message.tool_calls]
+    assert len(results) == CALLS
+    assert all(result is not None and f"_{LINES - 1} = " in result.result for result in results)
+
+
+@pytest.mark.parametrize("stated", [True, False])
+async def test_a_window_smaller_than_assumed_is_learned(
+    loaded: Loaded, server: OpenAIServer, stated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(loaded, 12)
+    server.window = 9_000
+    if not stated:
+        monkeypatch.setattr("ragforge_tui.llm.provider_errors._stated_window", lambda detail: None)
+    server.script([*reads(12), Step(text="All read."), Step(text="Again.")])
+    settings = with_model(loaded, context_window=32_000)
+    async with ConversationAgent(settings) as agent:
+        conversation = await agent.create_conversation()
+        events = [event async for event in conversation.stream("Read all the parts")]
+    assert isinstance(events[-1], TurnCompleted)
+    notices = [event.text for event in events if isinstance(event, Notice)]
+    assert any("reads fewer tokens than assumed" in text for text in notices)
+    rejected = len(server.too_long)
+    assert 1 <= rejected <= (1 if stated else 6)
+    async with ConversationAgent(settings) as agent:
+        await (await agent.load_conversation()).send_message("And again")
+    assert len(server.too_long) == rejected, "the window was not remembered"
+    assert max(request_tokens(body) for body in server.chats()[-2:]) <= 9_000
+
+
+async def test_a_request_that_cannot_be_shortened_fails_with_advice(loaded: Loaded, server: OpenAIServer) -> None:
+    server.window = 200  # less than the instructions
+    async with ConversationAgent(with_model(loaded, context_window=32_000)) as agent:
+        conversation = await agent.create_conversation()
+        events = [event async for event in conversation.stream("Hello")]
+    assert isinstance(events[-1], TurnFailed)
+    assert events[-1].error.kind == "context_too_long"
+    assert "model.context_window" in events[-1].error.todo
+    assert len(server.too_long) < 12
+
+
+async def test_a_tokenizer_that_counts_more_is_allowed_for(loaded: Loaded, server: OpenAIServer) -> None:
+    write_files(loaded, 12)
+    server.script([*reads(12), Step(text="All read.")])
+    server.window, server.token_scale = 16_000, 1.4
+    async with ConversationAgent(with_model(loaded, context_window=16_000)) as agent:
+        conversation = await agent.create_conversation()
+        answer = await conversation.send_message("Read all the parts")
+    assert answer.content == "All read."
+    assert server.too_long == []
