@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ragforge_tui.shared.accessed_files import accesses_of, merge_by_path, top_files
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
 from ragforge_tui.shared.records import AccessedFile, Conversation, Message, Summary, ToolCall, Turn, call_end
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import CALL_MARKS, main_argument, result_text
-from ragforge_tui.shared.touched_files import joined, most_telling, touched_by
 from ragforge_tui.shared.truncation import cut_middle
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _PLAIN_ITEM = [
 
 def to_markdown(export: ConversationExport) -> str:
     """Return the whole document. Replaced replies are left out."""
-    files = joined(file for turn in export.turns for file in touched_by(turn)).values()
+    files = merge_by_path(file for turn in export.turns for file in accesses_of(turn)).values()
     pieces = [head_text(export.conversation), memory_text(export.memory), files_text(files)]
     return "".join((*pieces, *map(turn_text, export.turns))) + "\n"
 
@@ -92,7 +92,7 @@ def memory_text(memory: MemoryExport) -> str:
 
 def files_text(files: Iterable[AccessedFile]) -> str:
     """Return the files that tools accessed, by group; empty if there are none."""
-    chosen = most_telling(files, MOST_FILES)
+    chosen = top_files(files, MOST_FILES)
     parts = []
     for group, heading in _GROUPS.items():
         lines = [

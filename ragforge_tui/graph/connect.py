@@ -47,15 +47,15 @@ OnPhase = Callable[[GraphPhase, ErrorInfo | None], None]
 CONNECT_TIMEOUT = 5.0
 WATCH_SECONDS = 1.0
 ATTACH_SECONDS = 60.0
-"""How long a server that says it is ready may leave connections unanswered before the chat reports it."""
-BACK_SECONDS = 2.5
-"""How long a statement waits for a graph that is known to be away: one look at it, with the time that look takes."""
+"""Seconds that a server that reports ready may leave connections unanswered before the chat reports it."""
+REACHABLE_WAIT_SECONDS = 2.5
+"""Seconds a statement waits for a graph known to be unreachable: one check, including its duration."""
 SCHEMA_TIMEOUT = 300.0
-"""Seconds one schema statement may take: an index over existing data is not made in a moment."""
+"""Seconds one schema statement may take: creating an index over existing data takes time."""
 
 
 class Graph:
-    """An open graph: managed transactions with access modes and bookmarks, each within its own deadline.
+    """An open graph: managed transactions with access modes and bookmarks, each with its own deadline.
 
     Attributes:
         name: "embedded", or the URI without credentials.
@@ -79,7 +79,7 @@ class Graph:
         self._agent = ""
         self._on_phase = on_phase
         self._phase: tuple[GraphPhase, ErrorInfo | None] = ("starting", None)
-        self._back = asyncio.Event()
+        self._reachable = asyncio.Event()
         self._connecting = asyncio.Lock()
         self._watcher: asyncio.Task[None] | None = None
 
@@ -97,7 +97,7 @@ class Graph:
         """Connect, starting the embedded server if need be, check the version and bring the schema up to date.
 
         Raises:
-            GraphUnavailableError: It cannot be reached or used; says why within seconds.
+            GraphUnavailableError: It cannot be reached or used; raised within seconds.
             ForeignGraphError: It holds data that is not ours and was not adopted.
         """
         server = ServerHold(paths, heap_mb=heap_mb, linger_seconds=linger_seconds) if target.embedded else None
@@ -106,7 +106,7 @@ class Graph:
             await graph._open()
         except BaseException as error:
             if isinstance(error, GraphError):
-                graph._away(error)
+                graph._set_unavailable(error)
             await graph.close()
             raise
         return graph
@@ -115,8 +115,8 @@ class Graph:
         """Run `work` in a read transaction; on a cluster it may go to a follower and still sees own writes.
 
         Raises:
-            GraphUnavailableError: No answer within `deadline` seconds, or the graph is away.
-            GraphError: The graph refused the statement.
+            GraphUnavailableError: No response within `deadline` seconds, or the graph is unreachable.
+            GraphError: The graph rejected the statement.
         """
         return await self._run(READ_ACCESS, work, deadline)
 
@@ -125,8 +125,8 @@ class Graph:
         unknown, on a transient error, and on a constraint violation (two writers took the same index).
 
         Raises:
-            GraphUnavailableError: No answer within `deadline` seconds, or the graph is away.
-            GraphError: The graph refused the statement.
+            GraphUnavailableError: No response within `deadline` seconds, or the graph is unreachable.
+            GraphError: The graph rejected the statement.
         """
         return await self._run(WRITE_ACCESS, work, deadline)
 
@@ -134,8 +134,8 @@ class Graph:
         """Return the rows of one statement that reads, as their columns by name.
 
         Raises:
-            GraphUnavailableError: No answer within 30 seconds, or the graph is away.
-            GraphError: The graph refused the statement.
+            GraphUnavailableError: No response within 30 seconds, or the graph is unreachable.
+            GraphError: The graph rejected the statement.
         """
         return await self.read(_all_rows(statement, parameters))
 
@@ -217,16 +217,16 @@ class Graph:
         return found
 
     async def identify(self) -> str:
-        """Ask the graph again who it is: what answers at its address may have been replaced.
+        """Read the graph's identity again: the server at its address may have been replaced.
 
         Raises:
-            GraphUnavailableError: It is away.
+            GraphUnavailableError: It is unreachable.
         """
         self.identity = await read_identity(self)
         return self.identity
 
     async def close(self) -> None:
-        """Close connections and let go of the embedded server."""
+        """Close connections and release the embedded server."""
         if self._watcher:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)
@@ -248,7 +248,7 @@ class Graph:
         self._watcher = asyncio.create_task(self._watch())
 
     async def _connect(self, broken: AsyncDriver | None) -> None:
-        """Make `_driver` a working one, unless somebody else did since `broken` was found broken."""
+        """Replace a broken driver, unless another task has done so already."""
         async with self._connecting:
             if self._driver is not broken:
                 return
@@ -299,7 +299,7 @@ class Graph:
                 auth=auth,
                 connection_timeout=CONNECT_TIMEOUT,
                 connection_acquisition_timeout=2 * CONNECT_TIMEOUT,
-                # Retrying is done here: at once, on constraint errors too, and at another port if need be.
+                # Retries are made here: immediately, on constraint errors too, and at another port if necessary.
                 max_transaction_retry_time=0,
                 keep_alive=True,
                 telemetry_disabled=True,
@@ -329,7 +329,7 @@ class Graph:
         last: BaseException | None = None
         try:
             async with asyncio.timeout(deadline):
-                await self._wait_back()
+                await self._wait_until_reachable()
                 retries = Retries()
                 while True:
                     driver = self._driver
@@ -338,8 +338,8 @@ class Graph:
                         result = await self._attempt(driver, access, work, deadline)
                     except (DriverError, Neo4jError, OSError) as error:
                         last = error
-                        replaced = self._driver is not driver  # by a statement that ran beside this one
-                        if not replaced and not retries.worth(error, patient=self.embedded):
+                        replaced = self._driver is not driver  # by a concurrent statement
+                        if not replaced and not retries.should_retry(error, restarts=self.embedded):
                             raise self._explained(error) from error
                         if lost(error) and self.embedded:
                             await self._connect(driver)
@@ -349,10 +349,10 @@ class Graph:
                         return result
         except TimeoutError as error:
             failure = timed_out(self.name, deadline)
-            self._away(failure)
+            self._set_unavailable(failure)
             raise failure from last or error
         except GraphUnavailableError as error:
-            self._away(error)
+            self._set_unavailable(error)
             raise
 
     async def _attempt(self, driver: AsyncDriver, access: str, work: Work[T], deadline: float) -> T:
@@ -364,18 +364,18 @@ class Graph:
                 return await session.execute_read(bounded)
             return await session.execute_write(bounded)
 
-    async def _wait_back(self) -> None:
-        """Fail at once while the graph is known to be away; `_watch` notices when it is back."""
+    async def _wait_until_reachable(self) -> None:
+        """Fail early while the graph is known to be unreachable; `_watch` notices when it is reachable again."""
         phase, error = self._phase
         if phase in ("unreachable", "refused") and error:
             try:
-                async with asyncio.timeout(BACK_SECONDS):
-                    await self._back.wait()
+                async with asyncio.timeout(REACHABLE_WAIT_SECONDS):
+                    await self._reachable.wait()
             except TimeoutError:
                 raise GraphUnavailableError(error.what, todo=error.todo, kept=error.kept, kind=error.kind) from None
 
     async def _watch(self) -> None:
-        """Keep the embedded server supervised; when the graph is away, look whether it is back."""
+        """Keep the embedded server supervised, and check whether an unreachable graph is reachable again."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             try:
@@ -385,7 +385,7 @@ class Graph:
                     await self._connect(self._driver)
                     self._set_phase("ready")
             except GraphError as error:
-                self._away(error)
+                self._set_unavailable(error)
             except OSError as error:
                 log.warning("could not look after the embedded server: %s", error)
 
@@ -425,19 +425,19 @@ class Graph:
         return explained
 
     def _concealed(self) -> GraphError:
-        # In production mode, which durability needs, the embedded server tells reasons only to its log.
+        # In production mode, which durability needs, the embedded server writes reasons only to its log.
         assert self._server
         todo = f"The reason is at the end of {self._server.files.server_log}."
         return GraphError("The graph rejected a statement.", todo=todo, kind="graph_statement")
 
-    def _away(self, error: GraphError) -> None:
+    def _set_unavailable(self, error: GraphError) -> None:
         self._set_phase("refused" if refused(error.info) else "unreachable", error.info)
 
     def _set_phase(self, phase: GraphPhase, error: ErrorInfo | None = None) -> None:
         if phase == "ready":
-            self._back.set()
+            self._reachable.set()
         else:
-            self._back.clear()
+            self._reachable.clear()
         if self._phase != (phase, error):
             self._phase = (phase, error)
             self._on_phase(phase, error)

@@ -23,8 +23,8 @@ from ragforge_tui.shared.errors import ErrorInfo, GraphError, GraphUnavailableEr
 MINIMUM = (5, 23)
 REFUSALS = frozenset({"graph_auth", "graph_version", "graph_database", "graph_tls", "graph_uri", "graph_foreign"})
 """Kinds of error where the server answered, or never will as configured: waiting does not help."""
-LOST_PATIENCE = 3.0
-"""Seconds a broken connection to a server of somebody else's is tried again before it counts as away."""
+LOST_RETRY_SECONDS = 3.0
+"""Seconds for which a broken connection to a Neo4j server is retried before it counts as unreachable."""
 CONSTRAINT_ATTEMPTS = 25
 
 
@@ -44,7 +44,7 @@ def explain(error: BaseException, name: str, username: str, database: str) -> Gr
     """Return the error to show to the user for one that the driver raised.
 
     Args:
-        error: What was raised.
+        error: The driver's exception.
         name: The graph as it is called on the screen.
         username: The user it was tried with.
         database: The database asked for, empty for the default one.
@@ -95,15 +95,15 @@ class Retries:
         self._tries = 0
         self._lost_since: float | None = None
 
-    def worth(self, error: BaseException, *, patient: bool) -> bool:
-        """Return whether to retry; `patient` if this program restarts a lost server."""
+    def should_retry(self, error: BaseException, *, restarts: bool) -> bool:
+        """Return whether to retry; `restarts` if this program restarts a lost server."""
         if isinstance(error, ConstraintError):
             self._constraints += 1
             return self._constraints < CONSTRAINT_ATTEMPTS
         if lost(error):
             clock = asyncio.get_running_loop().time()
             self._lost_since = self._lost_since or clock
-            return patient or clock - self._lost_since < LOST_PATIENCE
+            return restarts or clock - self._lost_since < LOST_RETRY_SECONDS
         return isinstance(error, DriverError | Neo4jError) and error.is_retryable()
 
     async def wait(self) -> None:

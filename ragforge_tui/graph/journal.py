@@ -1,7 +1,7 @@
 """The journal: records that could not be written to a graph, in files until they can.
 
-While the graph is away the engine appends the records it would have stored: one file per process, one JSON line per
-record, on the disk before `append` returns. A journal belongs to one graph and waits for it. `drain` writes all its
+While the graph is unreachable the engine appends the records it would have stored: one file per process, one JSON line
+per record, on the disk before `append` returns. A journal belongs to one graph and waits for it. `drain` writes all its
 files into the graph, in order and once: the store's operations are idempotent, and a file is deleted only when all of
 it is stored. A file belongs to the process that holds its lock, so several processes can drain side by side, and the
 files of dead processes are taken over.
@@ -29,10 +29,10 @@ from ragforge_tui.graph.journal_files import (
     Named,
     apply_line,
     by_age,
+    complete_lines,
+    concerns,
     encode_line,
-    is_about,
     named_in,
-    whole_lines,
 )
 from ragforge_tui.shared.errors import GraphError, GraphUnavailableError, NotFoundError, RagforgeError
 from ragforge_tui.shared.files import atomic_write, try_lock
@@ -52,15 +52,15 @@ class Moved(msgspec.Struct, frozen=True):
     busy: int
     """Files that a running chat still appends to; they were left alone."""
     conversations: int
-    """Conversations that were made to hold turns whose own conversation is in another graph."""
+    """Conversations created for turns whose own conversation is in another graph."""
 
 
 class Journal:
-    """The journal of this process's graph, and the way back into the graph for all processes.
+    """The journal of this process's graph; writes the journals of all processes into the graph.
 
     Args:
         root: ``<state>/journal``; made when first needed.
-        address: Where the graph is, without credentials.
+        address: Address of the graph, without credentials.
     """
 
     def __init__(self, root: Path, address: str) -> None:
@@ -68,13 +68,13 @@ class Journal:
         self._address = address
         self._identity = self._folders.remembered(address)
         self._committed = False
-        """Whether this process has reached the graph, or journalled for it: then it keeps to that one."""
+        """Whether this process has reached the graph, or journaled for it, and is therefore bound to it."""
         self._file: io.BufferedWriter | None = None
         self.touched: set[str] = set()
-        """Conversations whose turns were written in: what they are found by is not made yet."""
+        """Conversations with turns written from the journal, which still lack recall keys."""
 
     def append(self, op: str, record: Any = None, **arguments: Any) -> None:
-        """Keep one operation of the store, on disk when this returns.
+        """Append one operation of the store; it is on disk when this returns.
 
         Args:
             op: Name of the store's method.
@@ -82,7 +82,7 @@ class Journal:
             arguments: Its other arguments, by name (``workspace=…``).
 
         Raises:
-            GraphError: It cannot be written (disk full, no permission): nothing was kept.
+            GraphError: It cannot be written (disk full, no permission): nothing was stored.
         """
         line = encode_line(op, record, arguments)
         try:
@@ -93,7 +93,7 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
             except OSError:
-                # Half a line must not stand before the next one.
+                # An incomplete line must not precede the next one.
                 os.ftruncate(file.fileno(), start)
                 raise
         except OSError as error:
@@ -119,7 +119,7 @@ class Journal:
             )
 
     def pending(self) -> int:
-        """Return how many records wait for this graph, of all processes."""
+        """Return the number of pending records for this graph, of all processes."""
         keys = {self._identity, *(folder.name for folder in self._own_folders())} - {""}
         return sum(info.records for info in self._folders.waiting() if info.key in keys)
 
@@ -135,13 +135,13 @@ class Journal:
         ]
 
     async def drain(self, store: Store) -> int:
-        """Write in all that waits for the store's graph, except what another living process still appends to.
+        """Write all pending records of the store's graph, except files that another running process still appends to.
 
         Returns:
-            The number of records written in.
+            The number of records written.
 
         Raises:
-            GraphUnavailableError: The graph went away again, or is another one; what is not in yet is kept.
+            GraphUnavailableError: The graph became unreachable again, or is another one; remaining records are kept.
             GraphError: The state folder cannot be written.
         """
         self._reached(store.graph.identity)
@@ -160,13 +160,13 @@ class Journal:
         return written
 
     def forget(self, conversation_id: str) -> int:
-        """Drop what waits of a conversation that was purged here, and what was refused for good.
+        """Drop pending and rejected records of a conversation that was purged here.
 
         What another living process still appends to is left to its own drain, which finds the conversation gone. What
         waits for another graph is that graph's, though it may have a conversation of the same id.
 
         Returns:
-            How many records were dropped.
+            The number of records dropped.
 
         Raises:
             OSError: A file cannot be written; it stays as it was.
@@ -183,7 +183,7 @@ class Journal:
         return dropped
 
     def close(self) -> None:
-        """Let go of this process's file; another process, or the next `append`, may continue."""
+        """Close this process's file; another process, or the next `append`, may continue it."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -228,7 +228,7 @@ async def move_journal(root: Path, key: str, store: Store, *, workspace: str) ->
         workspace: Folder of the conversations that are made.
 
     Raises:
-        GraphUnavailableError: The graph went away; what is not in yet is kept.
+        GraphUnavailableError: The graph became unreachable; remaining records are kept.
     """
     written = refused = busy = made = 0
     for path in JournalFolders(root).files(key):
@@ -237,7 +237,7 @@ async def move_journal(root: Path, key: str, store: Store, *, workspace: str) ->
                 if not lock(path, file):
                     busy += 1
                     continue
-                lines = list(whole_lines(file))
+                lines = list(complete_lines(file))
                 made += await _make_missing(store, named_in(lines), workspace)
                 file.seek(0)
                 done = await drain_file(store, path, file, set())
@@ -258,18 +258,18 @@ async def _make_missing(store: Store, named: Named, workspace: str) -> int:
 
 
 async def drain_file(store: Store, path: Path, file: io.BufferedRandom, touched: set[str]) -> int:
-    """Write a locked file in and remove it; what the graph refuses for good is set aside next to it.
+    """Write a locked file into the graph and remove it; records that the graph rejects are kept next to it.
 
     Returns:
-        The number of records written in. The conversations with new turns are added to `touched`.
+        The number of records written. The conversations with new turns are added to `touched`.
 
     Raises:
-        GraphUnavailableError: The graph went away; the file stays.
+        GraphUnavailableError: The graph became unreachable; the file stays.
     """
     turns: dict[tuple[str, int], int] = {}
     written = 0
     rejected: list[bytes] = []
-    for raw in whole_lines(file):
+    for raw in complete_lines(file):
         try:
             await apply_line(store, msgspec.json.decode(raw, type=Line), turns)
             written += 1
@@ -284,7 +284,7 @@ async def drain_file(store: Store, path: Path, file: io.BufferedRandom, touched:
 
 
 def _done(path: Path, rejected: list[bytes]) -> None:
-    """Remove a file that is written in, keeping next to it what the graph refused for good."""
+    """Remove a file that was written into the graph, and keep the rejected records next to it."""
     aside = path.with_suffix(".rejected")
     if rejected:
         atomic_write(aside, b"\n".join(rejected) + b"\n")
@@ -299,12 +299,12 @@ def lock(path: Path, file: io.BufferedRandom) -> bool:
 
 async def _belongs(store: Store, file: io.BufferedRandom) -> bool:
     """Return whether a file of an unknown graph belongs to this one, which then has its conversations."""
-    named = named_in(whole_lines(file))
+    named = named_in(complete_lines(file))
     file.seek(0)
     for conversation_id in named.others:
         if not await is_stored(store, conversation_id):
             return False
-    # What the file itself creates tells nothing, unless a drain that was cut short has created it already.
+    # Conversations that the file creates prove nothing, unless an interrupted drain has created them already.
     return bool(named.others) or any([await is_stored(store, created) for created in named.created])
 
 
@@ -319,12 +319,12 @@ async def is_stored(store: Store, uuid: str) -> bool:
 
 def _forget_in(path: Path, file: io.BufferedRandom, conversation_id: str) -> int:
     """Write a file again without a conversation's records; the number of those."""
-    lines = list(whole_lines(file))
+    lines = list(complete_lines(file))
     kept: list[bytes] = []
     messages: set[str] = set()
     for raw in lines:
         try:
-            about = is_about(msgspec.json.decode(raw, type=Line), conversation_id, messages)
+            about = concerns(msgspec.json.decode(raw, type=Line), conversation_id, messages)
         except msgspec.MsgspecError:
             about = False
         if not about:

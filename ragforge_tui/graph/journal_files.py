@@ -7,7 +7,7 @@ gets the identity when that address first answers.
     <state>/journal/<identity>/          graph.json, *.jsonl, *.rejected
     <state>/journal/at-<digest>/         the same, of an address nothing has answered at yet
     <state>/journal/addresses/*.json     the identity that answered last, by address
-    <state>/journal/*.jsonl              of releases that did not tell graphs apart
+    <state>/journal/*.jsonl              of releases that did not distinguish graphs
 
 A line is one operation of the store. The store's operations are idempotent, so a line may be applied twice. A turn that
 began while the graph was unreachable has an index guessed by the engine; the store allocates the real one, and later
@@ -95,7 +95,7 @@ class JournalFolders:
         return _read(self._address_file(address)).identity
 
     def remember(self, address: str, identity: str) -> None:
-        """Note that a graph answered at an address, and give it what was journalled for the address until now.
+        """Record that a graph answered at an address, and assign it what was journaled for the address so far.
 
         Raises:
             OSError: It cannot be written.
@@ -120,7 +120,7 @@ class JournalFolders:
         folder = self.root / _folder_name(identity, address)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not (folder / _NOTE).exists():
-            # Another process may have reached the graph since this one began.
+            # Another process may have reached the graph since this one started.
             atomic_write(
                 folder / _NOTE,
                 msgspec.json.encode(GraphNote(identity=identity or self.remembered(address), address=address)),
@@ -204,7 +204,7 @@ def _count(info: JournalInfo, path: Path) -> None:
         with path.open("rb") as file:
             begun = datetime.fromtimestamp(path.stat().st_mtime, UTC)
             lines = 0
-            for raw in whole_lines(file):
+            for raw in complete_lines(file):
                 if not lines:
                     begun = _written_at(raw) or begun
                 lines += 1
@@ -271,7 +271,7 @@ def encode_line(op: str, record: Any, arguments: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode(Line(op=op, record=msgspec.Raw(body), arguments=plain, at=now())) + b"\n"
 
 
-def whole_lines(file: IO[bytes]) -> Iterator[bytes]:
+def complete_lines(file: IO[bytes]) -> Iterator[bytes]:
     """Yield complete lines: an incomplete one was cut short by a crash and never acknowledged."""
     for line in file:
         if line.endswith(b"\n") and line.strip():
@@ -285,9 +285,9 @@ async def apply_line(store: Store, line: Line, turns: dict[tuple[str, int], int]
         turns: Guessed turn indexes by (conversation, guess), with those the store gave; extended here.
 
     Raises:
-        GraphError: The graph is away, or refuses it.
+        GraphError: The graph is unreachable, or rejects it.
     """
-    arguments = _moved(line.arguments, turns)
+    arguments = _with_allocated_turn(line.arguments, turns)
     if line.op in _PLAIN:
         for name in _TIMES & arguments.keys():
             arguments[name] = msgspec.convert(arguments[name], datetime | None)
@@ -323,7 +323,7 @@ def _method(store: Store, op: str) -> Callable[..., Awaitable[object]]:
     return methods[op]
 
 
-def is_about(line: Line, conversation_id: str, messages: set[str]) -> bool:
+def concerns(line: Line, conversation_id: str, messages: set[str]) -> bool:
     """Return whether a line is about a conversation; ids of its messages are added to `messages` for later lines."""
     record = msgspec.json.decode(line.record)
     if isinstance(record, dict):
@@ -358,7 +358,7 @@ def _conversations(line: Line, record: Any) -> set[str]:
     return {uuid for uuid in found if isinstance(uuid, str) and uuid}
 
 
-def _moved(arguments: dict[str, Any], turns: dict[tuple[str, int], int]) -> dict[str, Any]:
+def _with_allocated_turn(arguments: dict[str, Any], turns: dict[tuple[str, int], int]) -> dict[str, Any]:
     """Return the arguments with a guessed turn index replaced by the allocated one."""
     key = (arguments.get("conversation_id", ""), arguments.get("turn_index", 0))
     return {**arguments, "turn_index": turns[key]} if key in turns else arguments

@@ -26,7 +26,7 @@ class Store:
     """The repositories of one graph."""
 
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+        self.graph = graph
         self.conversations = Conversations(graph)
         self.turns = Turns(graph)
         self.messages = Messages(graph)
@@ -41,8 +41,3 @@ class Store:
         self.other_conversations = OtherConversations(graph, self.search, self.summaries)
         self.memory_exporter = MemoryExporter(graph, self.summaries)
         self.transfer = Transfer(graph, self.conversations, self.turns, self.memory_exporter)
-
-    @property
-    def graph(self) -> Graph:
-        """Return the graph that holds the records."""
-        return self._graph

@@ -36,7 +36,7 @@ def plain(value: Any) -> Any:
         case Path():
             return {"nodes": [plain(node) for node in value.nodes], "relationships": [plain(r) for r in value]}
         case DateTime() | datetime():
-            # The embedded graph keeps a moment without its zone, which was UTC: so all of them are said in UTC.
+            # The embedded graph stores times without their zone, which was UTC; so all times are returned in UTC.
             return native(value).isoformat()
         case Date() | Time():
             return value.to_native().isoformat()

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 LEASE_GRACE = timedelta(seconds=10)
-"""How long after its lease a writer on another host still counts as alive."""
+"""Time after its lease for which a writer on another host still counts as alive."""
 
 _START_TOLERANCE = 2.0
 """Seconds by which a start time may differ where it is computed from the wall clock (not on Linux)."""
@@ -73,7 +73,7 @@ def writer_id() -> str:
 def writer_alive(writer: str, lease_until: datetime | None, now: datetime) -> bool:
     """Return whether the process that writes a streaming message may still be writing.
 
-    On this host the process table decides, whatever the lease says; of another host only the lease is known.
+    On this host the process table decides, whatever the lease; for another host only the lease is known.
     """
     host, _, rest = writer.partition("|")
     boot, _, rest = rest.partition("|")

@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 
 from ragforge_tui.llm import count_tokens
+from ragforge_tui.shared.accessed_files import Group, accesses_of, merge_by_path, top_files
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import AccessedFile, Turn
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.touched_files import Group, joined, most_telling, touched_by
 from ragforge_tui.tools.search.gitignore import Patterns
 from ragforge_tui.tools.search.ignore import IgnoreRules
 from ragforge_tui.tools.workspace import Workspace
@@ -82,7 +82,7 @@ class RecentFiles:
     def note(self, turn: Turn) -> None:
         """Add a turn; noted again, after a retry, it replaces its earlier version."""
         relevant = self._filter()
-        noted = joined(file for file in (*touched_by(turn), *self._mentioned(turn)) if relevant(file))
+        noted = merge_by_path(file for file in (*accesses_of(turn), *self._mentioned(turn)) if relevant(file))
         if noted or turn.turn_index in self._turns:
             self._turns[turn.turn_index] = list(noted.values())
             self._changed()
@@ -92,7 +92,7 @@ class RecentFiles:
 
         If there are more than `limit`, modified ones are dropped last.
         """
-        chosen = most_telling(self._files, limit)
+        chosen = top_files(self._files, limit)
         return [file for group in _HEADINGS for file in chosen if file.group == group]
 
     def render(self, max_tokens: int) -> str:
@@ -107,7 +107,7 @@ class RecentFiles:
 
     def _changed(self) -> None:
         everything = (*self._loaded, *(file for index in sorted(self._turns) for file in self._turns[index]))
-        self._files = most_telling(joined(everything).values(), MOST_FILES)
+        self._files = top_files(merge_by_path(everything).values(), MOST_FILES)
         self._packed = {}
 
     def _filter(self) -> Callable[[AccessedFile], bool]:

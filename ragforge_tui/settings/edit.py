@@ -13,7 +13,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,11 +43,7 @@ def set_value(path: Path, key: str, value: object) -> None:
     """
     checked(key, value, str(path))
     parts = key.split(".")
-    with _locked(path):
-        text = _read(path)
-        expected = _with(parse_yaml(path, text), parts, value, path)
-        edited = _edited(path, text, parts, lambda data: _set(data, parts, value))
-        _write_checked(path, edited, expected)
+    _edit(path, lambda data: _set(data, parts, value), placeholder=parts)
 
 
 def remove_value(path: Path, key: str) -> None:
@@ -56,15 +52,25 @@ def remove_value(path: Path, key: str) -> None:
     Raises:
         ConfigError: As for `set_value`.
     """
-    parts = key.split(".")
+    _edit(path, lambda data: _remove(data, key.split(".")))
+
+
+def _edit(path: Path, change: Callable[[Any], None], placeholder: Sequence[str] = ()) -> None:
+    """Apply a change to the file's values and to its text, and write the text if it then has the same values."""
     with _locked(path):
         text = _read(path)
-        expected = parse_yaml(path, text)
-        section = _lookup(expected, parts[:-1])
-        if not isinstance(section, dict) or parts[-1] not in section:
-            return
-        del section[parts[-1]]
-        _write_checked(path, _edited(path, text, [], lambda data: _remove(data, parts)), expected)
+        values, expected = (parse_yaml(path, text) or {} for _ in range(2))
+        try:
+            change(expected)
+            if expected == values:
+                return
+            edited = _edited(text, change, placeholder)
+            same = _without_empty(parse_yaml(path, edited)) == _without_empty(expected)
+        except (YAMLError, AttributeError, KeyError, TypeError, ValueError, ConfigError) as error:
+            raise _unsafe(path) from error
+        if not same:
+            raise _unsafe(path)
+        _write(path, edited)
 
 
 # -- files
@@ -93,13 +99,7 @@ def _read(path: Path) -> str:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from error
 
 
-def _write_checked(path: Path, text: str, expected: Any) -> None:
-    try:
-        same = _without_empty(parse_yaml(path, text)) == _without_empty(expected)
-    except ConfigError:
-        same = False
-    if not same:
-        raise _unsafe(path)
+def _write(path: Path, text: str) -> None:
     try:
         atomic_write(Path(os.path.realpath(path)), text.encode("utf-8"), keep_mode=True)
     except OSError as error:
@@ -117,10 +117,45 @@ def _unsafe(path: Path) -> ConfigError:
 # -- values
 
 
-def _lookup(data: Any, parts: list[str]) -> Any:
-    for part in parts:
-        data = data.get(part) if isinstance(data, dict) else None
-    return data
+def _set(data: Any, parts: Sequence[str], value: object) -> None:
+    """Set a value in plain data, or in the round-trip data of ruamel.yaml."""
+    for part in parts[:-1]:
+        if data.get(part) is None:
+            data[part] = type(data)()
+        data = data[part]
+    old = data.get(parts[-1])
+    if not isinstance(data, CommentedMap):
+        data[parts[-1]] = value
+    elif isinstance(old, CommentedSeq) and isinstance(value, list) and (kept := _keep_items(old, value)):
+        old.extend(_editor().load(flow_yaml(item)) for item in value[kept:])
+    else:
+        data[parts[-1]] = _editor().load(flow_yaml(value))
+
+
+def _keep_items(items: CommentedSeq, value: list[Any]) -> int:
+    """Delete the items that are not next in the new list; return how many of its items are left."""
+    kept = 0
+    removed: list[int] = []
+    for index, item in enumerate(items):
+        if kept < len(value) and value[kept] == item:
+            kept += 1
+        else:
+            removed.append(index)
+    if kept:
+        for index in reversed(removed):
+            del items[index]
+    return kept
+
+
+def _remove(data: Any, parts: Sequence[str]) -> None:
+    above: Any = None
+    for part in parts[:-1]:
+        above, data = data, data.get(part)
+        if data is None:
+            return
+    data.pop(parts[-1], None)
+    if not data and isinstance(data, CommentedMap) and not data.fa.flow_style():
+        above[parts[-2]] = None
 
 
 def _without_empty(data: Any) -> Any:
@@ -130,32 +165,16 @@ def _without_empty(data: Any) -> Any:
     return {key: _without_empty(value) for key, value in data.items() if value is not None and value != {}} or None
 
 
-def _with(data: Any, parts: list[str], value: object, path: Path) -> Any:
-    """Set one value in the file's values, with the missing sections above it, and return them."""
-    whole = {} if data is None else data
-    node = whole
-    for part in parts[:-1]:
-        if not isinstance(node, dict):
-            raise ConfigError(f"{path}: expected a mapping above {'.'.join(parts)}.")
-        if node.get(part) is None:
-            node[part] = {}
-        node = node[part]
-    if not isinstance(node, dict):
-        raise ConfigError(f"{path}: expected a mapping above {'.'.join(parts)}.")
-    node[parts[-1]] = value
-    return whole
-
-
 # -- the text
 
 
-def _edited(path: Path, text: str, parts: list[str], change: Callable[[Any], None]) -> str:
+def _edited(text: str, change: Callable[[Any], None], placeholder: Sequence[str]) -> str:
     """Apply a change to the text; full-line comments and blank lines stay where they are.
 
     ruamel.yaml attaches such lines to the value above them, and would move or drop them with it. It therefore edits
     the text without them, and a line comparison puts them back. Lines that did not change are returned as written.
     """
-    lines = _with_placeholder([line.rstrip("\r") for line in text.split("\n")], parts)
+    lines = _with_placeholder([line.rstrip("\r") for line in text.split("\n")], placeholder)
     before: list[list[str]] = [[]]
     content: list[str] = []
     for line in lines:
@@ -167,7 +186,7 @@ def _edited(path: Path, text: str, parts: list[str], change: Callable[[Any], Non
     tail = before.pop()
     while tail and not tail[-1].strip():
         tail.pop()
-    edited = _round_trip(path, "\n".join(content), change)
+    edited = _round_trip("\n".join(content), change)
     merged = [*_merged(content, before, edited), *tail] if content else [*tail, *edited]
     newline = "\r\n" if "\r\n" in text else "\n"
     return "".join(line + newline for line in merged)
@@ -187,20 +206,17 @@ def _merged(content: list[str], before: list[list[str]], edited: list[str]) -> I
             yield from edited[first:last]
 
 
-def _round_trip(path: Path, text: str, change: Callable[[Any], None]) -> list[str]:
+def _round_trip(text: str, change: Callable[[Any], None]) -> list[str]:
     """Return the lines of a text without comment lines after a change."""
     steps = [len(line) - len(line.lstrip()) for line in text.split("\n") if line.startswith(" ")]
     indented_list = re.search(r"^( *)[^\s#-][^\n]*:[^\n]*\n\1 +- ", text, re.MULTILINE)
     editor = _editor()
     editor.indent(mapping=min(steps, default=2), sequence=4 if indented_list else 2, offset=2 if indented_list else 0)
-    try:
-        data = editor.load(text)
-        data = CommentedMap() if data is None else data
-        change(data)
-        stream = io.StringIO()
-        editor.dump(data, stream)
-    except (YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _unsafe(path) from error
+    data = editor.load(text)
+    data = CommentedMap() if data is None else data
+    change(data)
+    stream = io.StringIO()
+    editor.dump(data, stream)
     return stream.getvalue().rstrip("\n").split("\n")
 
 
@@ -211,7 +227,7 @@ def _editor() -> YAML:
     return editor
 
 
-def _with_placeholder(lines: list[str], parts: list[str]) -> list[str]:
+def _with_placeholder(lines: list[str], parts: Sequence[str]) -> list[str]:
     """Insert an empty setting below its commented-out default, as in the example file; it is set afterwards."""
     if not parts:
         return lines
@@ -229,41 +245,3 @@ def _with_placeholder(lines: list[str], parts: list[str]) -> list[str]:
     if default is None or any(line.startswith(f"{indent}{name}:") for line in section):
         return lines
     return [*lines[: default + 1], f"{indent}{name}:", *lines[default + 1 :]]
-
-
-def _set(data: Any, parts: list[str], value: object) -> None:
-    for part in parts[:-1]:
-        if data.get(part) is None:
-            data[part] = CommentedMap()
-        data = data[part]
-    old = data.get(parts[-1])
-    if isinstance(old, CommentedSeq) and isinstance(value, list) and not old.fa.flow_style():
-        kept = _keep_items(old, value)
-        if kept:
-            old.extend(_editor().load(flow_yaml(item)) for item in value[kept:])
-            return
-    data[parts[-1]] = _editor().load(flow_yaml(value))
-
-
-def _keep_items(items: CommentedSeq, value: list[Any]) -> int:
-    """Delete the items that the new list starts without; return how many of its items are left."""
-    kept = 0
-    removed: list[int] = []
-    for index, item in enumerate(items):
-        if kept < len(value) and value[kept] == item:
-            kept += 1
-        else:
-            removed.append(index)
-    if kept:
-        for index in reversed(removed):
-            del items[index]
-    return kept
-
-
-def _remove(data: Any, parts: list[str]) -> None:
-    for part in parts[:-2]:
-        data = data[part]
-    section = data[parts[-2]]
-    del section[parts[-1]]
-    if not section and not section.fa.flow_style():
-        data[parts[-2]] = None

@@ -1,4 +1,4 @@
-"""Tolerant readers of JSON, for what models write and what was stored of it.
+"""Tolerant readers of JSON, for texts that models write and for stored ones.
 
 Models put JSON into prose and code fences, write real line breaks in strings, encode it twice and leave commas. Every
 reader of such texts uses one of these functions, so that all parts of the program understand the same call alike.

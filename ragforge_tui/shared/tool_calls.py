@@ -92,6 +92,11 @@ def described_tools() -> list[ToolInfo]:
     return list(_tools.values())
 
 
+def writing_tools() -> tuple[str, ...]:
+    """Return the names of the tools whose calls can be undone."""
+    return tuple(tool.name for tool in described_tools() if tool.access == "write")
+
+
 def tool_info(name: str) -> ToolInfo:
     """Return the description of a tool, a generic one if it is unknown."""
     return _tools.get(name) or ToolInfo(name=name)

@@ -420,7 +420,7 @@ class ChatView:
             start = max(low, turn_index - PAGE_TURNS // 3)
             await self.fetch_turns(start, min(high, start + PAGE_TURNS))
         if not transcript.scroll_to_turn(turn_index, last):
-            raise NotFoundError(f"There is no turn {turn_index} here.")
+            raise NotFoundError(f"This conversation has no turn {turn_index}.")
 
     def apply_setting(self, key: str, value: Any) -> list[str]:
         """Let a setting of the screen take effect now; return the problems with it."""

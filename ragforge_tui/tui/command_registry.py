@@ -30,6 +30,7 @@ class Command(msgspec.Struct, frozen=True):
         completes: Completions of the argument: the words themselves, or the name of a source in
             `commands/suggestions.py`; empty for none.
         opens: Whether its key moves the focus elsewhere: later keys wait until the focus has moved.
+        keys: Keys that work where it leads, and their meanings, for /help; empty for none.
         group: Heading in /help for it and the commands after it; empty continues the heading before.
     """
 
@@ -43,6 +44,7 @@ class Command(msgspec.Struct, frozen=True):
     completes: str | tuple[str, ...] = ""
     group: str = ""
     opens: bool = False
+    keys: tuple[str, str] = ("", "")
 
     @property
     def usage(self) -> str:
@@ -173,7 +175,7 @@ def keymap_problems(keymap: Mapping[str, str], registry: Registry) -> list[str]:
         elif not key.strip():
             problems.append(f"tui.keymap: {name} has no key; its default is kept.")
         else:
-            taken = [one for one in _split(key) if _takes_typing(one)]
+            taken = [one for one in _split(key) if one in TYPING_KEYS or len(one) == 1]
             problems += [f"tui.keymap: {one} is needed for typing, so it will not run {name}." for one in taken]
     names = list(_wanted_keys(keymap, registry))
     for key, owners in _owners(keymap, registry).items():
@@ -185,10 +187,6 @@ def keymap_problems(keymap: Mapping[str, str], registry: Registry) -> list[str]:
 
 def _split(keys: str) -> list[str]:
     return [key.strip() for key in keys.split(",") if key.strip()]
-
-
-def _takes_typing(key: str) -> bool:
-    return key in TYPING_KEYS or len(key) == 1
 
 
 def bind_keys(app: TypeAheadApp, keymap: Mapping[str, str], registry: Registry) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ragforge_tui.graph import Graph, GraphTarget
+from ragforge_tui.graph.repositories import Store
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.tui.questions.question_panel import READ_SECONDS
 from tests.conftest import DIMENSION, HEAP_MB
@@ -27,7 +28,7 @@ LONG = "one word after another " * 40
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A small git repository."""
-    root = tmp_path / "repository"
+    root = tmp_path.resolve() / "repository"
     root.mkdir()
     (root / "greeting.py").write_text('def greet():\n    return "hello"\n', encoding="utf-8")
     for command in (
@@ -52,7 +53,7 @@ async def server() -> AsyncIterator[OpenAIServer]:
                     ],
                 },
                 {"text": "It says good day now."},
-                {"text": LONG, "duration": 8.0},
+                {"text": LONG, "duration": 6.0},
             ]
         )
         yield running
@@ -98,11 +99,17 @@ async def run_cli(arguments: list[str], cwd: Path, env: dict[str, str]) -> Any:
     return json.loads(out)
 
 
-async def second_answer_begun(server: OpenAIServer) -> None:
+async def second_answer_stored(graph: Graph, workspace: Path, length: int) -> None:
+    """Wait until this many characters of the second turn's reply are stored."""
+    store = Store(graph)
+    conversation = await store.conversations.latest(str(workspace))
+    assert conversation is not None
     async with asyncio.timeout(PATIENCE):
-        while len(server.chats()) < 3:
-            await asyncio.sleep(0.05)
-    await asyncio.sleep(3.0)
+        while True:
+            for turn in await store.turns.between(conversation.uuid, start=2, end=3):
+                if turn.messages[-1].role == "assistant" and len(turn.messages[-1].content) >= length:
+                    return
+            await asyncio.sleep(0.1)
 
 
 async def second_answer(prefix: str, cwd: Path, env: dict[str, str]) -> dict[str, Any]:
@@ -119,7 +126,7 @@ async def second_answer(prefix: str, cwd: Path, env: dict[str, str]) -> dict[str
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", ["screen", "engine"])
 async def test_a_change_is_approved_the_terminal_dies_and_the_session_resumes(
-    repository: Path, environment: dict[str, str], server: OpenAIServer, killed: str
+    repository: Path, environment: dict[str, str], graph: Graph, killed: str
 ) -> None:
     terminal = Terminal([], cwd=repository, env=environment)
     try:
@@ -134,13 +141,15 @@ async def test_a_change_is_approved_the_terminal_dies_and_the_session_resumes(
         await terminal.wait_for("It says good day now.")
         assert "good day" in (repository / "greeting.py").read_text(encoding="utf-8")
         terminal.type("Tell me more.\r")
-        await second_answer_begun(server)
+        await second_answer_stored(graph, repository, 1)
         engine = terminal.engine()
         if killed == "engine":
             engine.kill()
         terminal.kill()
     finally:
         terminal.close()
+    if killed == "screen":
+        await second_answer_stored(graph, repository, len(LONG))
     listed = await run_cli(["sessions"], repository, environment)
     (session,) = [each for each in listed if each["workspace"].endswith(str(repository))]
     prefix = session["uuid"][:8]

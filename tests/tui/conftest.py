@@ -1,4 +1,4 @@
-"""A chat on a fake engine, run without a terminal, that records what the transcript was told."""
+"""A chat on a fake engine, run without a terminal, that records what the transcript receives."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ async def test_y_without_a_block_copies_the_last_answer(run_chat: ChatRunner, as
         await chat.until(lambda: chat.app.clipboard == "It is *long*.")
 
 
-async def test_a_call_that_is_looked_at_is_shown_on_when_its_turn_was_put_anew(
+async def test_a_call_that_is_looked_at_is_shown_on_when_its_turn_was_rendered_again(
     run_chat: ChatRunner, asked: FakeEngine
 ) -> None:
     """As when another terminal answers the turn."""

@@ -156,16 +156,16 @@ def test_a_file_and_what_was_changed_in_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "expected"),
     [("gone.py", "no longer"), ("folder", "not a file"), ("binary", "binary"), ("empty", "empty"), ("../x", "outside")],
 )
-def test_what_cannot_be_shown_is_said(tmp_path: Path, path: str, said: str) -> None:
+def test_what_cannot_be_shown_is_said(tmp_path: Path, path: str, expected: str) -> None:
     workspace = tmp_path / "w"
     (workspace / "folder").mkdir(parents=True)
     (workspace / "binary").write_bytes(b"\x7fELF\x00\x01")
     (workspace / "empty").touch()
     (tmp_path / "x").write_text("secret")
-    assert said in file_sections(workspace, path, "")[-1].text
+    assert expected in file_sections(workspace, path, "")[-1].text
 
 
 def test_a_large_file_is_cut_and_that_is_said(tmp_path: Path) -> None:

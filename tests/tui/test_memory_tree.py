@@ -78,8 +78,8 @@ def test_without_summaries_the_turns_are_listed() -> None:
 
 def test_a_turn_that_begins_is_there_at_once() -> None:
     tree = loaded(last_turn=1)
-    said = message(conversation(1), 2, "user", "And now?")
-    assert tree.apply(TurnStarted(conversation_id=UUID, turn_index=2, message=said))
+    question = message(conversation(1), 2, "user", "And now?")
+    assert tree.apply(TurnStarted(conversation_id=UUID, turn_index=2, message=question))
     assert tree.lines()[-1].text == "And now?"
     assert tree.count() == "2 turns"
 
@@ -145,7 +145,7 @@ def test_thousands_of_summaries_are_listed_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("due", "said"),
+    ("due", "expected"),
     [
         (MemoryDue(next_turns=3, next_chars=8_200), "next L1 in 3 turns or 8.2k characters"),
         (MemoryDue(next_turns=1, next_chars=40), "next L1 in 1 turn or 40 characters"),
@@ -155,8 +155,8 @@ def test_thousands_of_summaries_are_listed_at_once() -> None:
         (None, ""),
     ],
 )
-def test_what_the_summariser_waits_for(due: MemoryDue | None, said: str) -> None:
-    assert due_text(due) == said
+def test_what_the_summariser_waits_for(due: MemoryDue | None, expected: str) -> None:
+    assert due_text(due) == expected
     assert due_text(due, [(1, 6, 10)]) == "summarising L1 6–10 …"
 
 

@@ -1,4 +1,4 @@
-"""shift+tab and /mode: always shown, told to the engine before anything else, kept when the engine ends."""
+"""shift+tab and /mode: always shown, sent to the engine before anything else, kept when the engine ends."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ async def test_shift_tab_goes_round(run_chat: ChatRunner) -> None:
             assert chat.app.prompt.has_focus
 
 
-@pytest.mark.parametrize(("presses", "told"), [(1, ["edits"]), (2, ["plan"]), (3, ["plan", "ask"])])
+@pytest.mark.parametrize(("presses", "sent"), [(1, ["edits"]), (2, ["plan"]), (3, ["plan", "ask"])])
 async def test_accepted_edits_that_are_only_passed_let_nothing_through(
-    run_chat: ChatRunner, presses: int, told: list[str], monkeypatch: pytest.MonkeyPatch
+    run_chat: ChatRunner, presses: int, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(work_commands, "STAY_SECONDS", 0.3)
     async with run_chat(FakeEngine(script=endless)) as chat:
@@ -48,12 +48,12 @@ async def test_accepted_edits_that_are_only_passed_let_nothing_through(
         chat.engine.emit(approval("a"))
         await chat.until(lambda: chat.app.questions.waiting)
         await chat.press(*["shift+tab"] * presses)
-        await chat.until(lambda: [one.mode for one in chat.engine.asked(SetMode)] == told)
+        await chat.until(lambda: [one.mode for one in chat.engine.asked(SetMode)] == sent)
         await chat.pilot.pause(0.5)
-        assert [one.mode for one in chat.engine.asked(SetMode)] == told
+        assert [one.mode for one in chat.engine.asked(SetMode)] == sent
 
 
-async def test_the_mode_is_told_before_the_first_message(run_chat: ChatRunner) -> None:
+async def test_the_mode_is_sent_before_the_first_message(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.type("/mode plan")

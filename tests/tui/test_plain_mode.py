@@ -87,14 +87,14 @@ async def test_the_panes_say_in_words_what_their_signs_say(run_chat: ChatRunner)
 def test_the_tree_says_in_words_what_its_signs_say() -> None:
     plain = palette_of({"plain": "yes"}, dark=True, ansi=False)
 
-    def said(kind: str, opened: bool | None = None) -> str:
+    def text_of(kind: str, opened: bool | None = None) -> str:
         line = TreeLine(kind, "k", 0, 1, 1, 3, open=opened, text="text")
         return "".join(text for text, _ in TreeRows(lambda turn: None).draw(line, 60, plain))
 
-    assert said("working").startswith("working L1 ")
-    assert said("failed").startswith("failed L1 ")
-    assert said("summary", opened=True).startswith("open L1 ")
-    assert said("summary", opened=False).startswith("closed L1 ")
+    assert text_of("working").startswith("working L1 ")
+    assert text_of("failed").startswith("failed L1 ")
+    assert text_of("summary", opened=True).startswith("open L1 ")
+    assert text_of("summary", opened=False).startswith("closed L1 ")
 
 
 def test_a_quote_is_marked_as_one() -> None:

@@ -33,7 +33,7 @@ def where(chat: Chat) -> list[tuple[str, int]]:
     return [(hit.title, hit.turn_index) for hit in chat.app.screen.query_one(HitList).hits]
 
 
-def said(chat: Chat, line: str = "keys") -> str:
+def line_of(chat: Chat, line: str = "keys") -> str:
     return str(chat.app.screen.query_one(f"#search-{line}").render())
 
 
@@ -48,7 +48,7 @@ async def test_a_hit_is_opened_at_its_turn(run_chat: ChatRunner, engine: FakeEng
         await opened(chat)
         await chat.press(*"okapi")
         await chat.until(lambda: where(chat) == [("Zoo", 3), ("Zoo", 90), ("Café", 1)])
-        assert "3 hits in this folder" in said(chat)
+        assert "3 hits in this folder" in line_of(chat)
         await chat.press("enter")
         await chat.until(lambda: chat.app.transcript.turn_in_view == 3)
         assert chat.app.session.state.conversation_id == conversation(1).uuid
@@ -62,10 +62,10 @@ async def test_where_is_searched(run_chat: ChatRunner, engine: FakeEngine) -> No
         await chat.until(lambda: isinstance(chat.app.screen, SearchScreen) and len(where(chat)) == 3)
         await chat.press("ctrl+f")
         await chat.until(lambda: ("Farm", 1) in where(chat))
-        assert "all folders" in said(chat, "title")
+        assert "all folders" in line_of(chat, "title")
         await chat.press("ctrl+f")
         await chat.until(lambda: where(chat) == [("Café", 1)])
-        assert "this conversation" in said(chat, "title")
+        assert "this conversation" in line_of(chat, "title")
         await chat.press("ctrl+f", "down", "down", "down", "up", "pagedown")
         await chat.until(lambda: len(where(chat)) == 3)
         await chat.press("escape")
@@ -79,14 +79,14 @@ async def test_topics(run_chat: ChatRunner, engine: FakeEngine) -> None:
         await chat.press("ctrl+g")
         await chat.until(lambda: isinstance(chat.app.screen, Picker) and chat.app.screen._list.rows)
         await chat.press("down", "enter")
-        await chat.until(lambda: "topic retries" in said(chat, "title"))
-        assert "add words" in said(chat)
+        await chat.until(lambda: "topic retries" in line_of(chat, "title"))
+        assert "add words" in line_of(chat)
         await chat.press(*"okapi")
         await chat.until(lambda: len(where(chat)) == 3)
         asked = engine.asked(Search)[-1]
         assert (asked.query, asked.topic, asked.workspace) == ("okapi", "retries", "/w")
         chat.app.screen.query_one("Input").value = "topic:nonsense okapi"  # type: ignore[attr-defined]  # an Input
-        await chat.until(lambda: "There is no topic 'nonsense'" in said(chat))
+        await chat.until(lambda: "There is no topic 'nonsense'" in line_of(chat))
         assert not where(chat)
 
 
@@ -94,10 +94,10 @@ async def test_nothing_found_and_errors(run_chat: ChatRunner, engine: FakeEngine
     async with run_chat(engine) as chat:
         await opened(chat)
         await chat.press(*"zebra")
-        await chat.until(lambda: "no match in this folder" in said(chat))
+        await chat.until(lambda: "no match in this folder" in line_of(chat))
         engine.failures[Search] = GraphUnavailableError("The [graph] is away.")
         await chat.press("s")
-        await chat.until(lambda: "The [graph] is away." in said(chat))
+        await chat.until(lambda: "The [graph] is away." in line_of(chat))
         await chat.press("enter")
         assert isinstance(chat.app.screen, SearchScreen)
 
@@ -120,7 +120,7 @@ async def test_only_the_last_words_are_waited_for(
         await opened(chat)
         await chat.press("o")
         await chat.until(first.is_set)
-        assert "searching" in said(chat)
+        assert "searching" in line_of(chat)
         await chat.press(*"kapi")
         await chat.until(lambda: len(where(chat)) == 3)
 

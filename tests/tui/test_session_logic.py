@@ -20,7 +20,7 @@ LOOKS = RowStyle(now=CLOCK, glyphs={"Ragnarök": "☾"})
 HOSTILE = "[b]x[/y]\x1b[31m\x1b]0;owned\x07\nnext"
 
 
-def shelf(*records: Conversation) -> SessionList:
+def session_list(*records: Conversation) -> SessionList:
     made = SessionList()
     made.replace(records)
     return made
@@ -36,7 +36,7 @@ def labels(rows: list[Choice]) -> list[str]:
 
 class TestShelf:
     def test_newest_first_in_groups(self) -> None:
-        kept = shelf(aged(1, "Old", 2), aged(2, "New", 0), aged(3, "Older", 40))
+        kept = session_list(aged(1, "Old", 2), aged(2, "New", 0), aged(3, "Older", 40))
         rows = kept.rows(SessionFilter(), LOOKS)
         assert [(row.heading, row.label) for row in rows] == [
             ("Today", "New"),
@@ -45,7 +45,7 @@ class TestShelf:
         ]
 
     def test_orders(self) -> None:
-        kept = shelf(
+        kept = session_list(
             aged(1, "banana", 0, created_at=CLOCK - timedelta(days=9)),
             aged(2, "Apple", 1, created_at=CLOCK - timedelta(days=2)),
         )
@@ -54,7 +54,7 @@ class TestShelf:
         assert [(row.heading, row.label) for row in rows] == [("", "Apple"), ("", "banana")]
 
     def test_filters(self) -> None:
-        kept = shelf(
+        kept = session_list(
             aged(1, "A", 0, tags=["work"]),
             aged(2, "B", 1, status="archived", tags=["work", "db"]),
             aged(3, "C", 2, status="deleted", deleted_at=CLOCK - timedelta(days=3)),
@@ -67,7 +67,7 @@ class TestShelf:
         assert kept.tags("active") == ["work"]
 
     def test_words_are_found_in_title_tags_id_and_summary(self) -> None:
-        kept = shelf(
+        kept = session_list(
             aged(0xABCD12, "Index allocation", 0, tags=["rust"]),
             aged(2, "Café menu", 1, summary="They spoke of retries."),
             aged(3, "Retries double turns", 2),
@@ -90,14 +90,14 @@ class TestShelf:
 
     def test_letter_by_letter_finds_what_the_whole_word_finds(self) -> None:
         records = [aged(n, f"Title {n} of many", n / 10, summary="abcdef" * (n % 3)) for n in range(1, 200)]
-        typed = shelf(*records)
+        typed = session_list(*records)
         for text in ("00000a1", "abcdef", "many ttl", "#x", "title 17 "):
             for end in range(1, len(text) + 1):
                 query = SessionFilter(query=text[:end])
-                assert typed.rows(query, LOOKS) == shelf(*records).rows(query, LOOKS), query
+                assert typed.rows(query, LOOKS) == session_list(*records).rows(query, LOOKS), query
 
     def test_what_is_found_follows_what_changes(self) -> None:
-        kept = shelf(aged(1, "Alpha", 0))
+        kept = session_list(aged(1, "Alpha", 0))
         assert not kept.rows(SessionFilter(query="beta"), LOOKS)
         assert not kept.put([aged(1, "Alpha", 0)])
         assert kept.put([aged(1, "Beta", 0), aged(2, "Beta two", 1)])
@@ -109,7 +109,7 @@ class TestShelf:
 
     def test_branches_stand_under_their_parent(self) -> None:
         parent, other = aged(1, "Parent", 3), aged(9, "Other", 1)
-        kept = shelf(
+        kept = session_list(
             parent,
             other,
             aged(2, "Second", 2, branch_of=parent.uuid, branch_turn=12),
@@ -133,7 +133,7 @@ class TestShelf:
         assert labels(found) == ["⎇ from turn 4 · ☾ First"]
 
     def test_rows_follow_who_looks(self) -> None:
-        kept = shelf(aged(1, "A", 0, private=True), aged(2, "", 0, persona=""))
+        kept = session_list(aged(1, "A", 0, private=True), aged(2, "", 0, persona=""))
         first = kept.rows(SessionFilter(), LOOKS)
         assert (first[0].badge, first[1].lead, first[1].label) == ("(private)", "", "untitled 00000002")
         (row, _) = kept.rows(SessionFilter(), RowStyle(now=CLOCK, current=conversation(1).uuid))

@@ -58,7 +58,7 @@ class Picking:
     def titles(self) -> list[str]:
         return [row.label for row in self.screen._list.rows]
 
-    def said(self, where: str) -> str:
+    def line(self, where: str) -> str:
         """A line of the screen."""
         return str(self.screen.query_one(f"#session-{where}").render())
 
@@ -89,23 +89,23 @@ async def test_filters_and_orders(run_chat: ChatRunner, engine: FakeEngine) -> N
         assert picking.screen._list.rows[2].lead == "└ ⎇ from turn 1 · ✶ "
         await chat.press("ctrl+f")
         await picking.lists("Index allocation", "Café menu, in French", "Menu, shorter", "Elsewhere")
-        assert "all folders" in picking.said("filters")
+        assert "all folders" in picking.line("filters")
         await chat.press("ctrl+g")
         await picking.lists("Index allocation")
-        assert "#db" in picking.said("filters")
+        assert "#db" in picking.line("filters")
         await chat.press("ctrl+g", "ctrl+f", "ctrl+o", "ctrl+o")
         await picking.lists("Café menu, in French", "Menu, shorter", "Index allocation")
         await chat.press("ctrl+s")
         await picking.lists("Retries double turns")
-        assert "unarchive" in picking.said("keys")
+        assert "unarchive" in picking.line("keys")
         await chat.press("ctrl+s")
         await picking.lists()
-        assert "no match; without the filters 3 active, 1 archived · " in picking.said("keys")
+        assert "no match; without the filters 3 active, 1 archived · " in picking.line("keys")
         await chat.press("ctrl+s", "ctrl+s", *"retries")
         await picking.lists()
-        assert "no match; without the filters 1 archived · " in picking.said("keys")
+        assert "no match; without the filters 1 archived · " in picking.line("keys")
         await chat.press(*"zzz")
-        await picking.until(lambda: "no match in this folder · " in picking.said("keys"))
+        await picking.until(lambda: "no match in this folder · " in picking.line("keys"))
         await chat.press("ctrl+u", "ctrl+s", "ctrl+s")
         await picking.lists()
         await chat.press("ctrl+s")
@@ -127,7 +127,7 @@ async def test_rename_and_tag_in_place(run_chat: ChatRunner, engine: FakeEngine)
         await chat.press("down", "ctrl+t")
         assert line.value == "db"
         await chat.press("space", *"ui", "ctrl+s", "enter")
-        await picking.until(lambda: "Tags: db, ui" in picking.said("note"))
+        await picking.until(lambda: "Tags: db, ui" in picking.line("note"))
         assert engine.asked(UpdateConversation)[-1].tags == ["db", "ui"]
         await chat.press("ctrl+r", *"not", "escape")
         assert picking.titles[1] == "Index allocation"
@@ -143,14 +143,14 @@ async def test_delete_undo_restore(run_chat: ChatRunner, engine: FakeEngine) -> 
         await chat.press("ctrl+d")
         await picking.lists(*ALL[1:])
         assert not chat.app.session.state.conversation_id
-        assert "^z undo" in picking.said("keys") and "^z restores it" in picking.said("note")
+        assert "^z undo" in picking.line("keys") and "^z restores it" in picking.line("note")
         await chat.press("ctrl+z")
         await picking.lists(*ALL)
-        assert "^z undo" not in picking.said("keys")
+        assert "^z undo" not in picking.line("keys")
         await chat.press("ctrl+d", "ctrl+s", "ctrl+s")
         await picking.lists(ALL[0])
         await chat.press("enter")
-        assert "^d restores it" in picking.said("note")
+        assert "^d restores it" in picking.line("note")
         await chat.press("ctrl+d")
         await picking.lists()
         assert len(engine.asked(RestoreConversation)) == 2
@@ -185,22 +185,22 @@ async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path: Path) 
             line.value = str(tmp_path / name)
             await chat.press("enter")
             await picking.until((tmp_path / name).exists)
-            await picking.until(lambda name=name: name in picking.said("note"))
+            await picking.until(lambda name=name: name in picking.line("note"))
             assert word in (tmp_path / name).read_bytes()
         await chat.press("ctrl+e")
         line.value = str(tmp_path / "a.md")
         await chat.press("enter")
-        await picking.until(lambda: "already exists; it was not overwritten" in picking.said("note"))
+        await picking.until(lambda: "already exists; it was not overwritten" in picking.line("note"))
         assert len(engine.asked(ExportConversation)) == 3
 
 
 async def test_preview(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine) as chat:
         picking = await opened(chat)
-        await picking.until(lambda: "first   > About Retries double turns" in picking.said("preview"))
+        await picking.until(lambda: "first   > About Retries double turns" in picking.line("preview"))
         await chat.press("down", "down", "down")
-        await picking.until(lambda: "turn 1 of Café menu" in picking.said("preview"))
-        await picking.until(lambda: "last    Last words" in picking.said("preview"))
+        await picking.until(lambda: "turn 1 of Café menu" in picking.line("preview"))
+        await picking.until(lambda: "last    Last words" in picking.line("preview"))
         await chat.press("tab")
         assert not picking.screen._pane.display
         asked = len(engine.asked(PeekConversation))
@@ -209,7 +209,7 @@ async def test_preview(run_chat: ChatRunner, engine: FakeEngine) -> None:
         await chat.pilot.pause(0.2)
         assert len(engine.asked(PeekConversation)) == asked, "hidden, it asks for nothing"
         await chat.press("tab")
-        await picking.until(lambda: "first   > About Café" in picking.said("preview"))
+        await picking.until(lambda: "first   > About Café" in picking.line("preview"))
 
 
 @pytest.mark.parametrize(("size", "shown"), [((60, 20), False), ((80, 24), True), ((120, 40), True)])
@@ -262,13 +262,13 @@ async def test_by_mouse(run_chat: ChatRunner, engine: FakeEngine) -> None:
         rows = picking.screen._list
         await chat.pilot.click(rows, offset=(6, 3))
         assert rows.chosen is not None and rows.chosen.label == "Index allocation"
-        at = picking.said("filters").index("^s")
+        at = picking.line("filters").index("^s")
         await chat.pilot.click("#session-filters", offset=(at + 1, 0))
         await picking.lists()
         for _ in range(3):
             await chat.pilot.click("#session-filters", offset=(at + 1, 0))
         await picking.until(lambda: len(picking.titles) == 4)
-        at = picking.said("keys").index("^l")
+        at = picking.line("keys").index("^l")
         await chat.pilot.click("#session-keys", offset=(at + 1, 0))
         await picking.until(lambda: engine.asked(UpdateConversation))
         await chat.pilot.click(rows, offset=(6, 3))
@@ -281,7 +281,7 @@ async def test_an_error_is_said_in_it(run_chat: ChatRunner, engine: FakeEngine) 
         picking = await opened(chat)
         engine.failures[ArchiveConversation] = RagforgeError("The [graph] is away.")
         await chat.press("ctrl+a")
-        await picking.until(lambda: "The [graph] is away." in picking.said("note"))
+        await picking.until(lambda: "The [graph] is away." in picking.line("note"))
         assert picking.titles == list(ALL)
 
 

@@ -227,7 +227,7 @@ async def test_turns_of_another_process_appear_in_an_idle_chat(run_chat: ChatRun
         assert state.spent.tokens == 0
 
 
-async def test_what_was_told_while_a_turn_ran_here_is_not_shown_twice(run_chat: ChatRunner, engine: FakeEngine) -> None:
+async def test_what_was_sent_while_a_turn_ran_here_is_not_shown_twice(run_chat: ChatRunner, engine: FakeEngine) -> None:
     owner = engine.conversations[conversation(1).uuid]
     async with run_chat(engine, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
@@ -320,7 +320,7 @@ async def test_export(run_chat: ChatRunner, engine: FakeEngine, tmp_path_factory
         await chat.until(lambda: chat.noticed("already exists; it was not overwritten"))
 
 
-async def test_a_turn_of_ours_that_is_answered_anew_elsewhere_is_shown_anew(
+async def test_a_turn_of_ours_that_is_retried_elsewhere_is_shown_again(
     run_chat: ChatRunner, engine: FakeEngine
 ) -> None:
     owner = engine.conversations[conversation(1).uuid]
@@ -331,7 +331,7 @@ async def test_a_turn_of_ours_that_is_answered_anew_elsewhere_is_shown_anew(
         document, state = chat.app.transcript.document, chat.app.session.state
         index = len(engine.turns[owner.uuid])
 
-        def anew(text: str, mark: str, turn_state: str) -> TurnElsewhere:
+        def remote_turn(text: str, mark: str, turn_state: str) -> TurnElsewhere:
             event = elsewhere(owner, index, text, turn_state)
             event.turn.messages[1].uuid = mark
             event.turn.messages.insert(1, message(owner, index, "assistant", "gone", 9, state="superseded"))
@@ -340,14 +340,14 @@ async def test_a_turn_of_ours_that_is_answered_anew_elsewhere_is_shown_anew(
         def shown() -> list[str]:
             return [block.source for block in document.blocks if block.turn_index == index and block.kind == "text"]
 
-        engine.emit(anew("Better", "new", "streaming"))
+        engine.emit(remote_turn("Better", "new", "streaming"))
         await chat.until(lambda: state.followed == index)
         assert shown() == ["Better"]
-        again = anew("Best", "newest", "streaming")
+        again = remote_turn("Best", "newest", "streaming")
         again.turn.messages[1].uuid = "new"
         engine.emit(again)
         await chat.until(lambda: shown() == ["Best"])
-        engine.emit(anew("Best.", "newest", "complete"))
+        engine.emit(remote_turn("Best.", "newest", "complete"))
         await chat.until(lambda: not state.busy)
         assert shown() == ["Best."]
 

@@ -100,7 +100,7 @@ def test_what_is_typed_becomes_a_value(tmp_path: Path, key: str, text: str, valu
 
 
 @pytest.mark.parametrize(
-    ("key", "text", "said"),
+    ("key", "text", "expected"),
     [
         ("model.retries", "-1", "at least 0"),
         ("model.retries", "two", "whole number"),
@@ -110,8 +110,8 @@ def test_what_is_typed_becomes_a_value(tmp_path: Path, key: str, text: str, valu
         ("model.api_base", "x", "http"),
     ],
 )
-def test_what_is_no_value_is_said(tmp_path: Path, key: str, text: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_what_is_no_value_is_said(tmp_path: Path, key: str, text: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
         parse(read(tmp_path)[key], text)
 
 

@@ -39,7 +39,7 @@ def line(shown: ChatState, width: int, elapsed: int | None = None) -> str:
 
 
 @pytest.mark.parametrize(
-    ("width", "said"),
+    ("width", "expected"),
     [
         (116, "○ idle  ask  context 12.3k of 200k, 6 %  31k tok  $0.42{}/ commands · ^p palette · ^q quit"),
         (76, "○ idle  ask  ctx 6 %  31k tok  $0.42{}/ commands · ^p palette · ^q quit"),
@@ -50,8 +50,8 @@ def line(shown: ChatState, width: int, elapsed: int | None = None) -> str:
         (3, "○ i"),
     ],
 )
-def test_what_gives_way(width: int, said: str) -> None:
-    filled = said.format(" " * (width - len(said) + 2)) if "{}" in said else said
+def test_what_gives_way(width: int, expected: str) -> None:
+    filled = expected.format(" " * (width - len(expected) + 2)) if "{}" in expected else expected
     assert line(state(), width) == filled
 
 
@@ -93,9 +93,9 @@ def test_tokens_of_the_last_request() -> None:
             uuid="m", conversation_id="c", role="assistant", timestamp=CLOCK, usage=Usage(input_tokens=tokens)
         )
 
-    said = msgspec.structs.replace(reply(0), usage=None)
-    assert sent_tokens([reply(5), reply(7), reply(0), said]) == 7
-    assert sent_tokens([said]) == 0
+    expected = msgspec.structs.replace(reply(0), usage=None)
+    assert sent_tokens([reply(5), reply(7), reply(0), expected]) == 7
+    assert sent_tokens([expected]) == 0
 
 
 def test_keys_as_the_person_has_them() -> None:

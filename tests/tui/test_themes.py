@@ -87,7 +87,7 @@ def test_the_terminals_own_colours_are_its_sixteen() -> None:
 
 async def test_a_theme_is_tried_on_and_kept_or_not(run_chat: ChatRunner, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
-    file.write_text("# mine\ntui:\n  theme: dark  # calm\n")
+    file.write_text("# mine\ntui:\n  theme: dark # calm\n")
     async with run_chat(config_file=file, tui=TuiSettings(theme="dark", sidebar=False)) as chat:
         await chat.ready()
         await chat.type("/theme")
@@ -101,7 +101,7 @@ async def test_a_theme_is_tried_on_and_kept_or_not(run_chat: ChatRunner, tmp_pat
         await chat.until(lambda: isinstance(chat.app.screen, ThemePicker))
         await chat.press(*"nord", "enter")
         await chat.until(lambda: 'theme: "nord"' in file.read_text())
-        assert file.read_text() == '# mine\ntui:\n  theme: "nord"  # calm\n'
+        assert file.read_text() == '# mine\ntui:\n  theme: "nord" # calm\n'
         assert chat.app.theme == "nord"
 
 
@@ -163,10 +163,10 @@ async def test_what_is_wrong_with_the_keys_stands_below_the_conversation_that_is
             await chat.until(lambda: len(chat.app.screen_stack) == 1)
             chat.app.session.spawn(chat.app.session.open("00000001"), group="open")
 
-        def said() -> list[str]:
+        def warnings() -> list[str]:
             return [block.source for block in chat.app.transcript.document.blocks]
 
-        await chat.until(lambda: any("answered before" in text for text in said()))
-        assert [number for number, text in enumerate(said()) if "f1 is the key of" in text] == [len(said()) - 1]
+        await chat.until(lambda: any("answered before" in text for text in warnings()))
+        assert [number for number, text in enumerate(warnings()) if "f1 is the key of" in text] == [len(warnings()) - 1]
         await chat.app.session.open("00000002")
-        assert not any("f1 is the key of" in text for text in said())
+        assert not any("f1 is the key of" in text for text in warnings())

@@ -35,7 +35,7 @@ def names(screen: TopicsScreen) -> list[str]:
     return [line.text.partition(" ")[0] for line in screen.topics.lines("") if line.kind in ("topic", "merged")]
 
 
-def said(screen: TopicsScreen) -> str:
+def note(screen: TopicsScreen) -> str:
     return screen._keys.render().plain
 
 
@@ -92,7 +92,7 @@ async def test_two_are_made_one_and_that_is_undone(run_chat: ChatRunner, engine:
         await chat.press("m", "up", "m")
         await chat.until(lambda: names(screen) == ["retries"])
         assert [(r.a, r.b) for r in engine.asked(MergeTopics)] == [("t2", "t1")]
-        await chat.until(lambda: "is merged into retries" in said(screen))
+        await chat.until(lambda: "is merged into retries" in note(screen))
         await chat.press("u")
         await chat.until(lambda: names(screen) == ["retries", "locks"])
         assert [r.ref for r in engine.asked(UnmergeTopic)] == ["t2"]
@@ -107,18 +107,18 @@ async def test_a_name_is_taken_out_and_that_is_undone(run_chat: ChatRunner, engi
         await chat.press("enter")
         await chat.until(lambda: names(screen) == ["retries", "locks"])
         await chat.press("down", "x")
-        await chat.until(lambda: "is a topic of its own again" in said(screen))
+        await chat.until(lambda: "is a topic of its own again" in note(screen))
         assert screen.rows.chosen == "t2"
         await chat.press("u")
         await chat.until(lambda: engine.memory.merges == [("t2", "t1")])
-        await chat.until(lambda: "are one again" in said(screen))
+        await chat.until(lambda: "are one again" in note(screen))
 
 
 async def test_where_there_is_nothing_to_take_out_it_is_said(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         screen = await opened(chat)
         await chat.press("x")
-        assert "Nothing was merged into retries" in said(screen)
+        assert "Nothing was merged into retries" in note(screen)
 
 
 async def test_what_did_not_work_is_said(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -126,10 +126,10 @@ async def test_what_did_not_work_is_said(run_chat: ChatRunner, engine: FakeEngin
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         screen = await opened(chat)
         await chat.press("m", "down", "m")
-        await chat.until(lambda: "There is no topic 'locks'." in said(screen))
+        await chat.until(lambda: "There is no topic 'locks'." in note(screen))
         engine.failures[ListTopics] = RagforgeError("The graph is away.")
         await chat.press("slash", "a")
-        await chat.until(lambda: "The graph is away." in said(screen))
+        await chat.until(lambda: "The graph is away." in note(screen))
 
 
 async def test_it_opens_from_the_memory_pane(run_chat: ChatRunner, engine: FakeEngine) -> None:

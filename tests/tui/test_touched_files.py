@@ -21,7 +21,7 @@ def call(*files: tuple[str, str], success: bool = True) -> ToolCall:
     )
 
 
-def told(files: TouchedFiles) -> list[str]:
+def texts(files: TouchedFiles) -> list[str]:
     return [f"{line.file.path}×{line.file.count}" if line.file else line.heading for line in files.lines()]
 
 
@@ -29,14 +29,14 @@ def test_groups_newest_first() -> None:
     files = TouchedFiles()
     files.load([AccessedFile(path="a", group="read", tool="read_file", turn_index=1, timestamp=CLOCK, count=3)])
     assert files.note(2, call(("b", "read"), ("c", "write"), ("d", "search"), ("e", "list")))
-    assert told(files) == ["Modified", "c×1", "Read", "b×1", "a×3", "Found in searches", "d×1"]
+    assert texts(files) == ["Modified", "c×1", "Read", "b×1", "a×3", "Found in searches", "d×1"]
 
 
 def test_a_file_moves_to_the_group_that_says_most() -> None:
     files = TouchedFiles()
     for access in ("search", "read", "write", "read"):
         files.note(1, call(("a", access)))
-    assert told(files) == ["Modified", "a×4"]
+    assert texts(files) == ["Modified", "a×4"]
     assert files.modified == ["a"]
 
 
@@ -44,7 +44,7 @@ def test_a_call_that_failed_touched_nothing() -> None:
     files = TouchedFiles()
     assert not files.note(1, call(("a", "write"), success=False))
     assert not files.note(1, call(("folder", "list")))
-    assert told(files) == []
+    assert texts(files) == []
 
 
 @pytest.mark.parametrize(

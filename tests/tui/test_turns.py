@@ -113,7 +113,7 @@ async def test_any_turn_is_gone_to(run_chat: ChatRunner) -> None:
         await chat.until(lambda: chat.app.transcript.turn_in_view == 50)
         assert (chat.engine.asked(FetchTurns)[0].start, chat.engine.asked(FetchTurns)[0].end) == (40, 70)
         await chat.type("/turn 101")
-        await chat.until(lambda: chat.noticed("There is no turn 101"))
+        await chat.until(lambda: chat.noticed("This conversation has no turn 101"))
         await chat.type("/turn x")
         await chat.until(lambda: chat.noticed("'x' is not the number of a turn"))
         chat.app.transcript.focus()

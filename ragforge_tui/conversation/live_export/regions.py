@@ -1,4 +1,4 @@
-"""Regions of a conversation's export files; joined, they equal the output of `export` byte for byte.
+"""Regions of a conversation's export files; merge_by_path, they equal the output of `export` byte for byte.
 
 Used by the export writer. It remembers how far the turns are final, not the turns themselves.
 """
@@ -13,9 +13,9 @@ import msgspec
 from ragforge_tui.conversation.live_export.growing_file import Region
 from ragforge_tui.export import json as document
 from ragforge_tui.export import markdown
+from ragforge_tui.shared.accessed_files import accesses_of, merge_by_path
 from ragforge_tui.shared.export_records import MemoryExport, Spoken, StoredContext
 from ragforge_tui.shared.records import AccessedFile, Conversation, Turn
-from ragforge_tui.shared.touched_files import joined, touched_by
 
 OPEN_TURNS = 2
 """Newest turns, written again each time: they may be retried, or still be running."""
@@ -101,9 +101,11 @@ class Tally:
 
     def with_turns(self, turns: Sequence[Turn], final: int) -> dict[str, AccessedFile]:
         """Return the files of all turns up to these; those of final ones are remembered."""
-        settled = [file for turn in turns if turn.turn_index <= final for file in touched_by(turn)]
-        self._files = joined((*self._files.values(), *settled))
-        return joined((*self._files.values(), *(f for t in turns if t.turn_index > final for f in touched_by(t))))
+        settled = [file for turn in turns if turn.turn_index <= final for file in accesses_of(turn)]
+        self._files = merge_by_path((*self._files.values(), *settled))
+        return merge_by_path(
+            (*self._files.values(), *(f for t in turns if t.turn_index > final for f in accesses_of(t)))
+        )
 
 
 def _memory(fresh: bytes | None) -> Region:

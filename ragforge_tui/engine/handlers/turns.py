@@ -6,7 +6,7 @@ import msgspec
 
 from ragforge_tui.conversation import Conversation
 from ragforge_tui.engine.following import foreign_active_turn, interrupted_turn
-from ragforge_tui.engine.handlers import EngineContext, handles
+from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.records import Todo, Turn

@@ -50,7 +50,7 @@ class ServerHold:
             on_wait: Called once when it is not there yet.
 
         Raises:
-            GraphUnavailableError: It cannot be started; says why.
+            GraphUnavailableError: It cannot be started.
         """
         began, spawns, told = now(), 0, False
         try:
@@ -88,9 +88,9 @@ class ServerHold:
             self._spawn(1)
 
     def release(self) -> None:
-        """Let go; without any hold the server stops after its lingering time."""
+        """Release the hold; without any hold the server stops after its lingering time."""
         try:
-            self.keep_supervised()  # nobody else would stop the server
+            self.keep_supervised()  # no other process would stop the server
         except (GraphUnavailableError, OSError) as error:
             log.warning("the embedded server is left without a supervisor: %s", error)
         self._lock.release()

@@ -84,7 +84,6 @@ class ServerFiles:
             return None
 
     def write_address(self, address: ServerAddress) -> None:
-        """Replace the address file in one step."""
         atomic_write(self.address, msgspec.json.encode(address))
 
     def read_username(self) -> str:

@@ -36,7 +36,7 @@ class _Failure(msgspec.Struct):
 
 
 class Login(msgspec.Struct, frozen=True):
-    """The server's port for HTTP, and who logs in there."""
+    """The server's HTTP port and login."""
 
     ports: ServerPorts
     port: int

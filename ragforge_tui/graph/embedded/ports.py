@@ -16,7 +16,7 @@ from ragforge_tui.graph.embedded.files import process_alive
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 2
-"""On macOS a look at the user's own process is denied now and then while it opens or closes files (psutil #1901)."""
+"""On macOS access to the user's own process is sometimes denied while it opens or closes files (psutil #1901)."""
 
 
 class ForeignPortError(ConnectionError):
@@ -59,7 +59,7 @@ class ServerPorts:
                 if not process_alive(self.pid, self.started):
                     break
                 found = psutil.Process(self.pid).net_connections("tcp")
-                # The port alone: its address is written in several ways, and only 127.0.0.1 was asked for.
+                # The port alone: its address is written in several ways, and only 127.0.0.1 was requested.
                 return {each.laddr.port: each.fd for each in found if each.status == psutil.CONN_LISTEN}
             except (psutil.Error, OSError) as error:
                 if attempt == _ATTEMPTS - 1 and not self._warned:

@@ -1,7 +1,7 @@
 """The embedded graph's server: an ArcadeDB Java process on loopback, and its data folder.
 
-Prepares the folder (password, version, backup before an upgrade, leftovers of a crash), starts the server, tells when
-it is ready and ends it. Only the supervisor uses it; it has no knowledge of the chats.
+Prepares the folder (password, version, backup before an upgrade, leftovers of a crash), starts the server, reports when
+it is ready and stops it. Only the supervisor uses it; it has no knowledge of the chats.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def version_key(version: str) -> tuple[int, ...]:
 
 
 def start(files: ServerFiles, version: str, *, heap_mb: int) -> Server:
-    """Start the process and return at once; it answers a little later (`wait_ready`).
+    """Start the process and return immediately; it answers a little later (`wait_ready`).
 
     Args:
         files: Where its data is, prepared.
@@ -217,7 +217,7 @@ def _ports_when_ready(files: ServerFiles, ports: ServerPorts) -> tuple[int, int]
     found = ports.listening()
     if len(found) < 2:
         return None
-    # It reports ready once databases and users are there. Asked earlier, it would count wrong logins.
+    # It reports ready once databases and users exist. An earlier request would count as a failed login.
     web = next((port for port in found if http.status(port, "ready") == 204), 0)
     bolt = next((port for port in found if port != web and _speaks_bolt(port)), 0) if web else 0
     return (bolt, web) if bolt and _answers(files, ports, web) else None
@@ -273,12 +273,12 @@ def _arguments(files: ServerFiles, heap_mb: int) -> list[str]:
         "-Darcadedb.server.mode=production",
         f"-Darcadedb.server.rootPasswordPath={files.password}",
         "-Darcadedb.server.httpIncomingHost=127.0.0.1",
-        # Port 0: it takes free ports itself, so nobody can take them in between.
+        # Port 0: it takes free ports itself, so that no other process can take them in between.
         "-Darcadedb.server.httpIncomingPort=0",
         "-Darcadedb.server.plugins=Bolt:com.arcadedb.bolt.BoltProtocolPlugin",
         "-Darcadedb.bolt.host=127.0.0.1",
         "-Darcadedb.bolt.port=0",
-        # Five wrong passwords lock a user out for 30 s. The chat's own user has a name nobody else can guess, so
+        # Five wrong passwords lock a user out for 30 s. The chat's own user has a name that cannot be guessed, so
         # other accounts on this machine can lock out root only, which nothing here uses.
         f"-Darcadedb.server.defaultDatabases={DATABASE}[{files.read_username()}:{files.read_password()}:admin]",
         "com.arcadedb.server.ArcadeDBServer",
@@ -293,7 +293,7 @@ def _quoted(argument: str) -> bytes:
 
 
 def _environment() -> dict[str, str]:
-    # Neither provider keys nor somebody's JAVA_TOOL_OPTIONS belong in the server.
+    # Neither provider keys nor the user's JAVA_TOOL_OPTIONS belong in the server.
     return {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ") if name in os.environ}
 
 

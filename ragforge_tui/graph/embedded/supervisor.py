@@ -81,7 +81,7 @@ class Supervisor:
             if not self._users.try_acquire():
                 last_used = time.monotonic()
                 continue
-            # Held alone from here on: whoever comes now waits until we are gone or have let go again.
+            # Held exclusively from here on: a new chat waits until this process has ended or released it again.
             if self._idle(last_used) >= self._linger:
                 log.info("nobody uses the graph any more")
                 return
@@ -108,7 +108,7 @@ class Supervisor:
         return None
 
     def _start(self) -> Server:
-        version = embedded.require_installed()  # asked each time: the package may have been upgraded meanwhile
+        version = embedded.require_installed()  # read each time: the package may have been upgraded meanwhile
         embedded.prepare(self._files, version)
         while True:
             self._server = server = embedded.start(self._files, version, heap_mb=self._heap_mb)

@@ -58,11 +58,11 @@ VERSION = MIGRATIONS[-1].version
 
 
 async def migrate(graph: SchemaGraph, *, adopt: bool, embedding_dimension: int) -> None:
-    """Bring the graph to this version's schema; does nothing when it is there already.
+    """Migrate the graph to this version's schema; does nothing if it is current.
 
     Args:
         graph: Where.
-        adopt: Allow our schema beside data that is not ours.
+        adopt: Allow the schema in a graph with other data.
         embedding_dimension: Dimension of the vectors of a graph that is new; an existing graph keeps its own.
 
     Raises:
@@ -87,17 +87,17 @@ async def migrate(graph: SchemaGraph, *, adopt: bool, embedding_dimension: int) 
     elif version == VERSION:
         return
     for step in MIGRATIONS:
-        await _apply(graph, step, embedding_dimension, anew=version is None)
+        await _apply(graph, step, embedding_dimension, new=version is None)
 
 
-async def _apply(graph: SchemaGraph, step: Migration, dimension: int, *, anew: bool) -> None:
-    """Apply a step once. Two processes may try at once; `IF NOT EXISTS` does not hold against that on Neo4j.
+async def _apply(graph: SchemaGraph, step: Migration, dimension: int, *, new: bool) -> None:
+    """Apply a step once. Two processes may try at once; `IF NOT EXISTS` does not prevent that on Neo4j.
 
     Args:
-        anew: There was no version node: steps that are noted all the same belong to one that somebody removed.
+        new: There was no version node: recorded steps belong to one that was removed.
     """
     for attempt in range(_ATTEMPTS):
-        if (attempt or not anew) and step.name in await graph.read(_applied):
+        if (attempt or not new) and step.name in await graph.read(_applied):
             return
         log.info("schema: applying %s", step.name)
         try:
@@ -123,7 +123,7 @@ async def _has_data(tx: AsyncManagedTransaction) -> bool:
 
 
 async def _applied(tx: AsyncManagedTransaction) -> set[str]:
-    # Without the version node nothing counts as applied: both are written together, so somebody removed it.
+    # Without the version node nothing counts as applied: both are written together, so it must have been removed.
     result = await tx.run("MATCH (v:RagforgeSchema {name: 'schema'}), (m:RagforgeMigration) RETURN m.name AS name")
     return {record["name"] async for record in result}
 
@@ -145,7 +145,7 @@ async def _record(graph: SchemaGraph, step: Migration, dimension: int) -> None:
 
 
 async def read_identity(graph: SchemaGraph) -> str:
-    """Return the uuid that makes this graph itself, wherever it is reached; empty when it has none."""
+    """Return the uuid that identifies this graph at any address; empty if it has none."""
     record = await graph.one("MATCH (v:RagforgeSchema {name: 'schema'}) RETURN v.identity AS identity")
     return (record["identity"] or "") if record else ""
 
@@ -153,7 +153,7 @@ async def read_identity(graph: SchemaGraph) -> str:
 async def ensure_identity(graph: SchemaGraph) -> str:
     """Return the graph's identity; a graph of an earlier release gets one. No migration, so that those still open it.
 
-    Two processes may try at once: the first one to commit wins, and both read what is there then.
+    Two processes may try at once: the first one to commit wins, and both read its value.
     """
     found = await read_identity(graph)
     if found:

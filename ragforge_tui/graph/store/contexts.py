@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.connect import Graph
 
 
-class SentOf(msgspec.Struct, frozen=True):
+class StoredRequest(msgspec.Struct, frozen=True):
     """A stored request without its texts, and the number of replies to requests with the same content."""
 
     record: ContextRecord
@@ -38,7 +38,7 @@ class Contexts:
     async def store(
         self, message_uuid: str, items: str, tokens: int, digest: str, texts: dict[str, str] | None = None
     ) -> None:
-        """Keep what the request that a reply answers held.
+        """Store the content of the request that a reply answers.
 
         Args:
             message_uuid: The reply. Replies of one turn that held the same share one node.
@@ -87,7 +87,7 @@ class Contexts:
             )
         }
 
-    async def of_turn(self, conversation_id: str, turn_index: int) -> list[SentOf]:
+    async def of_turn(self, conversation_id: str, turn_index: int) -> list[StoredRequest]:
         """Return the requests of a turn without their texts, in order; equal ones once.
 
         Args:
@@ -110,5 +110,5 @@ class Contexts:
                 record = msgspec.json.decode(text, type=ContextRecord)
             except msgspec.MsgspecError:
                 continue  # Kept by a version that wrote it in another form.
-            found.append(SentOf(record, replies[uuid]))
+            found.append(StoredRequest(record, replies[uuid]))
         return found

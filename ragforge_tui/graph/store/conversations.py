@@ -1,6 +1,10 @@
-"""Conversations in the graph: created, found, listed, changed, and in the end purged.
+"""Conversations in the graph: creating, finding, listing, changing and purging them, and their branches.
 
-Deleting hides a conversation at once; `purge` removes it in small batches that can be resumed.
+A branch stores only its own turns; `segments_of` returns the conversations of the chain that hold a range of turns.
+Deleting hides a conversation at once; `purge` removes it in small batches that can be resumed, and then the shared
+nodes that no conversation needs any more. A merged topic still has a relationship to its successor, so missing
+relationships do not make it an orphan: it stays while a summary named it or has it, or while a topic that stays was
+merged into it.
 """
 
 from __future__ import annotations
@@ -40,12 +44,12 @@ _CANDIDATES = 5
 MOST_CHANGES = 1_000
 _END = 2**31
 _MIN_DENSE = 100
-"""Turns that are looked for one by one without asking which exist: one page of a reader."""
+"""Turns that are fetched one by one without checking which exist: one page of a reader."""
 _SHARED = ("File", "Persona", "SystemText")
 _AT_ONCE = 500
 
-# What a conversation owns, leaves first, with how many go at once: nodes that may hold a MiB each go in small
-# batches, because a delete loads what it deletes.
+# Nodes owned by a conversation, leaves first, with their batch sizes: nodes of up to 1 MiB are deleted in small
+# batches, because a delete loads them.
 _OWNED = (
     ("Part", 16),
     ("ToolResult", 100),
@@ -245,8 +249,8 @@ class Conversations:
     async def purge(self, uuid: str) -> bool:
         """Remove a conversation and all it owns, in batches; nodes that others share stay.
 
-        One that has branches is archived instead, since they read their beginning from it. Cut short, a repeated
-        call goes on where this one stopped; meanwhile the conversation is hidden.
+        One that has branches is archived instead, since they read their first turns from it. An
+        interrupted purge continues on the next call; meanwhile the conversation is hidden.
 
         Returns:
             Whether it is gone.

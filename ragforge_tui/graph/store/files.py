@@ -17,8 +17,8 @@ from ragforge_tui.graph.store.parts import join_large
 from ragforge_tui.graph.store.records import RESULT_FIELDS, projection, result_from
 from ragforge_tui.graph.store.tool_calls import RESULT_LARGE
 from ragforge_tui.graph.values import native
+from ragforge_tui.shared.accessed_files import group_of, merge_by_path, top_files
 from ragforge_tui.shared.records import AccessedFile
-from ragforge_tui.shared.touched_files import group_of, joined, most_telling
 
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
@@ -100,7 +100,7 @@ class Files:
             ]
 
         found: list[AccessedFile] = await self._graph.read(work)
-        return most_telling(joined(found).values(), limit)
+        return top_files(merge_by_path(found).values(), limit)
 
     async def writes(self, conversation_id: str, tools: Sequence[str], workspace: str) -> list[StoredWrite]:
         """Return successful calls of these tools that wrote files of a workspace, in order.

@@ -116,10 +116,10 @@ class Messages:
         return msgspec.structs.replace(stored, tool_calls=m.tool_calls)
 
     async def checkpoint(self, uuid: str, *, content: str, reasoning: str, lease_until: datetime) -> bool:
-        """Store what a streaming message has so far and renew its lease.
+        """Store the current text of a streaming message and renew its lease.
 
         Returns:
-            False when somebody asked its turn to stop.
+            False if a stop was requested for its turn.
 
         Raises:
             NotFoundError: There is no such message.
@@ -197,7 +197,7 @@ class Messages:
             await self.add(m)
 
     async def supersede(self, conversation_id: str, turn_index: int, from_position: int = 1) -> None:
-        """Mark a turn's answer as replaced by one to come, and forget a stop asked for it."""
+        """Mark a turn's answer as superseded by the next one, and clear a requested stop."""
 
         async def work(tx: AsyncManagedTransaction) -> None:
             await tx.run(
@@ -239,7 +239,7 @@ class Messages:
         )
 
     async def store_persona(self, message_uuid: str, name: str, digest: str, text: str) -> None:
-        """Keep the very text of the persona a message was spoken as; one node for each text."""
+        """Store the exact text of a message's persona; one node per text."""
         properties = {
             "uuid": derived("persona", digest),
             "name": storable(name),

@@ -32,13 +32,13 @@ MOST_COMMON_SHARE = 0.25
 """Share of all messages from which a scope is checked behind the full-text index instead of being searched for with
 the words: the index reads a list of all turns of a conversation that is named to it."""
 _DEEPEST = 4_000
-"""Most neighbours asked of a vector index until enough of them are in scope."""
+"""Maximum number of neighbours requested from a vector index until enough are in scope."""
 _EVERYWHERE = Scope(None, [])
 
 Ranges = Mapping[str, Sequence[tuple[int, int]]]
 
 
-class TurnElsewhere(msgspec.Struct, kw_only=True):
+class OtherTurn(msgspec.Struct, kw_only=True):
     """A turn of another conversation that may matter.
 
     Attributes:
@@ -55,8 +55,8 @@ class TurnElsewhere(msgspec.Struct, kw_only=True):
     vector: npt.NDArray[np.float32] | None
 
 
-class SummaryElsewhere(msgspec.Struct, kw_only=True):
-    """A summary of another conversation that may matter. `ended` is when its last turn began."""
+class OtherSummary(msgspec.Struct, kw_only=True):
+    """A summary of another conversation that may be relevant. `ended` is the start time of its last turn."""
 
     summary: Summary
     title: str
@@ -68,7 +68,7 @@ class Others(msgspec.Struct, frozen=True):
     """Conversations that may be recalled from.
 
     Attributes:
-        turns: How many they have together; None when nobody counted.
+        turns: Their total number of turns; None if not counted.
         share: Theirs of all messages of the graph, above 0 and at most 1.
     """
 
@@ -78,7 +78,6 @@ class Others(msgspec.Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Return whether there are none."""
         return self.scope.named is not None and not self.scope.named
 
     def depth(self, limit: int) -> int:
@@ -131,7 +130,7 @@ class OtherConversations:
         *,
         limit: int = 50,
         turns: Ranges | None = None,
-    ) -> list[TurnElsewhere]:
+    ) -> list[OtherTurn]:
         """Return turns of other conversations by words or meaning, at most `limit` for each, unordered.
 
         Args:
@@ -164,7 +163,7 @@ class OtherConversations:
         model: str,
         *,
         limit: int = 20,
-    ) -> list[SummaryElsewhere]:
+    ) -> list[OtherSummary]:
         """Return summaries of other conversations by meaning, or by words without a vector; unordered."""
         if others.empty:
             return []
@@ -256,9 +255,9 @@ class OtherConversations:
         )
         return matches(rows)
 
-    async def _read_turns(self, uuids: Sequence[str], scores: Mapping[str, float], model: str) -> list[TurnElsewhere]:
+    async def _read_turns(self, uuids: Sequence[str], scores: Mapping[str, float], model: str) -> list[OtherTurn]:
         async def work(tx: AsyncManagedTransaction) -> tuple[list[list[Any]], dict[str, str]]:
-            # In one row: the driver spends more on a row than on what is in it.
+            # In one row: the driver spends more time on a row than on its content.
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (m:Message {uuid: id}) "
                 "OPTIONAL MATCH (s:Sitting {conversation_id: m.conversation_id, ordinal: m.sitting}) "
@@ -280,7 +279,7 @@ class OtherConversations:
             return []
         turns, titles = await self._graph.read(work)
         return [
-            TurnElsewhere(
+            OtherTurn(
                 conversation_id=conversation_id,
                 title=titles.get(conversation_id, ""),
                 turn_index=turn_index,
@@ -292,7 +291,7 @@ class OtherConversations:
             for uuid, conversation_id, turn_index, date, text, stored in turns
         ]
 
-    async def _read_summaries(self, rows: Sequence[Match], model: str) -> list[SummaryElsewhere]:
+    async def _read_summaries(self, rows: Sequence[Match], model: str) -> list[OtherSummary]:
         wanted = {row.uuid for row in rows}
         if not wanted:
             return []
@@ -300,7 +299,7 @@ class OtherConversations:
         found = []
         for summary in await self._stored_summaries.by_id(list(facts)):
             title, ended, vector = facts[summary.uuid]
-            found.append(SummaryElsewhere(summary=summary, title=title, ended=ended, vector=vector))
+            found.append(OtherSummary(summary=summary, title=title, ended=ended, vector=vector))
         return found
 
     async def _summary_facts(

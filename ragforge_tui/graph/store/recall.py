@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PAGE = 200
 """Turns read in one statement."""
 _SAMPLE_PAGE = 50
-"""Keys read at once: together far below what one message may hold."""
+"""Keys per statement: together far below the limit of one message."""
 _KEY_CHARS = 8_000
 """Read of a key; longer ones are mostly results of tools."""
 
@@ -120,7 +120,7 @@ class Recall:
         for batch in batches((properties, row_size(properties["set"])) for properties in map(_key_properties, rows)):
 
             async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
-                # A turn whose text changed (it was answered anew) has no vector until it is embedded again.
+                # A turn whose text changed (after a retry) has no vector until it is embedded again.
                 await tx.run(
                     "UNWIND $rows AS row "
                     "MATCH (m:Message {conversation_id: row.id, turn_index: row.turn, position: 0}) "

@@ -16,7 +16,7 @@ from ragforge_tui.shared.records import Conversation, FileAccess, Message, ToolC
 from ragforge_tui.shared.sanitize import storable, storable_value
 
 NAMESPACE = uuid.UUID("5f0c2a5e-8a6d-5d0f-9b0e-2f6d1c7a4e31")
-"""Of every derived id: what stands for the same thing gets the same uuid, so writing twice is writing once."""
+"""Namespace of derived ids: the same thing always gets the same uuid, which makes writes idempotent."""
 
 CONVERSATION_FIELDS = Conversation.__struct_fields__
 MESSAGE_FIELDS = tuple(f for f in Message.__struct_fields__ if f not in ("usage", "tool_calls"))

@@ -37,12 +37,12 @@ _FEW = 100
 _DEEPEST = 5_000
 _LAST_TURN = 2**31 - 1
 BEST_OF_INDEX = "CALL db.index.fulltext.queryNodes($index, $text, {limit: $depth}) YIELD node, score"
-"""The index is told how many are wanted: the embedded graph would load every node that matches, to sort them."""
+"""Passes a limit to the index: without one, the embedded graph loads and sorts every matching node."""
 
 SNIPPET_CHARS = 300
 _ENDINGS = ("ings", "ing", "ers", "ed", "er", "es", "ly", "s", "e")
 _WINDOW = 20_000
-"""Characters on either side of the first match that are looked at for a better place."""
+"""Characters on either side of the first match that are searched for a better position."""
 
 # Statements of the search for a text.
 _IN_MESSAGES = (
@@ -88,7 +88,6 @@ class Scope(msgspec.Struct, frozen=True):
         return Scope(None, [*self.excluded, *uuids])
 
     def allows(self, uuid: str) -> bool:
-        """Return whether a conversation is in scope."""
         return uuid not in self.excluded and (self.named is None or uuid in self.named)
 
 
@@ -329,7 +328,7 @@ class Search:
                 continue
             text = best["text"] or ""
             if not found.count(text):
-                # What matches may stand in a tool call, which only the turn's text has.
+                # The match may be in a tool call, which only the turn's text contains.
                 best, text = candidates[0], candidates[0]["turn_text"] or text
                 if row.uuid not in own and not found.count(text):
                     continue

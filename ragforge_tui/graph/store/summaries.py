@@ -71,7 +71,7 @@ class Summaries:
 
         Args:
             conversation_id: Which.
-            texts: False leaves out what they say, which is most of them: ranges, topics and sizes are there.
+            texts: Whether to read the texts, which are most of the data, in addition to ranges, topics and sizes.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -166,8 +166,8 @@ class Summaries:
             links: Which topics are the same as others.
 
         Returns:
-            The summary as it stands in the graph; None when it does not begin where the level ends, because somebody
-            else summarised these turns.
+            The stored summary; None if it does not start where the level ends, because another process summarised
+            these turns.
 
         Raises:
             NotFoundError: There is no such conversation.
@@ -201,7 +201,7 @@ class Summaries:
         return stored
 
     async def set_conversation_summary(self, conversation_id: str, text: str, *, made_by: str) -> Conversation:
-        """Store what a conversation is about as a whole. That is no use of it: `updated_at` stays.
+        """Store the summary of a whole conversation. `updated_at` stays, since nobody used the conversation.
 
         Args:
             made_by: The model's name, or `EXTRACTIVE`. An extract is not stored over a text that a model wrote.
@@ -214,7 +214,7 @@ class Summaries:
         """
 
         async def work(tx: AsyncManagedTransaction) -> Conversation | None:
-            # Taking the lock first, so that what is read stays true until the text is written.
+            # Lock first, so that the values read stay current until the text is written.
             await tx.run("MATCH (c:Conversation {uuid: $id}) SET c.summarized_at = $now", id=conversation_id, now=now())
             if made_by != EXTRACTIVE or not await _summarised_by_model(tx, conversation_id):
                 await tx.run(
@@ -318,7 +318,7 @@ async def _one(tx: AsyncManagedTransaction, uuid: str) -> Summary | None:
 async def _state(tx: AsyncManagedTransaction, conversation_id: str) -> tuple[Conversation, list[int], int] | None:
     """Return the conversation, its watermarks by level (0 where it has no own summary), and their number.
 
-    It is written to first: that takes Neo4j's lock, and what is read afterwards stays true.
+    The conversation is written to first: this takes Neo4j's lock, so that the values read stay current.
     """
     result = await tx.run(
         "MATCH (c:Conversation {uuid: $id}) SET c.summarized_at = $now "
@@ -336,7 +336,7 @@ async def _state(tx: AsyncManagedTransaction, conversation_id: str) -> tuple[Con
 async def _fits(
     tx: AsyncManagedTransaction, conversation: Conversation, watermarks: list[int], summary: Summary
 ) -> bool:
-    """Return whether the summary begins where its level ends, over summaries that exist."""
+    """Return whether the summary starts where its level ends and summarises existing summaries."""
     if conversation.branch_of:
         visible = await _visible(tx, conversation.uuid) or []
         ends, known = chosen_end(visible, summary.level), {s.uuid for s in visible}
@@ -381,7 +381,7 @@ async def _summary_and_writer(tx: AsyncManagedTransaction, conversation_id: str)
     return (record["text"], record["made_by"]) if record else ("", "")
 
 
-def _said(summary: Summary, topics: Sequence[ProposedTopic]) -> dict[str, Any]:
+def _text_properties(summary: Summary, topics: Sequence[ProposedTopic]) -> dict[str, Any]:
     """Return the properties that store lists as texts."""
     return {
         "key_findings": [storable(finding_text(finding)) for finding in summary.key_findings],
@@ -404,7 +404,7 @@ async def _rewrite(
         "SET s.embedding = NULL, s.embedding_bytes = NULL, s.embed_model = NULL",
         id=conversation.uuid,
         uuid=summary.uuid,
-        properties={**properties, **_said(summary, topics)},
+        properties={**properties, **_text_properties(summary, topics)},
     )
     await tx.run(
         "MATCH (s:Summary {uuid: $uuid})-[e:HAS_TOPIC|MENTIONS_FILE]->() DELETE e",
@@ -421,11 +421,11 @@ async def _create(
     watermarks: list[int],
     sequence: int,
 ) -> None:
-    """Make the node and its edges to what it summarises and mentions, and move the level's watermark."""
+    """Create the node with its edges to what it summarises and mentions, and move the level's watermark."""
     reached = [*watermarks, *([0] * (summary.level - len(watermarks)))]
     reached[summary.level - 1] = summary.end_turn_index
     properties: dict[str, Any] = {name: graph_value(getattr(summary, name)) for name in _FIELDS}
-    properties |= {**_said(summary, topics), "sequence": sequence}
+    properties |= {**_text_properties(summary, topics), "sequence": sequence}
     await tx.run(
         "MATCH (c:Conversation {uuid: $id}) SET c.watermarks = $watermarks, c.summary_sequence = $sequence "
         "CREATE (c)-[:HAS_SUMMARY]->(s:Summary) SET s = $properties",

@@ -20,8 +20,8 @@ class TurnSize(msgspec.Struct, frozen=True):
     """The size of a turn's texts.
 
     Attributes:
-        chars: Of the person's and the assistant's text; tool results and superseded answers do not count.
-        finished: Nothing more will be said in it.
+        chars: Length of the user's and the assistant's texts, without tool results and superseded answers.
+        finished: No more text will be added to it.
     """
 
     turn_index: int

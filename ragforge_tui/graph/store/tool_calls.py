@@ -35,7 +35,7 @@ SHOWN_CHARS = 2000
 """Most characters of a call's arguments and reason."""
 ERROR_CHARS = 400
 WINDOW = 100
-"""Turns looked at in one statement."""
+"""Turns per statement."""
 MOST_WINDOWS = 20
 _END = 2**31
 
@@ -58,7 +58,7 @@ class ToolCalls:
         self._graph = graph
 
     async def start(self, c: ToolCall, conversation_id: str) -> None:
-        """Store a call that begins; one that is there already is left as it is."""
+        """Store a call that starts; an existing one stays unchanged."""
         properties = call_properties(c, conversation_id)
         await store_large(self._graph, c.uuid, conversation_id, properties, CALL_LARGE)
 
@@ -79,7 +79,7 @@ class ToolCalls:
         """Store a call's outcome: its result, cut when it is huge, and the files it touched."""
         texts = (c.arguments, c.reasoning, c.result.result if c.result else "")
         large = sum(map(len, texts)) > PART_BYTES // 4
-        # Parts are stored before the call and must say whose they are; nodes learn it in the statement itself.
+        # Parts are stored before the call and must name their conversation; nodes get it in the statement itself.
         conversation_id = await self._conversation_of(c.message_id) if large else ""
         call = call_properties(c, conversation_id)
         await store_large(self._graph, c.uuid, conversation_id, call, CALL_LARGE)
@@ -164,8 +164,7 @@ async def link_files(tx: AsyncManagedTransaction, c: ToolCall, workspace: str) -
 def cut_result(result: ToolResult) -> ToolResult:
     """Return a result small enough to store: above `MAX_RESULT_BYTES` its longest text is cut, with a note.
 
-    `result_size_bytes` is the size the tool told, as the running chat showed it, else that of the JSON; the result
-    stays valid JSON.
+    `result_size_bytes` is the size that the tool reported, else that of the JSON; the result stays valid JSON.
     """
     size = byte_length(result.result)
     full = result.result_size_bytes or size

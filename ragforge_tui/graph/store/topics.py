@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 MERGE_CONFIDENCE = 0.8
-"""From here on two topics said to be the same are merged; below, they are related."""
+"""Confidence from which two topics are merged; below it, they are related."""
 MAX_NAME_CHARS = 80
 _MAX_STEPS = 50
 
@@ -89,7 +89,7 @@ class Topics:
         `conversation_id`) nor deleted ones, nor those of another workspace, show a name, an alias or a relation.
         """
         scope = TopicScope(workspace=workspace, conversation_id=conversation_id)
-        found = await self._seen(scope)
+        found = await self._visible_topics(scope)
         words = topic_key(query).split()
         hits = [topic for topic in found if all(any(word in key for key in _keys(topic)) for word in words)]
         hits.sort(key=lambda t: (-t.conversations, -t.summaries, topic_key(t.name), t.uuid))
@@ -101,7 +101,7 @@ class Topics:
         Raises:
             NotFoundError: No conversation in scope has it.
         """
-        found = await self._seen(TopicScope(workspace=workspace, conversation_id=conversation_id))
+        found = await self._visible_topics(TopicScope(workspace=workspace, conversation_id=conversation_id))
         key = topic_key(ref)
         by_id = [t for t in found if ref == t.uuid or any(r.uuid == ref for r in t.related if r.relation == "merged")]
         by_name = [t for t in found if topic_key(t.name) == key]
@@ -157,7 +157,7 @@ class Topics:
         root = await self._graph.write(work)
         if not root:
             raise NotFoundError(f"There is no topic {a!r} or no topic {b!r}.")
-        return await self._bare(root)
+        return await self._with_own_properties(root)
 
     async def unmerge(self, uuid: str) -> Topic:
         """Undo the merge of a topic into another one; the topic gets its own edges back.
@@ -171,7 +171,7 @@ class Topics:
 
         if not await self._graph.write(work):
             raise NotFoundError(f"There is no merged topic {uuid!r}.")
-        return await self._bare(uuid)
+        return await self._with_own_properties(uuid)
 
     async def unmerge_named(self, ref: str) -> Topic:
         """Undo the merge of a topic given by its id, by its own name, or by that of the topic it became.
@@ -202,7 +202,7 @@ class Topics:
 
         await self._graph.write(work)
 
-    async def _bare(self, uuid: str) -> Topic:
+    async def _with_own_properties(self, uuid: str) -> Topic:
         """Return a topic with its own properties only."""
 
         async def work(tx: AsyncManagedTransaction) -> dict[str, Any]:
@@ -222,7 +222,7 @@ class Topics:
             created_at=native(row["created_at"]),
         )
 
-    async def _seen(self, scope: TopicScope) -> list[Topic]:
+    async def _visible_topics(self, scope: TopicScope) -> list[Topic]:
         """Return all topics as a reader of `scope` sees them."""
 
         async def work(

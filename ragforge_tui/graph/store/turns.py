@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.connect import Graph
 
 PAGE = 100
-"""Turns asked for in one statement."""
+"""Turns per statement."""
 _LINES_PAGE = 500
 LINE_CHARS = 160
 
@@ -92,7 +92,7 @@ class Turns:
         return found
 
     async def _lines(self, conversation_id: str, first: int, last: int) -> list[TurnLine]:
-        # What is too large for one property stands in parts; the search text of the turn begins the same.
+        # A text too large for one property is stored in parts; the turn's search text has the same start.
         return [
             TurnLine(turn_index=record["turn"], text=record["text"] or record["other"], timestamp=native(record["at"]))
             for record in await self._graph.rows(

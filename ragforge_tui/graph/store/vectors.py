@@ -34,7 +34,7 @@ class VectorKind(msgspec.Struct, frozen=True):
     Attributes:
         match: Cypher that binds `n`; may use `$id`, a conversation, when `scoped`.
         text: Cypher for the text that is embedded.
-        vector: Property of the vector; its bytes and model stand in properties named after it.
+        vector: Property of the vector; its bytes and model are in properties named after it.
         of: Property that holds the text the vector was made of, for texts that change; empty for others.
     """
 
@@ -151,7 +151,7 @@ class Vectors:
         """
         recorded, size = await self.model()
         if size != dimension:
-            # From here on nobody stores vectors of the old model.
+            # From here on no process stores vectors of the old model.
             await record_embedding(self._graph, "", size)
             # The feature that brings an unused index must find none with vectors of the old dimension.
             for label, prop in UNUSED_VECTOR:

@@ -1,1 +1,1 @@
-"""Export and import of whole conversations, with what the memory made of them."""
+"""Export and import of whole conversations with their memory."""

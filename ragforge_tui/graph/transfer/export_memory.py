@@ -27,7 +27,7 @@ _PAGE = 500
 
 
 class MemoryExporter:
-    """Reads what the memory made of a conversation, to export it."""
+    """Export of the memory of a conversation."""
 
     def __init__(self, graph: Graph, summaries: Summaries) -> None:
         self._graph = graph

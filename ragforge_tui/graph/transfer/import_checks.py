@@ -45,18 +45,18 @@ def check_export(e: ConversationExport) -> None:
     """
     for what, uuid in _ids(e):
         if not _UUID.fullmatch(uuid):
-            raise bad_import(f"the id of a {what} is not a UUID: {uuid[:_SHOWN_CHARS]!r}")
+            raise invalid_import(f"the id of a {what} is not a UUID: {uuid[:_SHOWN_CHARS]!r}")
     for record in _records(e):
         for name in record.__struct_fields__:
             value = getattr(record, name)
             if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
-                raise bad_import(f"{name} of a {type(record).__name__} is too large")
+                raise invalid_import(f"{name} of a {type(record).__name__} is too large")
     _check_turns(e)
     _check_branch(e)
     _check_memory(e)
 
 
-def bad_import(why: str) -> GraphError:
+def invalid_import(why: str) -> GraphError:
     """Return the error of a file that cannot be imported."""
     return GraphError(
         f"This file cannot be imported: {why}.",
@@ -131,22 +131,22 @@ def _check_turns(e: ConversationExport) -> None:
     """Check that turns count from 1 without a gap, so that no loop over them is longer than the file."""
     for expected, turn in enumerate(e.turns, start=1):
         if turn.turn_index != expected:
-            raise bad_import(f"turn {turn.turn_index} is where turn {expected} belongs")
+            raise invalid_import(f"turn {turn.turn_index} is where turn {expected} belongs")
         if not turn.messages:
-            raise bad_import(f"turn {expected} has no message")
+            raise invalid_import(f"turn {expected} has no message")
         if len({m.conversation_id for m in turn.messages}) != 1:
-            raise bad_import(f"turn {expected} belongs to several conversations")
+            raise invalid_import(f"turn {expected} belongs to several conversations")
         positions = [m.position for m in turn.messages]
         if positions[0] != 0 or any(b <= a for a, b in itertools.pairwise(positions)):
-            raise bad_import(f"the messages of turn {expected} are not in order")
+            raise invalid_import(f"the messages of turn {expected} are not in order")
         for message in turn.messages:
             if message.turn_index != expected:
-                raise bad_import(f"a message of turn {expected} claims to belong to turn {message.turn_index}")
+                raise invalid_import(f"a message of turn {expected} claims to belong to turn {message.turn_index}")
             for call in message.tool_calls:
                 if call.message_id != message.uuid:
-                    raise bad_import(f"a tool call of turn {expected} refers to another message")
+                    raise invalid_import(f"a tool call of turn {expected} refers to another message")
                 if call.result is not None and call.result.tool_call_id != call.uuid:
-                    raise bad_import(f"a tool result of turn {expected} refers to another call")
+                    raise invalid_import(f"a tool result of turn {expected} refers to another call")
     _once("message", (m.uuid for m in _messages(e)))
     _once("tool call", (c.uuid for c in _calls(e)))
     _once("tool result", (c.result.uuid for c in _calls(e) if c.result is not None))
@@ -156,7 +156,7 @@ def _once(what: str, uuids: Iterable[str]) -> None:
     seen: set[str] = set()
     for uuid in uuids:
         if uuid in seen:
-            raise bad_import(f"the {what} {uuid} occurs twice")
+            raise invalid_import(f"the {what} {uuid} occurs twice")
         seen.add(uuid)
 
 
@@ -164,17 +164,17 @@ def _check_branch(e: ConversationExport) -> None:
     """Check that the turns a branch shares with its parents come first and all others are its own."""
     own, shared = e.conversation.uuid, e.conversation.branch_turn or 0
     if e.conversation.branch_of is None and shared:
-        raise bad_import("it names a branching turn, but no parent")
+        raise invalid_import("it names a branching turn, but no parent")
     if e.conversation.branch_of == own:
-        raise bad_import("its conversation is a branch of itself")
+        raise invalid_import("its conversation is a branch of itself")
     if not 0 <= shared <= len(e.turns):
-        raise bad_import(f"it branches after turn {shared}, but has {len(e.turns)} turns")
+        raise invalid_import(f"it branches after turn {shared}, but has {len(e.turns)} turns")
     owners = [turn.messages[0].conversation_id for turn in e.turns]
     for index, owner in enumerate(owners, start=1):
         if (owner == own) != (index > shared):
-            raise bad_import(f"turn {index} belongs to another conversation")
+            raise invalid_import(f"turn {index} belongs to another conversation")
         if index > 1 and owner != owners[index - 2] and owner in owners[: index - 2]:
-            raise bad_import(f"turn {index} returns to a conversation that an earlier turn left")
+            raise invalid_import(f"turn {index} returns to a conversation that an earlier turn left")
 
 
 def _check_memory(e: ConversationExport) -> None:
@@ -188,21 +188,21 @@ def _check_memory(e: ConversationExport) -> None:
     _once("summary", (summary.uuid for summary in e.memory.summaries))
     for context in e.contexts:
         if not held.issuperset(context.messages):
-            raise bad_import(f"a context of turn {context.turn_index} refers to a message that is not in the file")
+            raise invalid_import(f"a context of turn {context.turn_index} refers to a message that is not in the file")
     for spoken in e.spoken:
         if spoken.message not in held:
-            raise bad_import("a persona belongs to a message that is not in the file")
+            raise invalid_import("a persona belongs to a message that is not in the file")
 
 
 def _check_summary(summary: Summary, *, last: int, conversations: set[str]) -> None:
     if not 1 <= summary.level <= MAX_LEVEL:
-        raise bad_import(f"a summary has level {summary.level}")
+        raise invalid_import(f"a summary has level {summary.level}")
     if not 1 <= summary.start_turn_index <= summary.end_turn_index <= last:
-        raise bad_import(
+        raise invalid_import(
             f"a summary covers turns {summary.start_turn_index} to {summary.end_turn_index}, but the file has {last}"
         )
     if summary.conversation_id not in conversations:
-        raise bad_import("a summary belongs to another conversation")
+        raise invalid_import("a summary belongs to another conversation")
 
 
 class ImportPlan(msgspec.Struct, frozen=True):
@@ -211,7 +211,7 @@ class ImportPlan(msgspec.Struct, frozen=True):
     Attributes:
         writable: Ids of the conversations that may be added to.
         created: Whether the conversation itself is new, a stub until now, or marked by this same import.
-        adds: What is not in the graph yet.
+        adds: Records that are not in the graph yet.
     """
 
     writable: frozenset[str]
@@ -248,7 +248,7 @@ async def plan_import(graph: Graph, e: ConversationExport, *, mark: str, merge: 
     """
     own = e.conversation.uuid
     named = {own, *(m.conversation_id for m in _messages(e)), *filter(None, [e.conversation.branch_of])}
-    here = await _here(graph, sorted(named))
+    here = await _existing(graph, sorted(named))
     created = own not in here or here[own] in ("stub", mark)
     writable = {own} | {uuid for uuid in named if here.get(uuid, "stub") == "stub"}
     new = await _new_messages(graph, list(_messages(e)))
@@ -285,7 +285,7 @@ async def plan_import(graph: Graph, e: ConversationExport, *, mark: str, merge: 
     return plan
 
 
-async def _here(graph: Graph, uuids: list[str]) -> dict[str, str]:
+async def _existing(graph: Graph, uuids: list[str]) -> dict[str, str]:
     """Return the existing conversations with "stub", the mark of an interrupted import, or an empty text."""
     return {
         record["id"]: "stub" if record["stub"] else record["mark"]
@@ -327,7 +327,7 @@ async def _new_messages(graph: Graph, messages: list[Message]) -> list[Message]:
             known = {r["id"]: (r["conversation"], r["turn"], r["position"]) async for r in result}
             for m in page:
                 if known.get(m.uuid, place := (m.conversation_id, m.turn_index, m.position)) != place:
-                    raise _elsewhere("Message", m.uuid)
+                    raise _position_conflict("Message", m.uuid)
             fresh = [m for m in page if m.uuid not in known]
             await _refuse_taken(tx, fresh)
             return fresh
@@ -368,11 +368,11 @@ async def _new_nodes(
         }
     for uuid, parent, *_ in rows:
         if known.get(uuid, parent) != parent:
-            raise _elsewhere(label, uuid)
+            raise _position_conflict(label, uuid)
     return [row for row in rows if row[0] not in known]
 
 
-def _elsewhere(label: str, uuid: str) -> GraphError:
+def _position_conflict(label: str, uuid: str) -> GraphError:
     return GraphError(
         f"The {label} {uuid} of this file already exists, in another position.", kept=_KEPT, kind="import_conflict"
     )

@@ -203,7 +203,7 @@ async def _import_topics(graph: Graph, e: ConversationExport) -> None:
 
         async def merge(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
             # What became something else here stays that.
-            await hold(tx, "Topic", (row["source"] for row in batch))
+            await lock_nodes(tx, "Topic", (row["source"] for row in batch))
             await tx.run(
                 "UNWIND $rows AS row MATCH (a:Topic {uuid: row.source}) MATCH (b:Topic {uuid: row.target}) "
                 "WHERE NOT EXISTS { MATCH (a)-[:MERGED_INTO]->(:Topic) } "
@@ -216,7 +216,7 @@ async def _import_topics(graph: Graph, e: ConversationExport) -> None:
     for batch in batches((row, row_size(row)) for row in _edge_rows(e.memory.topic_edges, "related")):
 
         async def relate(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
-            await hold(tx, "Topic", (row["source"] for row in batch))
+            await lock_nodes(tx, "Topic", (row["source"] for row in batch))
             await tx.run(
                 "UNWIND $rows AS row MATCH (a:Topic {uuid: row.source}) MATCH (b:Topic {uuid: row.target}) "
                 "WHERE NOT EXISTS { MATCH (a)-[:RELATED_TO]->(b) } CREATE (a)-[:RELATED_TO "
@@ -287,8 +287,8 @@ async def _import_personas(graph: Graph, e: ConversationExport) -> None:
     for batch in batches((row, row_size(row)) for row in links):
 
         async def link(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
-            # Asked from the messages' side: one persona speaks thousands.
-            await hold(tx, "Message", (row["message"] for row in batch))
+            # Queried from the messages' side: one persona may have thousands.
+            await lock_nodes(tx, "Message", (row["message"] for row in batch))
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (m:Message {uuid: id})-[:SPOKEN_AS]->(:Persona) RETURN id",
                 ids=[row["message"] for row in batch],
@@ -319,7 +319,7 @@ async def _import_system_texts(graph: Graph, e: ConversationExport) -> None:
         await graph.write(work)
 
 
-async def hold(tx: AsyncManagedTransaction, label: str, uuids: Iterable[str]) -> None:
+async def lock_nodes(tx: AsyncManagedTransaction, label: str, uuids: Iterable[str]) -> None:
     """Let no other holder of these nodes pass until the transaction ends.
 
     Neo4j locks a node whose property is set, so the second holder waits and then sees what the first has made. The

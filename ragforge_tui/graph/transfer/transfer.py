@@ -28,7 +28,7 @@ from ragforge_tui.graph.store.tool_calls import CALL_LARGE, RESULT_LARGE, cut_re
 from ragforge_tui.graph.store.turns import Turns
 from ragforge_tui.graph.transfer.export_memory import MemoryExporter
 from ragforge_tui.graph.transfer.import_checks import check_export, plan_import
-from ragforge_tui.graph.transfer.import_memory import hold, import_memory
+from ragforge_tui.graph.transfer.import_memory import import_memory, lock_nodes
 from ragforge_tui.shared.export_records import ConversationExport, Imported
 from ragforge_tui.shared.records import Conversation, Message, Turn
 from ragforge_tui.shared.sanitize import storable
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ragforge_tui.graph.connect import Graph
 
 _COUNTS = ("next_turn", "message_count", "total_chars")
-# What is here may hold more than what is imported.
+# The existing conversation may contain more than the imported one.
 _RAISE = "MATCH (c:Conversation {uuid: $uuid}) SET " + ", ".join(
     f"c.{name} = CASE WHEN c.{name} > ${name} THEN c.{name} ELSE ${name} END" for name in _COUNTS
 )
@@ -95,8 +95,8 @@ class Transfer:
     async def import_(self, e: ConversationExport, *, merge: bool = False) -> Imported:
         """Import a conversation; existing nodes stay as they are.
 
-        Cut short, a repeated call goes on where this one stopped. Where the turns end and how much they hold is
-        counted, whatever the export says of it: a turn beyond the end could be found, but never be read.
+        An interrupted import continues on the next call. The counters of the turns are computed, not taken from the
+        export: a turn beyond the end could be found, but never be read.
 
         Args:
             e: What to import. Ids are kept; all is checked before any of it is written.
@@ -134,13 +134,13 @@ class Transfer:
 
         Args:
             stub: It only holds the turns a branch shares.
-            mark: Left in the node until all of the file is in, so that an import cut short may go on.
+            mark: Stored in the node until all of the file is imported, so that an interrupted import may continue.
         """
         properties = conversation_properties(c)
         counts = {name: properties.pop(name) for name in _COUNTS}
 
         async def work(tx: AsyncManagedTransaction) -> None:
-            # A conversation deleted here and imported again comes back; a stub becomes what it stood for.
+            # A deleted conversation that is imported again is restored; a stub becomes the real conversation.
             await tx.run(
                 "MERGE (c:Conversation {uuid: $uuid}) "
                 "ON CREATE SET c += $properties, c.stub = $stub, c.importing = $mark "
@@ -213,7 +213,7 @@ class Transfer:
         for batch in batches((row, row_size(row)) for row in rows):
 
             async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
-                # Asked again in the transaction itself: it may be run twice, and others may import the same.
+                # Checked again in the transaction: it may run twice, and another process may import the same.
                 known = await _known(tx, kind.label, [row["uuid"] for row in batch])
                 fresh = [row for row in batch if row["uuid"] not in known]
                 if fresh:
@@ -228,7 +228,7 @@ class Transfer:
         for batch in batches((row, row_size(row)) for row in rows):
 
             async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
-                await hold(tx, "ToolCall", (row["call"] for row in batch))
+                await lock_nodes(tx, "ToolCall", (row["call"] for row in batch))
                 result = await tx.run(
                     "UNWIND $calls AS call MATCH (t:ToolCall {uuid: call})-[a:ACCESSED]->(f:File) "
                     "RETURN call, a.access AS access, f.path AS path",

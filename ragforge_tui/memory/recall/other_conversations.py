@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from ragforge_tui.graph import Store
-from ragforge_tui.graph.store.other_conversations import Others, SummaryElsewhere, TurnElsewhere
+from ragforge_tui.graph.store.other_conversations import Others, OtherSummary, OtherTurn
 from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.recall import scoring, terms
 from ragforge_tui.memory.recall.packing import Candidate, RecalledSummary
@@ -58,7 +58,7 @@ async def turns_of_others(
     return rank(found, question, settings.min_score)
 
 
-def rank(found: Sequence[TurnElsewhere], question: Question, min_score: float) -> list[Fetched]:
+def rank(found: Sequence[OtherTurn], question: Question, min_score: float) -> list[Fetched]:
     """Return the turns best first, by the sum of the z-scores of words and vectors."""
     if not found:
         return []
@@ -102,7 +102,7 @@ async def summaries_of_others(
     return [hit for summary in found if (hit := _summary(summary, question, settings)) is not None]
 
 
-def _summary(found: SummaryElsewhere, question: Question, settings: RecallSettings) -> RecalledSummary | None:
+def _summary(found: OtherSummary, question: Question, settings: RecallSettings) -> RecalledSummary | None:
     if question.vector is not None and found.vector is not None:
         similarity = cosine(question.vector, found.vector)
     else:

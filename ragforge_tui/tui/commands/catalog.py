@@ -6,10 +6,8 @@ from ragforge_tui.tui.command_registry import Command
 from ragforge_tui.tui.commands.chat_commands import (
     edit_prompt,
     new_conversation,
-    quit_chat,
     retry,
     show_help,
-    stop,
     use_model,
 )
 from ragforge_tui.tui.commands.memory_commands import show_context, show_similar, show_topics, summarize
@@ -48,7 +46,7 @@ def _pane_command(entry: PaneEntry) -> Command:
     async def show(host: Host, _: str) -> None:
         host.toggle_pane(entry.name)
 
-    return Command(entry.name, entry.help, show, key=entry.key, opens=True)
+    return Command(entry.name, entry.help, show, key=entry.key, opens=True, keys=entry.keys)
 
 
 def all_commands() -> tuple[Command, ...]:
@@ -208,6 +206,6 @@ def all_commands() -> tuple[Command, ...]:
         ),
         Command("theme", "Choose the colours", set_theme, arguments="[NAME]", completes="themes"),
         Command("editor", "Write the prompt in $VISUAL or $EDITOR", lambda host, _: edit_prompt(host), key="ctrl+g"),
-        Command("stop", "Stop the running answer", lambda host, _: stop(host), key="escape", hint="stop"),
-        Command("quit", "Leave the chat", lambda host, _: quit_chat(host), ("exit", "q"), key="ctrl+q", hint="quit"),
+        Command("stop", "Stop the running answer", lambda host, _: host.session.stop(), key="escape", hint="stop"),
+        Command("quit", "Leave the chat", lambda host, _: host.leave(), ("exit", "q"), key="ctrl+q", hint="quit"),
     )

@@ -62,14 +62,6 @@ async def edit_prompt(host: Host) -> None:
     host.prompt.focus()
 
 
-async def stop(host: Host) -> None:
-    await host.session.stop()
-
-
-async def quit_chat(host: Host) -> None:
-    await host.leave()
-
-
 def open_conversation_id(host: Host) -> str:
     """Return the id of the open conversation.
 

@@ -54,7 +54,7 @@ async def open_link(host: Host, target: str) -> None:
     elif path := file_path(target):
         await _open_file(host, path)
     else:
-        raise RagforgeError(f"{target} is not a link that can be opened here.")
+        raise RagforgeError(f"{target} is not a link that can be opened.")
 
 
 async def _open_page(host: Host, address: str) -> None:

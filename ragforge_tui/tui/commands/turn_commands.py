@@ -129,7 +129,7 @@ async def _user_message(host: Host, turn: int) -> str:
     page = await host.session.ask(request)
     texts = [message.content for found in page.turns for message in found.messages if message.role == "user"]
     if not texts:
-        raise NotFoundError(f"There is no turn {turn} here.")
+        raise NotFoundError(f"This conversation has no turn {turn}.")
     return texts[0]
 
 

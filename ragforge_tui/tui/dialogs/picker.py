@@ -19,14 +19,21 @@ from ragforge_tui.tui.widgets.list_screen import ListScreen
 class Picker(ListScreen[str | None]):
     """Returns the key of the picked row, None if none was picked."""
 
-    CSS = """
+    DEFAULT_CSS = """
     Picker > Vertical { width: 90; max-width: 96%; height: 80%; }
     Picker Input { margin: 1 0 1 0; }
     """
     page = 10
 
     def __init__(
-        self, title: str, load: Callable[[], Awaitable[list[Choice]]], *, empty: str, verb: str, at: str = ""
+        self,
+        title: str,
+        load: Callable[[], Awaitable[list[Choice]]],
+        *,
+        empty: str,
+        verb: str,
+        at: str = "",
+        detail_right: bool = True,
     ) -> None:
         super().__init__()
         self._title = title
@@ -36,7 +43,7 @@ class Picker(ListScreen[str | None]):
         self._at = at
         """The key of the row at which the cursor starts."""
         self._rows: list[Choice] = []
-        self._list = ChoiceList(detail_right=True)
+        self._list = ChoiceList(detail_right=detail_right)
         self._note = Static("loading …", classes="keys", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -59,10 +66,14 @@ class Picker(ListScreen[str | None]):
 
     def _narrow(self) -> None:
         query = self.query_one(Input).value
-        rows = fuzzy.best(query, self._rows, lambda row: f"{row.label} {row.key[:8]}")
+        rows = fuzzy.best(query, self._rows, self.searched)
         self._list.show(rows, headings=not query.strip())
         keys = f"enter {self._verb} · esc back"
         self._note.update(keys if rows else f"{'no match' if self._rows else self._empty} · esc back")
+
+    def searched(self, row: Choice) -> str:
+        """Return the text of a row that is searched."""
+        return f"{row.label} {row.key[:8]}"
 
     def on_input_changed(self) -> None:
         self._narrow()

@@ -91,12 +91,12 @@ class PieceBlock(Block):
             style = palette.failed if section.kind == "error" else palette.text
             return wrap([(clean(self.source), style)], width)
         if self.whole is not None:
-            coloured = self.whole.lines(palette)[self._start : self._start + len(self._text)]
+            highlighted = self.whole.lines(palette)[self._start : self._start + len(self._text)]
         else:
             bare = [_bare(line, section) for line in self._text]
-            coloured = by_line(highlight("\n".join(bare), _language(section), palette))
+            highlighted = by_line(highlight("\n".join(bare), _language(section), palette))
         drawn: list[Line] = []
-        for line, runs in zip(self._text, coloured, strict=False):
+        for line, runs in zip(self._text, highlighted, strict=False):
             first: list[Run] = [("│ ", palette.faint)]
             number = is_numbered(line) if section.numbered else None
             if number is not None:
@@ -317,7 +317,7 @@ class DiffScreen(DetailScreen):
     async def _load_diffs(self) -> tuple[str, list[Section]]:
         self._diffs = await self._fetch()
         if not self._diffs:
-            return "Nothing: the files are as they were before this conversation.", []
+            return "No changes: the files are as they were before this conversation.", []
         counts = [diff_counts(one.diff) for one in self._diffs]
         added, removed = sum(one for one, _ in counts), sum(one for _, one in counts)
         files = f"{len(self._diffs)} file{'s' if len(self._diffs) > 1 else ''}"

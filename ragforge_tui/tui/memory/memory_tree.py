@@ -137,13 +137,11 @@ class SummaryTree:
 
     def toggle(self, key: str, wanted: bool | None = None) -> bool:
         """Open or close a node; return whether anything changed."""
-        if self._is_leaf(key) or wanted is (key in self._open):
+        leaf = key != RAW and key not in self._nodes
+        if leaf or wanted is (key in self._open):
             return False
         self._open.symmetric_difference_update({key})
         return True
-
-    def _is_leaf(self, key: str) -> bool:
-        return key != RAW and key not in self._nodes
 
     def parent_of(self, key: str) -> str:
         """Return the key of the parent line; empty at the top."""

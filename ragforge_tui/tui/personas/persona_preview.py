@@ -94,17 +94,14 @@ def faults(info: PersonaInfo) -> list[PersonaRemark]:
 
 def facts(info: PersonaInfo) -> Iterator[tuple[str, str]]:
     """Return the known facts about a persona, as (label, text)."""
-    yield "from", ORIGINS[info.origin] + (f", hides the one {_shadowed(info)}" if info.shadows else "")
+    hidden = " and the one ".join("that is yours" if one == "own" else ORIGINS[one] for one in info.shadows)
+    yield "from", ORIGINS[info.origin] + (f", hides the one {hidden}" if hidden else "")
     if info.origin == "project":
         answer = {None: "you are asked before it speaks", True: "you allowed this text", False: "you did not allow it"}
         yield "trust", answer[info.allowed]
     for name, field in FIELDS.items():
         if field.label:
             yield field.label, field.text(name, info)
-
-
-def _shadowed(info: PersonaInfo) -> str:
-    return " and the one ".join("that is yours" if one == "own" else ORIGINS[one] for one in info.shadows)
 
 
 def preview(info: PersonaInfo, text: str, *, dark: bool) -> list[HangingLine]:

@@ -96,11 +96,11 @@ def _saving_question(question: Question, answer: Callable[[str, str], None]) -> 
 def cost_question(event: CostLimitReached, answer: Callable[[str, str], None]) -> Question:
     """Return a reached cost limit as a question."""
     where = "This turn" if event.scope == "turn" else "This session"
-    title = f"{where} has cost {dollars(event.spent)}; the next request would go beyond {dollars(event.limit)}. Go on?"
+    title = f"{where} has cost {dollars(event.spent)}; the next request would exceed {dollars(event.limit)}. Continue?"
     answers = [
         Choice("once", "one more request", mark="y"),
         Choice("session", f"raise the limit to {dollars(event.raised)} for this session", mark="s"),
-        Choice("no", "stop; what came is kept", mark="n"),
+        Choice("no", "stop; the answer so far is kept", mark="n"),
     ]
     return Question(event.approval_id, "text", title, "", answers, answer)
 
@@ -109,7 +109,7 @@ def trust_question(event: TrustRequested, answer: Callable[[str, str], None]) ->
     """Return the question whether instructions of a folder may be used."""
     files = ", ".join(event.files)
     if event.persona:
-        answers = [Choice("yes", "let it speak, with exactly this text", mark="y"), Choice("no", "no", mark="n")]
+        answers = [Choice("yes", "let it speak with exactly this text", mark="y"), Choice("no", "no", mark="n")]
         title = f"Let the persona {event.persona} speak? Its file {files} came with the folder and instructs the agent."
         return Question(f"trust:{event.root}", "text", title, event.text, answers, answer)
     answers = [Choice("yes", "use them, in this repository from now on", mark="y"), Choice("no", "no", mark="n")]
@@ -329,7 +329,7 @@ class QuestionPanel(Vertical, can_focus=True):
             self.query("FeedbackInput").remove()
             self.focus()
         elif self._saving is not None:
-            self._leave_saving()
+            self._drop_saving()
         elif self._may_answer:
             self._finish(self._waiting[0].answers[-1].key, "")
 
@@ -341,22 +341,19 @@ class QuestionPanel(Vertical, can_focus=True):
             case "because":
                 self._ask_why()
             case "whole":
-                self._show_whole()
+                assert self._command is not None
+                self.post_message(self.CommandViewRequested(self._question.title, self._command[1]))
             case "back":
-                self._leave_saving()
+                self._drop_saving()
             case "always" if self._saving is None:
                 self._saving = _saving_question(self._waiting[0], self._waiting[0].answer)
                 self._show()
             case _:
                 self._finish(choice.key, "")
 
-    def _leave_saving(self) -> None:
+    def _drop_saving(self) -> None:
         self._saving = None
         self._show()
-
-    def _show_whole(self) -> None:
-        assert self._command is not None
-        self.post_message(self.CommandViewRequested(self._question.title, self._command[1]))
 
     def _ask_why(self) -> None:
         if not self.query(FeedbackInput):

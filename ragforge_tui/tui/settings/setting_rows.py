@@ -133,7 +133,9 @@ def _setting(key: Key, settings: Settings, origin: str, own: Mapping[str, Any], 
         value = getattr(value, name)
     if not wins:
         value = own[key.path] if is_own else key.default
-    source = _source_name(wins) if wins else "your file" if is_own else "default"
+    source = wins or ("your file" if is_own else "default")
+    if "/" in wins or "\\" in wins:
+        source = "the project's file"
     kind, choices, nullable = _kind(key.type)
     return Setting(
         key=key.path,
@@ -151,10 +153,6 @@ def _setting(key: Key, settings: Settings, origin: str, own: Mapping[str, Any], 
         nullable=nullable,
         live=live_part(key.type),
     )
-
-
-def _source_name(origin: str) -> str:
-    return "the project's file" if "/" in origin or "\\" in origin else origin
 
 
 def _read(file: Path) -> Any:

@@ -20,7 +20,6 @@ from textual.widgets import Input, Static
 from ragforge_tui.settings.edit import remove_value, set_value
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, section_title, shown
 from ragforge_tui.tui.style.theme import NAMES
@@ -270,75 +269,49 @@ def _row(setting: Setting, *, headings: bool) -> Choice:
     return Choice(setting.key, name, f"{setting.shown}{origin}", section_title(setting.section), badge=badge)
 
 
-class ThemePicker(ListScreen[str | None]):
-    """Returns the theme to keep, None to go back. It covers little, so that the chat stays visible."""
+class ThemePicker(Picker):
+    """Tries on the theme at the cursor; Enter keeps it. It covers little, so that the chat stays visible.
 
-    CSS = """
+    Args:
+        others: Names of themes that are not the chat's own.
+        current: The current setting.
+        try_theme: Uses a theme for now.
+    """
+
+    DEFAULT_CSS = """
     ThemePicker { align: right bottom; background: transparent; }
-    ThemePicker > Vertical {
-        width: 60; max-width: 96%; height: 15; max-height: 80%; margin: 0 1 4 0;
-    }
+    ThemePicker > Vertical { width: 60; height: 15; max-height: 80%; margin: 0 1 4 0; }
+    ThemePicker Input { margin: 0; }
     """
     page = 8
 
     def __init__(self, others: list[str], current: str, try_theme: Callable[[str], None]) -> None:
-        """Create the list.
-
-        Args:
-            others: Names of themes that are not the chat's own.
-            current: The current setting.
-            try_theme: Tries a theme on.
-        """
-        super().__init__()
-        self._rows = [Choice(key, f"{key}", description, "The chat's own") for key, description in NAMES.items()]
-        self._rows += [Choice(name, name, "", "Textual's") for name in others]
+        super().__init__("Theme", self._themes, empty="no theme", verb="save", at=current, detail_right=False)
+        self._others = others
         self._current = current
         self._try_theme = try_theme
-        self._list = ChoiceList(detail_right=False)
 
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static("Theme", classes="title", markup=False)
-            yield Input(placeholder="type to filter", compact=True)
-            yield self._list
-            yield Static("enter save · esc back", classes="keys", markup=False)
+    async def _themes(self) -> list[Choice]:
+        own = [Choice(key, key, description, "The chat's own") for key, description in NAMES.items()]
+        return own + [Choice(name, name, "", "Textual's") for name in self._others]
 
-    def on_mount(self) -> None:
-        """Start at the current theme."""
-        self.query_one(Input).focus()
-        self._list.show(self._rows)
-        self._list.move(next((index for index, row in enumerate(self._rows) if row.key == self._current), 0))
+    def searched(self, row: Choice) -> str:
+        return f"{row.key} {row.detail}"
 
-    def _try_on(self) -> None:
-        if (choice := self._list.chosen) is not None:
-            self._try_theme(choice.key)
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter while the user types."""
-        event.stop()
-        if event.value.strip() or len(self._list.rows) < len(self._rows):
-            found = fuzzy.best(event.value, self._rows, lambda row: f"{row.key} {row.detail}")
-            self._list.show(found, headings=not event.value.strip())
-            self._try_on()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        if (choice := self._list.chosen) is not None:
-            self.dismiss(choice.key)
+    def on_input_changed(self) -> None:
+        super().on_input_changed()
+        self.cursor_moved()
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
         """Try a theme on; a second click keeps it."""
         event.stop()
-        self._try_on()
+        self.cursor_moved()
         if event.again:
             self.dismiss(event.choice.key)
 
-    @property
-    def cursor_list(self) -> ChoiceList:
-        return self._list
-
     def cursor_moved(self) -> None:
-        self._try_on()
+        if (choice := self.cursor_list.chosen) is not None:
+            self._try_theme(choice.key)
 
     def action_leave(self) -> None:
         """Go back to the theme before."""

@@ -16,13 +16,13 @@ from rich.cells import cell_len, set_cell_size
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from ragforge_tui.shared.accessed_files import Group, group_of, merge_by_path, top_files
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Event, ToolCallFinished, TurnCancelled, TurnCompleted, TurnFailed
 from ragforge_tui.shared.records import AccessedFile, ToolCall
 from ragforge_tui.shared.requests.memory import FetchMemory
 from ragforge_tui.shared.requests.work import FileDiff, SessionDiff
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.shared.touched_files import Group, group_of, joined, most_telling
 from ragforge_tui.tui.dialogs.detail import Section, file_sections
 from ragforge_tui.tui.drawing.code import diff_counts
 from ragforge_tui.tui.drawing.lines import Run, one_line
@@ -55,7 +55,7 @@ class TouchedFiles:
 
     def load(self, files: Iterable[AccessedFile]) -> None:
         """Replace the files by those that the memory knows."""
-        self._files = joined(files)
+        self._files = merge_by_path(files)
 
     def load_diffs(self, diffs: Iterable[FileDiff]) -> None:
         self._diffs = {one.path: one for one in diffs}
@@ -69,7 +69,7 @@ class TouchedFiles:
         ]
         if call.success is False or not fresh:
             return False
-        self._files = joined([*self._files.values(), *fresh])
+        self._files = merge_by_path([*self._files.values(), *fresh])
         return True
 
     def file(self, path: str) -> AccessedFile | None:
@@ -85,7 +85,7 @@ class TouchedFiles:
 
     def lines(self) -> list[FileLine]:
         """Return headings and files."""
-        chosen = most_telling(self._files.values(), MOST_FILES)
+        chosen = top_files(self._files.values(), MOST_FILES)
         lines: list[FileLine] = []
         for group, heading in HEADINGS.items():
             members = [FileLine(file=file) for file in chosen if file.group == group]

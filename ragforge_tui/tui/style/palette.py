@@ -154,10 +154,10 @@ def palette_of(variables: Mapping[str, str], *, dark: bool, ansi: bool) -> Palet
         muted_share, faint_share = _MUTED_SHARES.get(theme_kind, _MUTED_SHARES["dark" if dark else "light"])
         muted = Style(color=foreground.blend(background, muted_share).rich_color)
         faint = Style(color=foreground.blend(background, faint_share).rich_color)
-        # Most themes have no violet of their own; this one is as light as their text colours are.
+        # Most themes have no violet of their own; this one is as light as their text colors are.
         own_violet = Color.from_hsl(0.75, 0.75, 0.79) if dark else Color.from_hsl(0.75, 0.55, 0.42)
         purple = color_of("secondary", "#d2a8ff") if theme_kind == "contrast" else own_violet
-    # The framework's text colours are blends; a theme of high contrast means its own as they are.
+    # The framework's text colors are blends; a theme of high contrast means its own as they are.
     prefix = "" if theme_kind in ("contrast", "terminal") else "text-"
     blue = Style(color=color_of(f"{prefix}primary", "#57a5e2").rich_color)
     green = Style(color=color_of(f"{prefix}success", "#4ebf71").rich_color)

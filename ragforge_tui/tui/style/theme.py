@@ -19,102 +19,108 @@ def _scrollbars(bar: str, background: str) -> dict[str, str]:
     return bars | dict.fromkeys(grounds, background) | {"scrollbar-corner-color": background}
 
 
-DARK = Theme(
-    name="ragforge-dark",
-    primary="#79c0ff",
-    secondary="#d2a8ff",
-    accent="#e3b341",
-    foreground="#e6edf3",
-    background="#0d1117",
-    surface="#0d1117",
-    panel="#21262d",
-    success="#7ee787",
-    warning="#e3b341",
-    error="#ff7b72",
+def _own(kind: str, *, dark: bool, colors: Mapping[str, str], selection: str) -> Theme:
+    """Return a theme of the chat.
+
+    Args:
+        colors: Those that `Theme` takes, and ``border`` and ``muted``.
+        selection: The opacity of selected text's background.
+    """
+    selected = f"{colors['foreground'] if kind == 'contrast' else colors['primary']} {selection}"
+    variables = {
+        "border": colors["border"],
+        "text-muted": colors["muted"],
+        "text-disabled": colors["muted"],
+        "input-selection-background": selected,
+        "screen-selection-background": selected,
+        "screen-selection-foreground": colors["foreground"],
+    }
+    if kind:
+        variables["theme-kind"] = kind
+    return Theme(
+        name=f"ragforge-{kind}{'-' if kind else ''}{'dark' if dark else 'light'}",
+        primary=colors["primary"],
+        secondary=colors["secondary"],
+        accent=colors["accent"],
+        foreground=colors["foreground"],
+        background=colors["background"],
+        surface=colors["background"],
+        panel=colors["panel"],
+        success=colors["success"],
+        error=colors["error"],
+        warning=colors["accent"],
+        dark=dark,
+        variables=variables | _scrollbars(colors["border"], colors["background"]),
+    )
+
+
+DARK = _own(
+    "",
     dark=True,
-    variables={
+    selection="30%",
+    colors={
+        "primary": "#79c0ff",
+        "secondary": "#d2a8ff",
+        "accent": "#e3b341",
+        "foreground": "#e6edf3",
+        "background": "#0d1117",
+        "panel": "#21262d",
+        "success": "#7ee787",
+        "error": "#ff7b72",
         "border": "#30363d",
-        "text-muted": "#9198a1",
-        "text-disabled": "#9198a1",
-        "input-selection-background": "#79c0ff 30%",
-        "screen-selection-background": "#79c0ff 30%",
-        "screen-selection-foreground": "#e6edf3",
-    }
-    | _scrollbars("#30363d", "#0d1117"),
+        "muted": "#9198a1",
+    },
 )
-
-LIGHT = Theme(
-    name="ragforge-light",
-    primary="#0550ae",
-    secondary="#8250df",
-    accent="#8f5f00",
-    foreground="#1f2328",
-    background="#ffffff",
-    surface="#ffffff",
-    panel="#eaeef2",
-    success="#1a7f37",
-    warning="#8f5f00",
-    error="#cf222e",
+LIGHT = _own(
+    "",
     dark=False,
-    variables={
+    selection="20%",
+    colors={
+        "primary": "#0550ae",
+        "secondary": "#8250df",
+        "accent": "#8f5f00",
+        "foreground": "#1f2328",
+        "background": "#ffffff",
+        "panel": "#eaeef2",
+        "success": "#1a7f37",
+        "error": "#cf222e",
         "border": "#d0d7de",
-        "text-muted": "#59636e",
-        "text-disabled": "#59636e",
-        "input-selection-background": "#0550ae 20%",
-        "screen-selection-background": "#0550ae 20%",
-        "screen-selection-foreground": "#1f2328",
-    }
-    | _scrollbars("#d0d7de", "#ffffff"),
+        "muted": "#59636e",
+    },
 )
-
-CONTRAST_DARK = Theme(
-    name="ragforge-contrast-dark",
-    primary="#8cd2ff",
-    secondary="#e9c6ff",
-    accent="#ffe066",
-    foreground="#ffffff",
-    background="#000000",
-    surface="#000000",
-    panel="#1c1c1c",
-    success="#8dff9a",
-    warning="#ffe066",
-    error="#ff9d96",
+CONTRAST_DARK = _own(
+    "contrast",
     dark=True,
-    variables={
-        "theme-kind": "contrast",
+    selection="20%",
+    colors={
+        "primary": "#8cd2ff",
+        "secondary": "#e9c6ff",
+        "accent": "#ffe066",
+        "foreground": "#ffffff",
+        "background": "#000000",
+        "panel": "#1c1c1c",
+        "success": "#8dff9a",
+        "error": "#ff9d96",
         "border": "#ffffff",
-        "text-muted": "#dddddd",
-        "text-disabled": "#dddddd",
-        "input-selection-background": "#ffffff 20%",
-        "screen-selection-background": "#ffffff 20%",
-        "screen-selection-foreground": "#ffffff",
-    }
-    | _scrollbars("#ffffff", "#000000"),
+        "muted": "#dddddd",
+    },
 )
-
-CONTRAST_LIGHT = Theme(
-    name="ragforge-contrast-light",
-    primary="#00348a",
-    secondary="#5b1a9e",
-    accent="#6b4300",
-    foreground="#000000",
-    background="#ffffff",
-    surface="#ffffff",
-    panel="#eeeeee",
-    success="#00551c",
-    warning="#6b4300",
-    error="#97000b",
+CONTRAST_LIGHT = _own(
+    "contrast",
     dark=False,
-    variables={
-        "theme-kind": "contrast",
+    selection="25%",
+    colors={
+        "primary": "#00348a",
+        "secondary": "#5b1a9e",
+        "accent": "#6b4300",
+        "foreground": "#000000",
+        "background": "#ffffff",
+        "panel": "#eeeeee",
+        "success": "#00551c",
+        "error": "#97000b",
         "border": "#000000",
-        "text-muted": "#222222",
-        "text-disabled": "#222222",
-        "input-selection-background": "#000000 25%",
-        "screen-selection-background": "#000000 25%",
-        "screen-selection-foreground": "#000000",
-    }
-    | _scrollbars("#000000", "#ffffff"),
+        "muted": "#222222",
+    },
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragforge_tui.graph import Store
-from ragforge_tui.graph.store.other_conversations import Others, TurnElsewhere
+from ragforge_tui.graph.store.other_conversations import Others, OtherTurn
 from ragforge_tui.graph.store.recall import Span, spread
 from ragforge_tui.memory.recall import query
 from ragforge_tui.memory.recall.query import WordFrequencies
@@ -80,7 +80,7 @@ async def test_other_conversations_are_asked_for_the_rarer_words(store: Store, m
     asked: list[tuple[str, ...]] = []
     search = store.other_conversations.turns
 
-    async def heard(others: Others, words: Sequence[str], *rest: Any, **named: Any) -> list[TurnElsewhere]:
+    async def heard(others: Others, words: Sequence[str], *rest: Any, **named: Any) -> list[OtherTurn]:
         asked.append(tuple(words))
         return await search(others, words, *rest, **named)
 

@@ -85,7 +85,7 @@ def written() -> FakeEngine:
     return engine
 
 
-def told(*kinds: type[Event]) -> FakeEngine:
+def engine_sending(*kinds: type[Event]) -> FakeEngine:
     """An engine that begins an answer, and goes no further than these kinds of events."""
 
     async def script(engine: FakeEngine, owner: Conversation, index: int, text: str) -> AsyncIterator[Event]:
@@ -116,7 +116,7 @@ def told(*kinds: type[Event]) -> FakeEngine:
 
 
 def asked(shown: str) -> Any:
-    """Send a message and wait for what is told of it."""
+    """Send a message and wait for its first event."""
 
     async def bring(stage: Stage) -> None:
         await stage.type("The retry in store.py doubles turns. Why?")
@@ -276,11 +276,11 @@ CHAT = (
     State("cursor", selected, engine=working),
     State("markdown", keys("tab", "home"), engine=written),
     State("markdown-end", as_it_is, engine=written),
-    State("thinking", asked("thinking …"), engine=lambda: told()),
-    State("streaming", asked("as long as"), engine=lambda: told(TextDelta)),
-    State("retrying", asked("retrying in"), engine=lambda: told(TextDelta, ModelRetry)),
-    State("failed", asked("asked 5 times"), engine=lambda: told(TextDelta, TurnFailed)),
-    State("queue", queued, engine=lambda: told()),
+    State("thinking", asked("thinking …"), engine=lambda: engine_sending()),
+    State("streaming", asked("as long as"), engine=lambda: engine_sending(TextDelta)),
+    State("retrying", asked("retrying in"), engine=lambda: engine_sending(TextDelta, ModelRetry)),
+    State("failed", asked("asked 5 times"), engine=lambda: engine_sending(TextDelta, TurnFailed)),
+    State("queue", queued, engine=lambda: engine_sending()),
     State("paste", pasted),
     State("complete-files", typed("see @s")),
     State("complete-commands", typed("/e")),
@@ -292,7 +292,7 @@ CHAT = (
     State("own-command-undo", own_command),
     State("starting", waiting, engine=away, options={"continue_last": False}),
     State("graph-down", graph_down),
-    State("engine-lost", lost, engine=lambda: told()),
+    State("engine-lost", lost, engine=lambda: engine_sending()),
     State("private", private),
     State("offline", as_it_is, engine=without_model),
     State("persona-switches", as_it_is, engine=talked),

@@ -17,7 +17,7 @@ from tests.tui.pictures.texts import CROOKED, DIFFS, IMPROVED
 FILE = Path("/home/ada/.config/ragforge/config.yaml")
 
 
-def shelf() -> FakeEngine:
+def stored_sessions() -> FakeEngine:
     """Sessions of several days, one with tags, one private, one a branch, one of another folder."""
     engine = scene_engine()
     engine.conversations[conversation(2).uuid].tags = ["db", "schema"]
@@ -113,14 +113,14 @@ SCREENS = (
     State("help", keys("f1")),
     State("help-end", keys("f1", "end")),
     State("palette", palette),
-    State("sessions", sessions(), engine=shelf),
-    State("sessions-narrowed", narrowed, engine=shelf),
-    State("sessions-all", sessions("ctrl+f", "down"), engine=shelf),
-    State("sessions-deleted", deleted, engine=shelf),
-    State("sessions-rename", sessions("down", "ctrl+r"), engine=shelf),
-    State("sessions-empty", sessions("ctrl+s"), engine=shelf),
-    State("search", searched, engine=shelf),
-    State("search-nothing", nothing, engine=shelf),
+    State("sessions", sessions(), engine=stored_sessions),
+    State("sessions-narrowed", narrowed, engine=stored_sessions),
+    State("sessions-all", sessions("ctrl+f", "down"), engine=stored_sessions),
+    State("sessions-deleted", deleted, engine=stored_sessions),
+    State("sessions-rename", sessions("down", "ctrl+r"), engine=stored_sessions),
+    State("sessions-empty", sessions("ctrl+s"), engine=stored_sessions),
+    State("search", searched, engine=stored_sessions),
+    State("search-nothing", nothing, engine=stored_sessions),
     State("topics", command("/topics", "enter"), engine=calls_engine),
     State("topics-merge", command("/topics", "m", "down"), engine=calls_engine),
     State("personas", command("/personas", *"vega"), engine=speakers),

@@ -25,7 +25,7 @@ def group_of(access: FileAccessKind) -> Group | None:
     return _GROUPS.get(access)
 
 
-def touched_by(turn: Turn) -> Iterator[AccessedFile]:
+def accesses_of(turn: Turn) -> Iterator[AccessedFile]:
     """Yield every file access of the turn's calls, in order; failed calls accessed nothing.
 
     Superseded attempts count: their changes to files remain.
@@ -46,7 +46,7 @@ def touched_by(turn: Turn) -> Iterator[AccessedFile]:
                     )
 
 
-def joined(files: Iterable[AccessedFile]) -> dict[str, AccessedFile]:
+def merge_by_path(files: Iterable[AccessedFile]) -> dict[str, AccessedFile]:
     """Merge accesses by path. Modified wins over read, read over found; within a group the newest access wins."""
     by_path: dict[str, AccessedFile] = {}
     for file in files:
@@ -60,7 +60,7 @@ def _join(first: AccessedFile, second: AccessedFile) -> AccessedFile:
     return msgspec.structs.replace(winner, count=first.count + second.count)
 
 
-def most_telling(files: Iterable[AccessedFile], limit: int) -> list[AccessedFile]:
+def top_files(files: Iterable[AccessedFile], limit: int) -> list[AccessedFile]:
     """Return at most `limit` files: modified before read before found, and the newest first in each group."""
     return sorted(files, key=lambda file: (_RANKS[file.group], *_age(file)), reverse=True)[: max(limit, 0)]
 
