@@ -25,6 +25,8 @@ from ragforge_tui.tui.workers import start_worker
 if TYPE_CHECKING:
     from ragforge_tui.tui.command_registry import Command, Registry
 
+log = logging.getLogger(__name__)
+
 
 class Suggestion(msgspec.Struct, frozen=True):
     """One row of the menu.
@@ -183,8 +185,6 @@ class SlashMenu(Container):
         if self.picked is not None:
             self.picked(self._rows[event.choice.key])
 
-
-log = logging.getLogger(__name__)
 
 Source = Callable[[str, str], Awaitable[list[Suggestion]]]
 """Returns the rows of a source for the typed text."""

@@ -32,6 +32,8 @@ from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
+log = logging.getLogger(__name__)
+
 HEADINGS: dict[Group, str] = {"modified": "Modified", "read": "Read", "found": "Found in searches"}
 MOST_FILES = 100
 
@@ -110,8 +112,6 @@ def mention(path: str) -> str:
     """Return a path as users mention it in a message."""
     return f'@"{path}"' if any(letter in path for letter in " \t'`<>|") and '"' not in path else f"@{path}"
 
-
-log = logging.getLogger(__name__)
 
 HINTS = (KeyHint("open", "enter", "look"), KeyHint("insert", "i", "insert"), KeyHint("show_turn", "g", "turn"))
 
