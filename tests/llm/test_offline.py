@@ -13,7 +13,7 @@ from ragforge_tui.llm.offline.answers import Evidence, FinishedCall, answer
 from ragforge_tui.llm.offline.intents import key_terms, parse_intent
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools import Toolbox
+from ragforge_tui.tools.registry import Toolbox
 
 
 class Talk:

@@ -16,6 +16,7 @@ from ragforge_tui.memory.summaries.offline.extract import extract
 from ragforge_tui.memory.summaries.offline.levels import extract_conversation, extract_over
 from ragforge_tui.memory.summaries.offline.phrases import phrases
 from ragforge_tui.shared.records import FileAccess, Finding, Summary, ToolResult, Turn, now
+from ragforge_tui.shared.tool_calls import tool_info
 from tests.support.records import call_of, message
 from tests.support.turns import turn_of
 
@@ -98,7 +99,7 @@ def test_each_language_is_told_in_its_own_words(language: str) -> None:
     call = ("read_file", '{"path": "src/app.py"}', "", '{"text": "x = 1"}')
     draft = extract([acted(1, asked, answer, call)], language=language_of(f"{asked}\n{answer}"))
     assert draft.conversation_summary == said.asked.format(said.quote.format(asked)) + said.answer.format(answer)
-    assert said.verbs["read"].format("`src/app.py`").casefold() in draft.actions_summary.casefold()
+    assert said.verb(tool_info("read_file")).format("`src/app.py`").casefold() in draft.actions_summary.casefold()
     words = draft.conversation_summary.replace(asked, "").replace(answer, "") + draft.actions_summary
     english = STOP_WORDS["en"] - STOP_WORDS[language]
     assert language == "en" or not english.intersection(re.findall(r"[a-z]{3,}", words.lower()))
