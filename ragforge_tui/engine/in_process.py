@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any, cast
 
 from ragforge_tui.conversation import SETTLE_SECONDS, ConversationAgent
-from ragforge_tui.engine.service import EngineService
+from ragforge_tui.engine.handlers import EngineContext, answer
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import EngineGoneError
 from ragforge_tui.shared.events import Event
@@ -28,7 +28,7 @@ class InProcessEngine:
     ) -> None:
         self._settle_seconds = settle_seconds
         self.agent = ConversationAgent(loaded, approve_all=approve_all, interactive=interactive)
-        self._service = EngineService(self.agent, loaded)
+        self._context = EngineContext.of(self.agent, loaded)
         self._stack = ExitStack()
         self._events = self._stack.enter_context(self.agent.subscribe())
         self._closed = asyncio.Event()
@@ -38,12 +38,12 @@ class InProcessEngine:
         """Send a request and return its answer."""
         if self._closed.is_set():
             raise EngineGoneError("The engine was closed.")
-        answer: Any = Empty()
+        result: Any = Empty()
         if isinstance(request, Shutdown):
             await self.close()
         else:
-            answer = await self._service.handle(request)
-        return cast("R", answer)
+            result = await answer(self._context, request)
+        return cast("R", result)
 
     async def events(self) -> AsyncIterator[Event]:
         """Yield all events since the engine was created, until it is closed."""
@@ -62,7 +62,7 @@ class InProcessEngine:
     async def close(self) -> None:
         """Shut down; a running turn is stored as interrupted."""
         if not self._closed.is_set():
-            self._service.close()
+            self._context.close()
             await self.agent.close(settle_seconds=self._settle_seconds)
             self._stack.close()
             self._closed.set()

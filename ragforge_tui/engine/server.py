@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.engine.handlers import request_decoder
+from ragforge_tui.engine.handlers import EngineContext, answer, request_decoder
 from ragforge_tui.engine.outbox import Outbox
 from ragforge_tui.engine.process import log_to_file
-from ragforge_tui.engine.service import EngineService
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.shared.wire import MAX_LINE_BYTES, ReplyLine, Request, Shutdown
@@ -55,7 +54,7 @@ class PipeServer:
 
     def __init__(self, agent: ConversationAgent, loaded: Loaded) -> None:
         self._agent = agent
-        self._service = EngineService(agent, loaded)
+        self._context = EngineContext.of(agent, loaded)
         self._outbox = Outbox()
         self._stop = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -74,7 +73,7 @@ class PipeServer:
         ]
         self._agent.start()
         await self._stop.wait()
-        self._service.close()
+        self._context.close()
         if not self._orderly:
             log.info("the user interface is gone; finishing the running turn")
             await _finish_alone(self._agent)
@@ -103,7 +102,7 @@ class PipeServer:
 
     async def _answer(self, id: int, request: Request[Any]) -> None:
         try:
-            result = await self._service.handle(request)
+            result = await answer(self._context, request)
             line = ReplyLine(id=id, result=msgspec.Raw(msgspec.json.encode(result)))
         except RagforgeError as error:
             line = ReplyLine(id=id, error=error.info)

@@ -158,7 +158,7 @@ class LiteLLMModel:
         self, messages: Messages, tools: list[dict[str, Any]] | None, cache_marks: Sequence[int], max_tokens: int | None
     ) -> AsyncGenerator[ModelPart, None]:
         litellm = loaded_litellm() or await asyncio.to_thread(load_litellm)
-        self._take_up_settings()
+        self._apply_settings()
         messages = await asyncio.to_thread(_without_secrets, messages)
         arguments = self._arguments(litellm, messages, tools, cache_marks, max_tokens)
         retries = self._settings.retries
@@ -184,7 +184,7 @@ class LiteLLMModel:
             yield Retrying(attempt=attempt, attempts=retries, wait_seconds=wait, reason=reason)
             await asyncio.sleep(wait)
 
-    def _take_up_settings(self) -> None:
+    def _apply_settings(self) -> None:
         if self._live is not None:
             now = self._live()
             changed = {name: getattr(now, name) for name in LIVE_MODEL_SETTINGS}

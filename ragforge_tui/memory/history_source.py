@@ -14,12 +14,12 @@ from itertools import chain, zip_longest
 
 import msgspec
 
-from ragforge_tui.export import main_argument, result_text
 from ragforge_tui.graph import Store
 from ragforge_tui.settings.schema import RecallSettings
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import Conversation, Message, SearchHit, ToolCall, Turn, call_end
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.tool_calls import main_argument, result_text
 
 SHORT_ID = 8
 NAMED_TOPICS = 15
@@ -74,7 +74,7 @@ class HistorySource:
         mine, others = await self._ranges(store, topic, own) if topic else (None, None)
         own_hits = await _own_hits(store, query, limit + 1, own, mine)
         # The turn that asks is not an answer.
-        own_hits = [hit for hit in own_hits if (hit.conversation_id, hit.turn_index) != _place(caller)]
+        own_hits = [hit for hit in own_hits if CallingTurn(hit.conversation_id, hit.turn_index) != caller]
         other_hits = await self._other_hits(store, query, limit, own, others)
         hits = [hit for hit in chain.from_iterable(zip_longest(own_hits, other_hits)) if hit is not None]
         return "\n".join(_line(hit, own) for hit in hits[:limit])
@@ -199,10 +199,6 @@ async def _own_hits(store: Store, query: str, limit: int, own: dict[str, int], t
         found = await store.search.turns(query, limit=limit, conversation_id=uuid, turns=turns)
         hits += [hit for hit in found if hit.turn_index <= last]
     return sorted(hits, key=lambda hit: -hit.score)[:limit]
-
-
-def _place(turn: CallingTurn) -> tuple[str, int]:
-    return turn.conversation_id, turn.turn_index
 
 
 def _line(hit: SearchHit, own: dict[str, int]) -> str:

@@ -137,7 +137,12 @@ def key_terms(texts: Sequence[str], language: str = "", limit: int = 4, preferre
         key = " ".join(stem(part) for part in name.split())
         scores[key] = scores.get(key, 0.0) + weight
         forms.setdefault(key, Counter())[name] += 1
-    ranked = sorted(scores, key=lambda key: (-_rank(scores[key], key) * (2 if key in preferred else 1), key))
+
+    def rank(key: str) -> tuple[float, str]:
+        # A phrase of two words is more specific than each of them.
+        return -scores[key] * (1.6 if " " in key else 1.0) * (2 if key in preferred else 1), key
+
+    ranked = sorted(scores, key=rank)
     chosen: list[str] = []
     for key in ranked:
         parts = set(key.split())
@@ -147,11 +152,6 @@ def key_terms(texts: Sequence[str], language: str = "", limit: int = 4, preferre
         if len(chosen) == limit:
             break
     return [max(forms[key], key=lambda form: (forms[key][form], form.islower(), form)) for key in chosen]
-
-
-def _rank(score: float, key: str) -> float:
-    # A phrase of two words is more specific than each of them.
-    return score * (1.6 if " " in key else 1.0)
 
 
 def _candidates(texts: Sequence[str], language: str) -> list[tuple[float, str]]:

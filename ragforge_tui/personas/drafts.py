@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ragforge_tui.personas.fields import clean_name, color_of, first_sign
+from ragforge_tui.personas.fields import clean_name, color_of, first_grapheme
 from ragforge_tui.personas.library import key_of
 from ragforge_tui.personas.reader import read
 from ragforge_tui.shared.errors import RagforgeError
@@ -89,15 +89,11 @@ _FRENCH = _Words(
 )
 
 
-def _words(language: str) -> _Words:
-    return _FRENCH if language.casefold().startswith(("fr", "français", "french")) else _ENGLISH
-
-
 def template(brief: PersonaBrief, author: str) -> str:
     """Return a complete persona built from a brief, in the form of the built-in ones."""
-    words = _words(brief.language)
+    words = _FRENCH if brief.language.casefold().startswith("fr") else _ENGLISH
     name = clean_name(brief.name)
-    glyph = first_sign(brief.glyph) or DEFAULT_GLYPH
+    glyph = first_grapheme(brief.glyph) or DEFAULT_GLYPH
     attributes = {
         "id": f"{_slug(name)}{glyph}",
         "type": f"{glyph}persona",
@@ -110,6 +106,8 @@ def template(brief: PersonaBrief, author: str) -> str:
         "description": " ".join(brief.purpose.split())[:160],
         **{field: brief.others[field] for field in FIELDS if field in brief.others},
     }
+    rules = "\n".join(f"- {rule}" for rule in _listed(brief.rules) or words.rules)
+    examples = "\n".join(f"« {example} »" for example in _listed(brief.examples))
     root = " ".join(f'{key}="{_quoted(value)}"' for key, value in attributes.items() if value)
     sections = [
         _section("trigger", [("entry", words.entry.replace("%name%", name)), ("note", words.note)]),
@@ -117,7 +115,7 @@ def template(brief: PersonaBrief, author: str) -> str:
             "payload",
             [("semantic_layer", _who(brief, name, words)), ("symbolic_layer", f"{glyph} {brief.tone or words.tone}")],
         ),
-        _section("effect", [("internal_response", _rules(brief, words)), ("manifestation", _examples(brief, words))]),
+        _section("effect", [("internal_response", rules), ("manifestation", examples or words.examples)]),
     ]
     return "\n\n".join([f"<luciform {root}>", *sections, _END]) + "\n"
 
@@ -127,15 +125,6 @@ def _who(brief: PersonaBrief, name: str, words: _Words) -> str:
     if brief.language:
         lines.append(words.language.replace("%language%", brief.language))
     return "\n".join(lines)
-
-
-def _rules(brief: PersonaBrief, words: _Words) -> str:
-    return "\n".join(f"- {rule}" for rule in _listed(brief.rules) or words.rules)
-
-
-def _examples(brief: PersonaBrief, words: _Words) -> str:
-    examples = _listed(brief.examples)
-    return "\n".join(f"« {example} »" for example in examples) if examples else words.examples
 
 
 def _listed(text: str) -> list[str]:

@@ -67,7 +67,7 @@ def fields_of(document: Luciform, stem: str) -> tuple[PersonaFields, list[Diagno
     id_and_type = "" if root is None else (root.attribute("id") or "") + " " + (root.attribute("type") or "")
     values["name"] = values.get("name") or clean_name(stem) or "unnamed"
     values["description"] = values.get("description") or _first_line(document)
-    values["glyph"] = values.get("glyph") or symbol_in(one_line(id_and_type[:120]))
+    values["glyph"] = values.get("glyph") or first_symbol(one_line(id_and_type[:120]))
     own = {name: value for name, value in values.items() if name in PersonaFields.__struct_fields__}
     others = {name: value for name, value in values.items() if name not in own}
     return PersonaFields(**own, others=others), diagnostics
@@ -128,7 +128,7 @@ def _color(text: str) -> tuple[str, str]:
 
 
 def _glyph(text: str) -> tuple[str, str]:
-    return first_sign(text), ""
+    return first_grapheme(text), ""
 
 
 def _model(text: str) -> tuple[str, str]:
@@ -188,7 +188,7 @@ def clean_name(text: str) -> str:
     return " ".join("".join(visible).split())[:NAME_CHARS].strip().rstrip(_JOINER)
 
 
-def first_sign(text: str) -> str:
+def first_grapheme(text: str) -> str:
     """Return the first grapheme cluster of a text, with its accents or joined emoji; empty if there is none."""
     text = one_line(text)
     start = next((place for place, c in enumerate(text) if unicodedata.category(c) not in {*_DROPPED, "Mn", "Me"}), -1)
@@ -206,11 +206,11 @@ def first_sign(text: str) -> str:
     return text[start:end].rstrip(_JOINER)
 
 
-def symbol_in(text: str) -> str:
+def first_symbol(text: str) -> str:
     """Return the first symbol (not a letter, digit or punctuation) in a text such as ``daemon⛧``, else empty."""
     for place, character in enumerate(text):
         if unicodedata.category(character) in ("So", "Sm") and not character.isascii():
-            return first_sign(text[place:])
+            return first_grapheme(text[place:])
     return ""
 
 

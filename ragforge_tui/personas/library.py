@@ -138,13 +138,15 @@ class PersonaLibrary:
             NotFoundError: No persona matches; the message lists those there are.
         """
         personas = self.found(origins)
-        for name_of in (_shown_name, _file_name):
+        wanted = clean_name(name)
+        names = [persona.name for persona in personas]
+        stems = [Path(persona.path).name.removesuffix(SUFFIX) for persona in personas]
+        for known in (names, stems):
             for key in (key_of, _plain_key):
-                for persona in personas:
-                    if key(name_of(persona)) == key(clean_name(name)):
+                for persona, candidate in zip(personas, known, strict=True):
+                    if key(candidate) == key(wanted):
                         return persona
-        listed = ", ".join(persona.name for persona in personas)
-        raise NotFoundError(f"There is no persona named {clean_name(name)!r}.", todo=f"Choose one of: {listed}.")
+        raise NotFoundError(f"There is no persona named {wanted!r}.", todo=f"Choose one of: {', '.join(names)}.")
 
     def pick(self, name_or_number: str) -> Persona:
         """Return the persona of that name, else of that number in the list.
@@ -192,14 +194,6 @@ def key_of(name: str) -> str:
 def _plain_key(name: str) -> str:
     """Return `key_of` without accents, so that Ragnarok finds Ragnarök."""
     return "".join(c for c in unicodedata.normalize("NFKD", key_of(name)) if not unicodedata.combining(c))
-
-
-def _shown_name(persona: Persona) -> str:
-    return persona.name
-
-
-def _file_name(persona: Persona) -> str:
-    return Path(persona.path).name.removesuffix(SUFFIX)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ragforge_tui.conversation import Conversation, ConversationAgent
-from ragforge_tui.conversation.persona_editor import PersonaEditor
+from ragforge_tui.engine.handlers import EngineContext, answer
 from ragforge_tui.llm.client import NO_ANSWER
 from ragforge_tui.memory.context.sections import CLOSING
 from ragforge_tui.personas.drafts import template
@@ -14,6 +14,7 @@ from ragforge_tui.settings.schema import Loaded, SummarizationSettings
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ToolCallFinished, ToolCallStarted
 from ragforge_tui.shared.persona_records import PersonaBrief
+from ragforge_tui.shared.requests.personas import ImprovePersona
 from tests.support.agents import with_memory, with_model
 from tests.support.chat_templates import Messages
 from tests.support.openai_server import OpenAIServer
@@ -51,7 +52,7 @@ async def test_a_long_conversation_is_taken_by_every_template(loaded: Loaded, se
         branch = await agent.branch_conversation(conversation.record.uuid, 6)
         await asked(branch, server, "On another way?", [{"text": "Another way."}])
         await asked(await agent.create_conversation(), server, "From the beginning?", [{"text": "Yes."}])
-        await persona_improved(agent, server)
+        await persona_improved(EngineContext(agent, loaded), server)
     async with ConversationAgent(loaded, approve_all=True) as again:
         resumed = await again.load_conversation(conversation.record.uuid)
         await asked(
@@ -147,7 +148,7 @@ async def grown(conversation: Conversation, server: OpenAIServer) -> None:
     assert "Bluebird" in request["messages"][-1]["content"]
 
 
-async def persona_improved(agent: ConversationAgent, server: OpenAIServer) -> None:
+async def persona_improved(engine: EngineContext, server: OpenAIServer) -> None:
     draft = template(PersonaBrief(name="Vera"), "Ada")
     server.script([{"when": "plain", "match": "Write the complete persona", "text": draft}])
-    assert "Vera" in (await PersonaEditor(agent.services).improve(draft, "Vera")).text
+    assert "Vera" in (await answer(engine, ImprovePersona(text=draft, name="Vera"))).text

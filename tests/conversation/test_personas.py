@@ -12,12 +12,19 @@ import msgspec
 import pytest
 
 from ragforge_tui.conversation import ConversationAgent
-from ragforge_tui.conversation.persona_editor import PersonaEditor
+from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.graph import GraphTarget
 from ragforge_tui.settings.schema import Loaded, ModelSettings, Paths
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.events import ConversationChanged, Event, MessageStarted, ModelChanged, Notice, TrustRequested
 from ragforge_tui.shared.persona_records import PersonaBrief
+from ragforge_tui.shared.requests.personas import (
+    DeletePersona,
+    DraftPersona,
+    ImprovePersona,
+    RestorePersona,
+    SavePersona,
+)
 from tests.conftest import EMBEDDED
 from tests.support.away import Away
 from tests.support.openai_server import OpenAIServer
@@ -322,20 +329,26 @@ async def test_a_draft_is_improved_by_the_model_without_tools(
 ) -> None:
     better = "<luciform name='Vega'>better ✶</luciform>"
     server.script([{"when": "plain", "text": f"```\n{better}\n```"}, {"when": "plain", "text": "no"}])
-    async with ConversationAgent(loaded) as agent:
-        desk = PersonaEditor(agent.services)
-        draft = desk.draft(PersonaBrief(name="Vega", color="bleu"))
+    engine = InProcessEngine(loaded)
+    try:
+        draft = await engine.request(DraftPersona(brief=PersonaBrief(name="Vega", color="bleu")))
         assert draft.info.color == "blue"
-        assert (await desk.improve(draft.text, "Vega")).text.strip() == better
+        improve = ImprovePersona(text=draft.text, name="Vega")
+        assert (await engine.request(improve)).text.strip() == better
         assert not any("tools" in request.body or "functions" in request.body for request in server.requests)
         with pytest.raises(RagforgeError, match="did not reply"):
-            await desk.improve(draft.text, "Vega")
-        saved = await desk.save(draft.text, "Vega")
+            await engine.request(improve)
+        saved = await engine.request(SavePersona(text=draft.text, name="Vega"))
         assert saved.origin == "own"
         with pytest.raises(RagforgeError, match="already"):
-            desk.draft(PersonaBrief(name="vega"))
-        desk.delete("Vega")
-        assert desk.restore().digest == saved.digest
-    async with ConversationAgent(with_model(loaded, name="offline")) as agent:
+            await engine.request(DraftPersona(brief=PersonaBrief(name="vega")))
+        await engine.request(DeletePersona(name="Vega"))
+        assert (await engine.request(RestorePersona())).digest == saved.digest
+    finally:
+        await engine.close()
+    offline = InProcessEngine(with_model(loaded, name="offline"))
+    try:
         with pytest.raises(RagforgeError, match="No language model"):
-            await PersonaEditor(agent.services).improve(draft.text, "Vega")
+            await offline.request(improve)
+    finally:
+        await offline.close()

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Iterator
 import msgspec
 import pytest
 
-from ragforge_tui.engine import handlers
-from ragforge_tui.engine.handlers import EngineContext, handles
+from ragforge_tui.engine import registry
 from ragforge_tui.engine.in_process import InProcessEngine
+from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.engine.server import PipeServer
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import RagforgeError
@@ -41,7 +41,7 @@ def registered() -> Iterator[None]:
         return WordCount({word: words.count(word) for word in words}, engine.loaded.workspace)
 
     yield
-    del handlers._HANDLERS[CountWords]
+    del registry._HANDLERS[CountWords]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.personas import PersonaLibrary, persona_of
-from ragforge_tui.personas.fields import clean_name, color_of, first_sign, symbol_in
+from ragforge_tui.personas.fields import clean_name, color_of, first_grapheme, first_symbol
 from ragforge_tui.shared.persona_records import PersonaFields
 
 FILES = Path(__file__).parent / "files"
@@ -93,13 +93,15 @@ def test_names_are_safe(written: str, name: str) -> None:
 
 @given(st.text(max_size=40))
 def test_nothing_that_moves_the_cursor_gets_into_a_name_or_a_glyph(text: str) -> None:
-    for shown in (clean_name(text), first_sign(text)):
+    for shown in (clean_name(text), first_grapheme(text)):
         assert not any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in shown)
         assert not any(c in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f" for c in shown)
 
 
 def test_glyphs_are_one_sign() -> None:
-    assert [first_sign(text) for text in ("✶ and more", "👩\u200d🚀x", "🇫🇷🇩🇪", "e\u0301x", "\x1b[1m⛧", "א", "")] == [
+    assert [
+        first_grapheme(text) for text in ("✶ and more", "👩\u200d🚀x", "🇫🇷🇩🇪", "e\u0301x", "\x1b[1m⛧", "א", "")
+    ] == [
         "✶",
         "👩\u200d🚀",
         "🇫🇷",
@@ -108,7 +110,7 @@ def test_glyphs_are_one_sign() -> None:
         "",
         "",
     ]
-    assert symbol_in("daemon_x⛧ Ω") == "⛧"
+    assert first_symbol("daemon_x⛧ Ω") == "⛧"
 
 
 def test_colours() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ragforge_tui.engine import handlers
-from ragforge_tui.engine.handlers import EngineContext, answer, handles, request_decoder
+from ragforge_tui.engine import registry
+from ragforge_tui.engine.registry import EngineContext, answer, handles, request_decoder
 from ragforge_tui.shared.wire import R, Request, RequestLine, response_type
 from ragforge_tui.tui import chat_view
 from ragforge_tui.tui.command_registry import Command
@@ -56,7 +56,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(chat_view, "all_commands", lambda: (*all_commands(), REVERSE))
     yield
-    del handlers._HANDLERS[Reverse]
+    del registry._HANDLERS[Reverse]
 
 
 async def test_the_command_asks_the_engine_and_is_in_help(run_chat: ChatRunner) -> None:

@@ -8,7 +8,7 @@ A command is allowed only if nothing in it can have more effect than its words. 
 `&&`, `||`, `|`) must match by itself. A command needs approval if it contains, quoted or not, `$`, a backtick, a line
 end, another control character, a redirection, a group, `&` or a character that a shell expands to file names (`*`,
 `?`, `[`, `{`, `~`). It also needs approval wherever our parsing and the shell's could differ. The words that a `*`
-matches must not name an option that runs a program or writes a file (`command_options`), nor a file that may hold
+matches must not name an option that runs a program or writes a file (`WRITING_OPTIONS`), nor a file that may hold
 secrets.
 
 A project's settings can never add a pattern: the loader of the settings rejects the key there.
@@ -22,7 +22,6 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
-from ragforge_tui.conversation.approvals.command_options import NOT_OFFERED, WRITING_OPTIONS
 from ragforge_tui.shared.errors import ConfigError
 from ragforge_tui.shared.events import Notice
 from ragforge_tui.shared.redaction import mask_secrets
@@ -37,6 +36,134 @@ _CHAINS = frozenset({";", "&&", "||", "|"})
 _NAME = re.compile(r"[\w./+-]+")
 _LONGEST = 10_000
 """Longest command that is parsed, in characters; splitting takes time quadratic in a word's length."""
+
+_GIT_DIFF = ("--output", "--ext-diff", "--textconv")
+_GO = (
+    *("-exec", "-toolexec", "-vettool", "-o", "-c", "-C", "-overlay", "-modfile", "-pkgdir", "-outputdir", "-trace"),
+    *("-cpuprofile", "-memprofile", "-blockprofile", "-mutexprofile", "-coverprofile", "-fix"),
+    *("-ldflags", "-gcflags", "-asmflags", "-gccgoflags", "-compiler", "-test", "-args"),
+)
+_CARGO = (
+    *("--config", "--target-dir", "--manifest-path", "--artifact-dir", "--out-dir", "-C", "-Z", "--fix", "--"),
+    *("--lockfile-path", "--build-plan"),
+)
+_PIP = ("--log", "--python", "--cache-dir", "--config-settings")
+
+WRITING_OPTIONS: dict[str, tuple[str, ...]] = {
+    "basename": (),
+    "cargo build": _CARGO,
+    "cargo check": _CARGO,
+    "cargo clippy": _CARGO,
+    "cargo test": _CARGO,
+    "cargo tree": _CARGO,
+    "cat": (),
+    "cmp": (),
+    "column": (),
+    "comm": (),
+    "cut": (),
+    "date": ("-s", "--set"),
+    "df": (),
+    "diff": ("-l", "--paginate"),
+    "dirname": (),
+    "docker images": (),
+    "docker logs": (),
+    "docker ps": (),
+    "du": (),
+    "echo": (),
+    "egrep": (),
+    "expand": (),
+    "fd": ("-x", "--exec", "-X", "--exec-batch", "-l", "--list-details"),
+    "fdfind": ("-x", "--exec", "-X", "--exec-batch", "-l", "--list-details"),
+    "fgrep": (),
+    "file": ("-C", "--compile", "-z", "-Z", "--uncompress", "--uncompress-noreport", "-S", "--no-sandbox"),
+    "fold": (),
+    "git add": ("-e", "--edit", "-i", "--interactive", "-p", "--patch"),
+    "git blame": ("--textconv",),
+    "git cat-file": ("--textconv", "--filters"),
+    "git commit": ("-c", "--reedit-message", "-e", "--edit", "-p", "--patch", "--interactive", "-S", "--gpg-sign"),
+    "git describe": (),
+    "git diff": _GIT_DIFF,
+    "git grep": ("-O", "--open-files-in-pager", "--textconv"),
+    "git log": _GIT_DIFF,
+    "git ls-files": (),
+    "git ls-tree": (),
+    "git rev-list": (),
+    "git rev-parse": (),
+    "git shortlog": ("--output",),
+    "git show": _GIT_DIFF,
+    "git status": (),
+    "go build": _GO,
+    "go test": _GO,
+    "go vet": _GO,
+    "grep": (),
+    "head": (),
+    "hexdump": (),
+    "jq": (),
+    "ls": (),
+    "md5sum": (),
+    "mypy": (
+        *("--python-executable", "--install-types", "--config-file", "--cache-dir", "--cache-map", "--shadow-file"),
+        *("--junit-xml", "--any-exprs-report", "--cobertura-xml-report", "--html-report", "--linecount-report"),
+        *("--linecoverage-report", "--lineprecision-report", "--txt-report", "--xml-report", "--xslt-html-report"),
+        *("--xslt-txt-report", "--custom-typeshed-dir", "--dump-inference-stats", "--timing-stats"),
+    ),
+    "nl": (),
+    "od": (),
+    "paste": (),
+    "pip freeze": _PIP,
+    "pip list": _PIP,
+    "pip show": _PIP,
+    "pwd": (),
+    "pytest": (
+        *("-p", "-c", "--config-file", "--rootdir", "-o", "--override-ini", "--basetemp", "--confcutdir", "--junitxml"),
+        *("--junit-xml", "--log-file", "--debug", "--pdbcls", "--pastebin", "--cov-report", "--cov-config", "--html"),
+        *("--json-report-file", "--report-log", "--result-log", "--tx", "--px", "--rsyncdir"),
+    ),
+    "readlink": (),
+    "realpath": (),
+    "rev": (),
+    "rg": ("--pre", "--hostname-bin", "-z", "--search-zip"),
+    "ruff check": ("-o", "--output-file", "--config", "--cache-dir", "--fix", "--fix-only", "--add-noqa"),
+    "seq": (),
+    "sha1sum": (),
+    "sha256sum": (),
+    "sha512sum": (),
+    "sleep": (),
+    "sort": ("-o", "--output", "-T", "--temporary-directory", "--compress-program"),
+    "stat": (),
+    "tac": (),
+    "tail": (),
+    "tr": (),
+    "tree": ("-o", "--output", "-R"),
+    "type": (),
+    "wc": (),
+    "which": (),
+}
+"""Programs whose saved pattern may end in `*`, and their options that still need approval because they run a program or
+write a file, by program or by program and subcommand. For a program that is not listed, only the exact command is
+offered: most programs have an option that runs another one, and no list of these is complete. Source: the programs' own
+manuals."""
+
+NOT_OFFERED: dict[str, tuple[str, ...]] = {
+    "cmake": ("-P", "-E", "--build", "--install"),
+    "gcc": ("-wrapper", "-fplugin", "-specs", "-o"),
+    "git archive": ("--exec", "--remote", "-o", "--output"),
+    "git bisect": ("run",),
+    "git clone": ("-u", "--upload-pack", "-c", "--config", "--template"),
+    "git difftool": ("-x", "--extcmd", "-t", "--tool"),
+    "git fetch": ("--upload-pack",),
+    "git ls-remote": ("--upload-pack", "--exec"),
+    "git pull": ("--upload-pack",),
+    "git push": ("--receive-pack", "--exec"),
+    "git submodule": ("foreach",),
+    "make": ("-f", "--file", "--makefile", "--eval", "-C", "--directory", "-I", "--include-dir"),
+    "man": ("-P", "--pager", "-H", "--html", "-X", "-C", "--config-file"),
+    "split": ("--filter",),
+    "tcpdump": ("-z", "-w"),
+    "zip": ("-T", "--test", "--unzip-command"),
+}
+"""Options that a pattern of these programs does not cover. Only their exact commands are offered now, but earlier
+versions offered patterns with `*`."""
 
 _WITH_SUBCOMMANDS = frozenset(name.split()[0] for name in WRITING_OPTIONS if " " in name)
 

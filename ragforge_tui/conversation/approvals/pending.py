@@ -1,19 +1,56 @@
-"""Pending approvals of tool calls: requested as events, answered by the user, remembered for the session."""
+"""Approvals of tool calls: the policy as one table, and the questions that wait for the user's answer.
+
+A question is an event; the answer counts once or for the session, or saves a pattern in `AllowedCommands`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Literal
 
-from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands
-from ragforge_tui.conversation.approvals.policy import ApprovalMode, ApprovalPolicy, Verdict
+from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands, covers
 from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import Mode
-from ragforge_tui.tools import ApprovalNeed
+from ragforge_tui.tools.base import ApprovalNeed
 
 Emit = Callable[[Event], None]
+ApprovalMode = Literal["ask", "edits", "yes"]
+Verdict = Literal["run", "ask"]
+
+
+class ApprovalPolicy:
+    """Decision from the need, the session's grants and the mode alone.
+
+    | need                              | mode  | granted    | verdict |
+    |-----------------------------------|-------|------------|---------|
+    | a command the user always allows  | any   | any        | run     |
+    | none                              | any   | any        | run     |
+    | any                               | yes   | any        | run     |
+    | a write, offered for the session  | edits | any        | run     |
+    | offered for the session           | other | its key    | run     |
+    | offered for the session           | other | other keys | ask     |
+    | not offered for the session       | other | any        | ask     |
+
+    A write is not offered for the session if it goes to a file with secrets, or to one that git runs by itself.
+    """
+
+    @staticmethod
+    def decide(
+        need: ApprovalNeed | None, granted: AbstractSet[str], mode: ApprovalMode, always: Sequence[str] = ()
+    ) -> Verdict:
+        """Decide on one call; `always` holds the user's patterns of commands."""
+        if need is None or mode == "yes":
+            return "run"
+        if need.kind == "command" and need.command and covers(always, need.command):
+            return "run"
+        offered = bool(need.session_scope and need.session_key)
+        if offered and need.kind == "write" and mode == "edits":
+            return "run"
+        return "run" if offered and need.session_key in granted else "ask"
 
 
 class Approvals:

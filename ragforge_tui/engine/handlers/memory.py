@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragforge_tui.conversation import Conversation
-from ragforge_tui.engine.handlers import EngineContext, handles
+from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.memory.context import look_up
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import NotFoundError

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from ragforge_tui.conversation.persona_editor import PersonaEditor
-from ragforge_tui.engine.handlers import EngineContext, handles
+from ragforge_tui.engine.registry import EngineContext, handles
+from ragforge_tui.personas import key_of, persona_of
+from ragforge_tui.personas.drafts import improved, improvement_request, template
+from ragforge_tui.personas.user_personas import UserPersonas, file_name
+from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.persona_records import PersonaDraft, PersonaInfo, PersonaList, PersonaView
 from ragforge_tui.shared.requests.personas import (
     CheckPersona,
@@ -19,6 +22,8 @@ from ragforge_tui.shared.requests.personas import (
     ShowPersona,
 )
 from ragforge_tui.shared.sanitize import storable
+
+MAX_DRAFT_TOKENS = 4_000
 
 
 @handles(ListPersonas)
@@ -44,33 +49,91 @@ async def choose(engine: EngineContext, request: SetPersona) -> PersonaInfo:
 
 @handles(DraftPersona)
 async def draft(engine: EngineContext, request: DraftPersona) -> PersonaDraft:
-    return _editor(engine).draft(request.brief)
+    """Return a complete persona from the user's answers, without a model.
+
+    Raises:
+        RagforgeError: The name is invalid, or the user already has a persona of that name.
+    """
+    name = request.brief.name
+    file_name(name)
+    services = engine.agent.services
+    taken = [own for own in services.personas.library.found(("own",)) if key_of(own.name) == key_of(name)]
+    if taken:
+        raise RagforgeError(
+            f"You already have a persona named {taken[0].name}.",
+            todo=f"/edit-persona {taken[0].name} changes it.",
+            kind="taken",
+        )
+    return _drafted(engine, template(request.brief, services.user_name), name)
 
 
 @handles(ImprovePersona)
 async def improve(engine: EngineContext, request: ImprovePersona) -> PersonaDraft:
-    return await _editor(engine).improve(storable(request.text), request.name)
+    """Return the model's improved version of a draft; the model gets no tools, and nothing is saved.
+
+    Raises:
+        RagforgeError: There is no language model, it failed, or its answer contains no persona.
+    """
+    model = await engine.agent.model()
+    if model.offline:
+        raise RagforgeError(
+            "No language model is configured to improve the persona.",
+            kept="The draft is unchanged.",
+            todo="/model chooses one.",
+            kind="not_configured",
+        )
+    text = storable(request.text)
+    reply, _ = await model.complete(improvement_request(text), max_tokens=MAX_DRAFT_TOKENS)
+    return _drafted(engine, improved(reply, text), request.name)
 
 
 @handles(CheckPersona)
 async def check(engine: EngineContext, request: CheckPersona) -> PersonaDraft:
-    return _editor(engine).check(request.text, request.name)
+    return _drafted(engine, request.text, request.name)
 
 
 @handles(SavePersona)
 async def save(engine: EngineContext, request: SavePersona) -> PersonaInfo:
-    return await _editor(engine).save(request.text, request.name, instead_of=request.instead_of)
+    """Save a text as a persona of the user.
+
+    Raises:
+        RagforgeError: The name is taken or invalid, or the text is unusable.
+    """
+    saved = await asyncio.to_thread(_own(engine).save, request.text, request.name, instead_of=request.instead_of)
+    return _listed(engine, saved.name)
 
 
 @handles(DeletePersona)
 async def delete(engine: EngineContext, request: DeletePersona) -> PersonaInfo:
-    return _editor(engine).delete(request.name)
+    """Delete a persona of the user, so that it can be restored.
+
+    Raises:
+        RagforgeError: There is none, or it does not belong to the user.
+    """
+    personas = engine.agent.services.personas
+    return personas.info(_own(engine).delete(personas.view(request.name).info.name))
 
 
 @handles(RestorePersona)
 async def restore(engine: EngineContext, request: RestorePersona) -> PersonaInfo:
-    return _editor(engine).restore(request.name)
+    """Restore the persona deleted last, or last under that name.
+
+    Raises:
+        RagforgeError: There is none to restore, or the name is taken.
+    """
+    return _listed(engine, _own(engine).restore(request.name).name)
 
 
-def _editor(engine: EngineContext) -> PersonaEditor:
-    return PersonaEditor(engine.agent.services)
+def _own(engine: EngineContext) -> UserPersonas:
+    return UserPersonas(engine.agent.services.personas.library)
+
+
+def _drafted(engine: EngineContext, text: str, name: str) -> PersonaDraft:
+    """Return a text with the list entry it would have."""
+    persona = persona_of(text.encode("utf-8", "surrogatepass"), name, "own", "")
+    return PersonaDraft(text=text, info=engine.agent.services.personas.info(persona))
+
+
+def _listed(engine: EngineContext, name: str) -> PersonaInfo:
+    """Return the entry found by name, which lists the personas it hides."""
+    return engine.agent.services.personas.view(name).info

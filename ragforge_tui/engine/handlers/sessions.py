@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragforge_tui.engine.handlers import EngineContext, handles
+from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.shared.export_records import ConversationExport, Imported
 from ragforge_tui.shared.records import Conversation, ConversationChanges, ConversationPeek, SearchHit
 from ragforge_tui.shared.requests.sessions import (
@@ -91,6 +91,5 @@ async def follow(engine: EngineContext, request: FollowConversations) -> Convers
 
 @handles(LeaveConversation)
 async def leave(engine: EngineContext, _: LeaveConversation) -> Empty:
-    if engine.watcher is not None:
-        engine.watcher.stop()
+    engine.close()
     return Empty()

@@ -1,10 +1,13 @@
-"""Requests about the agent's work: permissions, model, tool calls, and changes to files."""
+"""Requests about the agent's state and work: permissions, model, tool calls, and changes to files."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from ragforge_tui.engine.handlers import EngineContext, handles
+from ragforge_tui import __version__
+from ragforge_tui.engine.process import log_file
+from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.records import ToolCall
@@ -28,8 +31,23 @@ from ragforge_tui.shared.requests.work import (
     UndoTurn,
 )
 from ragforge_tui.shared.sanitize import storable
-from ragforge_tui.shared.wire import Empty
-from ragforge_tui.tools import match_files
+from ragforge_tui.shared.tool_calls import described_tools
+from ragforge_tui.shared.wire import PROTOCOL_VERSION, Empty, EngineState, Hello
+from ragforge_tui.tools.search.matching import match_files
+
+
+@handles(Hello)
+async def hello(engine: EngineContext, _: Hello) -> EngineState:
+    return EngineState(
+        protocol=PROTOCOL_VERSION,
+        version=__version__,
+        pid=os.getpid(),
+        workspace=engine.loaded.workspace,
+        model=engine.agent.model_state,
+        graph=engine.agent.graph_state,
+        log_file=str(log_file(engine.loaded.paths)),
+        tools=described_tools(),
+    )
 
 
 @handles(SetMode)

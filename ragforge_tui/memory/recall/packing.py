@@ -172,10 +172,10 @@ def pack(
         left -= tokens + overhead
         if not candidate.own:
             left_others -= tokens + overhead
-    return in_time(packed)
+    return chronological(packed)
 
 
-def in_time(turns: Sequence[RecalledTurn]) -> list[RecalledTurn]:
+def chronological(turns: Sequence[RecalledTurn]) -> list[RecalledTurn]:
     """Sort by time: other conversations first, the older before the newer, each by turn; then this one."""
     starts: dict[str, datetime] = {}
     for turn in turns:
@@ -185,7 +185,7 @@ def in_time(turns: Sequence[RecalledTurn]) -> list[RecalledTurn]:
     return sorted(turns, key=lambda t: (t.own, starts[t.conversation_id], t.conversation_id, t.turn_index))
 
 
-def within(
+def drop_to_fit(
     turns: Sequence[RecalledTurn], max_tokens: int, count: Count = count_tokens
 ) -> tuple[list[RecalledTurn], str, int]:
     """Return turns, their text and its tokens, less the worst turns if the whole exceeds its parts."""

@@ -1,7 +1,7 @@
 """Recall for one open conversation: earlier turns, from this and other conversations, relevant to a new message.
 
 Used by the conversation for the context of a turn, and by the memory tools. Reads from an index in memory for this
-conversation and from the graph for others; a `IndexSync` updates both in the background.
+conversation and from the graph for others; an `IndexSync` updates both in the background.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ragforge_tui.memory.recall.other_conversations import (
     turns_of_others,
     typical,
 )
-from ragforge_tui.memory.recall.packing import Candidate, Recalled, RecalledSummary, RecalledTurn, pack, within
+from ragforge_tui.memory.recall.packing import Candidate, Recalled, RecalledSummary, RecalledTurn, drop_to_fit, pack
 from ragforge_tui.memory.recall.query import Question, Vector, WordFrequencies, context_of
 from ragforge_tui.memory.recall.terms import content_words, share
 from ragforge_tui.settings.schema import MemorySettings
@@ -350,7 +350,7 @@ class Recall:
         own = (self._candidate(turn.turn_index, turn.score) for turn in mine)
         ranked = merged(own, others, measure) if others else own
         packed = pack(ranked, tokens, others_tokens=theirs, same=same)
-        turns, text, used = within(packed, tokens)
+        turns, text, used = drop_to_fit(packed, tokens)
         texts = {_key(candidate): candidate.text for candidate in others}
         sources = {
             (turn.conversation_id, turn.turn_index): self.index.turn_text(turn.turn_index)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.recall import render_turns
-from ragforge_tui.memory.recall.packing import CUT_MARK, Candidate, pack, within
+from ragforge_tui.memory.recall.packing import CUT_MARK, Candidate, drop_to_fit, pack
 
 BEGAN = datetime(2024, 5, 6, 9, tzinfo=UTC)
 
@@ -45,7 +45,7 @@ candidates = st.lists(
 
 @given(candidates, st.integers(0, 700))
 def test_never_more_tokens_than_allowed_and_nothing_twice(ranked: list[Candidate], budget: int) -> None:
-    turns, text, tokens = within(pack(ranked, budget), budget)
+    turns, text, tokens = drop_to_fit(pack(ranked, budget), budget)
     assert count_tokens(text) == tokens <= budget
     assert text == render_turns(turns)
     keys = [(turn.conversation_id, turn.turn_index) for turn in turns]
