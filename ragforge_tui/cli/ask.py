@@ -28,7 +28,6 @@ from ragforge_tui.cli.common import (
     with_engine,
 )
 from ragforge_tui.cli.output import print_json_line, print_text
-from ragforge_tui.export import CALL_MARKS, main_argument
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import (
     ApprovalRequested,
@@ -54,6 +53,7 @@ from ragforge_tui.shared.requests.turns import (
     OpenConversation,
     SendMessage,
 )
+from ragforge_tui.shared.tool_calls import CALL_MARKS, main_argument
 from ragforge_tui.shared.wire import Engine
 
 SETTLE_SECONDS = 30.0

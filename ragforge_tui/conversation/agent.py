@@ -40,7 +40,7 @@ from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import GraphError, NotFoundError, RagforgeError
 from ragforge_tui.shared.events import Event, GraphChanged, ModelChanged, Notice
 from ragforge_tui.shared.records import ConversationFilter, now
-from ragforge_tui.tools import Toolbox
+from ragforge_tui.tools.registry import Toolbox
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class ConversationAgent:
         graph = GraphConnection(loaded, self.emit, self._on_graph_ready)
         model = CurrentModel(settings.model, self.emit)
         memory = SharedMemory(loaded, graph, model)
-        toolbox = Toolbox(workspace, settings.tools, undo_dir=data / "undo", state_dir=state, extra=memory.tools)
+        toolbox = Toolbox(workspace, settings.tools, undo_dir=data / "undo", state_dir=state, memory=memory.source)
         exports = ExportWriter(memory_settings.export, loaded.paths, graph.store, self.emit, workspace=loaded.workspace)
         self._events.listen(exports.on_event)
         self._allowed = AllowedCommands(settings.tools.allow_commands, loaded.config_file)

@@ -41,6 +41,7 @@ from ragforge_tui.shared.records import Message, ToolCall, Turn, Usage, now
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import FileDiff, Mode, UndoPlan
 from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.tools.shell.run_command import RunCommand
 from ragforge_tui.tools.undo.changes import RESTORE
 from ragforge_tui.tools.undo.plan import ChangedFiles
 
@@ -116,7 +117,7 @@ class Conversation:
 
     async def run_command(self, command: str, message_id: str | None = None) -> int:
         """Run a shell command of the user in the workspace as a turn; arguments and result are those of `submit`."""
-        call = UserCall("run_command", msgspec.json.encode({"command": storable(command)}).decode())
+        call = UserCall(RunCommand.info.name, msgspec.json.encode({"command": storable(command)}).decode())
         return await self._submit(QueuedTurn(f"!{command}", message_id or uuid.uuid4().hex, call))
 
     async def _submit(self, queued: QueuedTurn) -> int:

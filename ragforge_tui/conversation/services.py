@@ -27,7 +27,7 @@ from ragforge_tui.graph import Store
 from ragforge_tui.personas import user_name
 from ragforge_tui.settings.schema import Settings
 from ragforge_tui.shared.events import Event
-from ragforge_tui.tools import Toolbox
+from ragforge_tui.tools.registry import Toolbox
 
 
 class EventBus:

@@ -17,14 +17,12 @@ from ragforge_tui.memory.history_source import HistorySource
 from ragforge_tui.memory.recall import Recall, catch_up
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ModelError, RagforgeError
-from ragforge_tui.tools.base import Tool
-from ragforge_tui.tools.memory import memory_tools
 
 log = logging.getLogger(__name__)
 
 
 class SharedMemory:
-    """Embedding model, summary model and memory tools of one agent, which creates a single instance.
+    """Embedding model, summary model and the source of the memory tools of one agent, which creates a single instance.
 
     Args:
         model: The model that answers; it also writes summaries unless the settings name another.
@@ -44,9 +42,7 @@ class SharedMemory:
             self.embedder = make_embedder(memory.embeddings, loaded.settings.model)
         self.reported_reasons: set[str] = set()
         """Reasons for the lack of search by meaning that the user has already seen; each is shown once."""
-        self.tools: list[Tool] = []
-        if memory.enabled:
-            self.tools += memory_tools(HistorySource(graph.store, memory.recall, loaded.workspace))
+        self.source = HistorySource(graph.store, memory.recall, loaded.workspace) if memory.enabled else None
 
     def warm(self) -> None:
         """Load the local embedding model ahead of the first question, because loading takes seconds."""

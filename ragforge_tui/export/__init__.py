@@ -4,7 +4,6 @@ Used by the command line, the screen's /export and the real-time exports, which 
 the record types alone.
 """
 
-from ragforge_tui.export.calls import CALL_MARKS, main_argument, result_text
 from ragforge_tui.export.json import (
     EXPORT_VERSION,
     ExportFormat,
@@ -17,14 +16,11 @@ from ragforge_tui.export.json import (
 from ragforge_tui.export.markdown import to_markdown
 
 __all__ = [
-    "CALL_MARKS",
     "EXPORT_VERSION",
     "ExportFormat",
     "file_name",
     "from_json",
-    "main_argument",
     "names_a_file",
-    "result_text",
     "safe_json",
     "to_json",
     "to_markdown",

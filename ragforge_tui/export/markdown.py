@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ragforge_tui.export.calls import CALL_MARKS, main_argument, result_text
 from ragforge_tui.shared.accessed_files import accesses_of, merge_by_path, top_files
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport
 from ragforge_tui.shared.records import AccessedFile, Conversation, Message, Summary, ToolCall, Turn, call_end
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.tool_calls import CALL_MARKS, main_argument, result_text
 from ragforge_tui.shared.truncation import cut_middle
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from itertools import chain, zip_longest
 
 import msgspec
 
-from ragforge_tui.export import main_argument, result_text
 from ragforge_tui.graph import Store
 from ragforge_tui.settings.schema import RecallSettings
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import Conversation, Message, SearchHit, ToolCall, Turn, call_end
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.tool_calls import main_argument, result_text
 
 SHORT_ID = 8
 NAMED_TOPICS = 15

@@ -19,6 +19,7 @@ import msgspec
 
 from ragforge_tui.shared.errors import ErrorInfo
 from ragforge_tui.shared.events import Event, GraphChanged, ModelChanged, _snake
+from ragforge_tui.shared.tool_calls import ToolInfo
 
 R = TypeVar("R")
 Q = TypeVar("Q")
@@ -37,7 +38,11 @@ class Request(msgspec.Struct, Generic[R], kw_only=True, tag_field="type", tag=_s
 
 
 class EngineState(msgspec.Struct, kw_only=True, frozen=True):
-    """State of the engine at the time of the request; events report later changes."""
+    """State of the engine at the time of the request; events report later changes.
+
+    Attributes:
+        tools: Descriptions of all tools, for the calls that are shown.
+    """
 
     protocol: int
     version: str
@@ -46,6 +51,7 @@ class EngineState(msgspec.Struct, kw_only=True, frozen=True):
     model: ModelChanged
     graph: GraphChanged
     log_file: str
+    tools: list[ToolInfo] = []
 
 
 class Hello(Request[EngineState]):

@@ -1,22 +1,25 @@
-"""Interface of a tool: its typed arguments, the approval it needs and its outcome.
+"""Interface of a tool: its description, its typed arguments, the approval it needs and its outcome.
 
-Used by every module of this package, by packages with tools of their own (memory, code) and by the agent loop, which
-sees only `PreparedCall`, `ApprovalNeed` and `ToolOutcome`. Separate from the toolbox, so that a tool does not depend on
-it.
+Used by every tool and by the agent loop, which sees only `PreparedCall`, `ApprovalNeed` and `ToolOutcome`. Separate
+from the registry, so that a tool does not depend on it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal, Protocol
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import msgspec
 from msgspec import Meta
 
+from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.records import FileAccess
+from ragforge_tui.shared.tool_calls import ToolAccess, ToolInfo
+from ragforge_tui.tools.undo.snapshots import UndoStore
+from ragforge_tui.tools.workspace import Workspace
 
-Access = Literal["read", "write", "command", "control"]
 ApprovalKind = Literal["write", "command", "secret"]
 
 
@@ -77,50 +80,95 @@ class Plan(msgspec.Struct, kw_only=True):
     approval: ApprovalNeed | None = None
 
 
-class Tool(Protocol):
-    """Tool of the agent. `prepare` changes nothing; only the plan's `run` does.
+class MemorySource(Protocol):
+    """Source that the memory tools search. Texts are plain; an empty one means that there was no match."""
 
-    Attributes:
-        arguments: The subclass of `ToolArguments` whose instances `prepare` accepts.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def description(self) -> str: ...
-
-    @property
-    def access(self) -> Access: ...
-
-    @property
-    def arguments(self) -> type[ToolArguments]: ...
-
-    async def prepare(self, arguments: Any) -> Plan:
-        """Check a call and return the plan to run it.
+    async def search(self, query: str, *, topic: str, limit: int) -> str:
+        """Return the matching turns, best first, each with its source: conversation, date, ``[t12]``.
 
         Raises:
-            ToolError: The call is not possible; the message tells the model what to do.
+            RagforgeError: The search failed; the message tells the model what to do.
+        """
+        ...
+
+    async def open_turn(self, conversation: str, turn: int) -> str:
+        """Return a whole turn. `conversation` is an id or unique prefix, empty for the current conversation.
+
+        Raises:
+            RagforgeError: The turn does not exist, or is not visible from here; the message tells the model what to do.
         """
         ...
 
 
-class FunctionTool(msgspec.Struct, kw_only=True, frozen=True):
-    """Tool that wraps a coroutine function taking the arguments; it never needs approval."""
+class ToolContext:
+    """Shared state of a session's tools.
 
-    name: str
-    description: str
-    arguments: type[ToolArguments]
-    function: Callable[[Any], Awaitable[ToolOutcome]]
-    access: Access = "read"
+    Attributes:
+        memory: None if the memory is switched off.
+        seen: Digest of the content that the model last read or wrote, by path.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        settings: ToolSettings,
+        undo: UndoStore,
+        state_dir: Path,
+        memory: MemorySource | None = None,
+    ) -> None:
+        self.workspace = workspace
+        self.settings = settings
+        self.undo = undo
+        self.state_dir = state_dir
+        self.memory = memory
+        self.seen: dict[str, str] = {}
+
+
+class Tool:
+    """Tool of the agent, complete in one class; listed in `registry.TOOLS`, it is known everywhere.
+
+    A subclass gives the attributes and `run`; a tool that needs an approval, or checks before it, gives `prepare`.
+
+    Attributes:
+        info: Its name, and all that is shown, summarised and exported of its calls.
+        description: What the model is told of it.
+        arguments: What `prepare` and `run` accept.
+    """
+
+    info: ClassVar[ToolInfo]
+    description: ClassVar[str]
+    arguments: ClassVar[type[ToolArguments]]
+
+    def __init__(self, context: ToolContext) -> None:
+        self.context = context
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    @property
+    def access(self) -> ToolAccess:
+        return self.info.access
+
+    @classmethod
+    def is_available(cls, context: ToolContext) -> bool:
+        """Return whether the session can have this tool."""
+        return True
 
     async def prepare(self, arguments: Any) -> Plan:
-        """Return a plan that calls the function, without an approval."""
+        """Check a call and return the plan to run it; changes nothing.
 
-        async def run() -> ToolOutcome:
-            return await self.function(arguments)
+        Raises:
+            ToolError: The call is not possible; the message tells the model what to do.
+        """
+        return Plan(run=lambda: self.run(arguments))
 
-        return Plan(run=run)
+    async def run(self, arguments: Any) -> ToolOutcome:
+        """Run a call that needed no check."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """End whatever still runs."""
 
 
 def failed(text: str, **data: Any) -> ToolOutcome:

@@ -1,6 +1,6 @@
 """Tools for the agent's plan and its notices to the user, which affect only the screen.
 
-Used by the toolbox; the agent loop turns ``data["todos"]`` and ``data["notice"]`` into events.
+The agent loop turns ``data["todos"]`` and ``data["notice"]`` into events.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from msgspec import Meta
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import Todo, TodoStatus
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tools.base import FunctionTool, ToolArguments, ToolOutcome
+from ragforge_tui.shared.tool_calls import ToolInfo
+from ragforge_tui.tools.base import Tool, ToolArguments, ToolOutcome
 
 _STATUS_WORDS: dict[str, TodoStatus] = {
     "completed": "completed",
@@ -59,13 +60,49 @@ class NotifyUserArguments(ToolArguments):
     level: Literal["info", "warning", "error"] = "info"
 
 
-async def _update_todos(arguments: Any) -> ToolOutcome:
-    todos = [_todo(entry) for entry in arguments.todos[:_MOST_TODOS]]
-    done = sum(todo.status == "completed" for todo in todos)
-    return ToolOutcome(
-        text=f"The plan has {len(todos)} entries, {done} completed.",
-        data={"todos": [msgspec.to_builtins(todo) for todo in todos]},
+class UpdateTodos(Tool):
+    """Tool that shows the user the agent's plan."""
+
+    info = ToolInfo(
+        name="update_todos",
+        help="show its plan for a task of several steps",
+        access="control",
+        shown=(),
+        result="plan",
+        verb="updated the plan",
+        outcome="none",
     )
+    description = "Show the user your plan for a task of several steps; send the whole list each time."
+    arguments = UpdateTodosArguments
+
+    async def run(self, arguments: UpdateTodosArguments) -> ToolOutcome:
+        todos = [_todo(entry) for entry in arguments.todos[:_MOST_TODOS]]
+        done = sum(todo.status == "completed" for todo in todos)
+        return ToolOutcome(
+            text=f"The plan has {len(todos)} entries, {done} completed.",
+            data={"todos": [msgspec.to_builtins(todo) for todo in todos]},
+        )
+
+
+class NotifyUser(Tool):
+    """Tool that shows the user a notice."""
+
+    info = ToolInfo(
+        name="notify_user",
+        help="show you a notice while it continues",
+        access="control",
+        main_argument="message",
+        verb="notified the user",
+        outcome="none",
+    )
+    description = "Notify the user of something important while you continue working."
+    arguments = NotifyUserArguments
+
+    async def run(self, arguments: NotifyUserArguments) -> ToolOutcome:
+        message = plain_text(arguments.message).strip()
+        if not message:
+            raise ToolError("The message is empty.", todo="Write what the user should know.")
+        return ToolOutcome(text="The user was notified.", data={"notice": message, "level": arguments.level})
 
 
 def _todo(given: Any) -> Todo:
@@ -76,30 +113,3 @@ def _todo(given: Any) -> Todo:
             f"An entry of todos is invalid: {error}.", todo="Each entry is an object with content and status."
         ) from error
     return Todo(content=plain_text(entry.content).strip(), status=_STATUS_WORDS.get(entry.status.lower(), "pending"))
-
-
-async def _notify_user(arguments: Any) -> ToolOutcome:
-    message = plain_text(arguments.message).strip()
-    if not message:
-        raise ToolError("The message is empty.", todo="Write what the user should know.")
-    return ToolOutcome(text="The user was notified.", data={"notice": message, "level": arguments.level})
-
-
-def planning_tools() -> list[FunctionTool]:
-    """Return the tools `update_todos` and `notify_user`."""
-    return [
-        FunctionTool(
-            name="update_todos",
-            description="Show the user your plan for a task of several steps; send the whole list each time.",
-            arguments=UpdateTodosArguments,
-            function=_update_todos,
-            access="control",
-        ),
-        FunctionTool(
-            name="notify_user",
-            description="Notify the user of something important while you continue working.",
-            arguments=NotifyUserArguments,
-            function=_notify_user,
-            access="control",
-        ),
-    ]

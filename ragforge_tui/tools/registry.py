@@ -1,14 +1,10 @@
-"""All tools of a session: the schemas offered to the model, and the check of the calls it makes.
-
-Used by the agent loop. Tools of other packages are passed in as `extra` and treated the same.
-"""
+"""The list of all tools, and the toolbox of a session: the schemas offered to the model and the check of its calls."""
 
 from __future__ import annotations
 
 import asyncio
 import difflib
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,14 +14,17 @@ from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.redaction import MASK
 from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.shared.tool_calls import CHANGING, ToolAccess, describe_tools
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tools.arguments import parse, schema_of
-from ragforge_tui.tools.base import Access, ApprovalNeed, Plan, Tool, ToolOutcome, failed
-from ragforge_tui.tools.files.write import CreateFile, EditFile, FileContext, ReadFile, WriteFile
-from ragforge_tui.tools.planning import planning_tools
+from ragforge_tui.tools.base import ApprovalNeed, MemorySource, Plan, Tool, ToolContext, ToolOutcome, failed
+from ragforge_tui.tools.files.read import ReadFile
+from ragforge_tui.tools.files.write import CreateFile, EditFile, WriteFile
+from ragforge_tui.tools.memory import OpenTurn, SearchHistory
+from ragforge_tui.tools.planning import NotifyUser, UpdateTodos
 from ragforge_tui.tools.search.grep import GrepFiles
 from ragforge_tui.tools.search.listing import GlobFiles, ListDirectory, SearchFiles
-from ragforge_tui.tools.shell.process import Commands, end_leftovers
+from ragforge_tui.tools.shell.process import end_leftovers
 from ragforge_tui.tools.shell.run_command import RunCommand
 from ragforge_tui.tools.undo.restore import KeptFiles, RestoreFiles
 from ragforge_tui.tools.undo.snapshots import UndoStore
@@ -34,6 +33,34 @@ from ragforge_tui.tools.workspace import Workspace
 _log = logging.getLogger(__name__)
 
 FROZEN = "The user's screen has closed, so no write and no command can start. Finish with what you know."
+
+
+TOOLS: list[type[Tool]] = [
+    ReadFile,
+    WriteFile,
+    EditFile,
+    CreateFile,
+    ListDirectory,
+    GlobFiles,
+    GrepFiles,
+    SearchFiles,
+    RunCommand,
+    UpdateTodos,
+    NotifyUser,
+    SearchHistory,
+    OpenTurn,
+]
+"""All tools that models are offered. A new one needs a line here, nothing else."""
+USER_TOOLS: tuple[type[Tool], ...] = (RunCommand, RestoreFiles)
+"""Tools whose calls the user makes: ``!command`` and /undo."""
+
+describe_tools(kind.info for kind in (*TOOLS, *USER_TOOLS))
+
+
+def add_tool(kind: type[Tool]) -> None:
+    """Offer another tool in every session that starts from now on."""
+    TOOLS.append(kind)
+    describe_tools([kind.info])
 
 
 class _Gate(Protocol):
@@ -59,7 +86,7 @@ class PreparedCall:
         limit: int,
     ) -> None:
         self.name = tool.name
-        self.access: Access = tool.access
+        self.access: ToolAccess = tool.access
         self.arguments = arguments
         self.reason = reason
         self.approval: ApprovalNeed | None = plan.approval
@@ -70,7 +97,7 @@ class PreparedCall:
 
     async def run(self) -> ToolOutcome:
         """Run the call. Every failure except a cancellation becomes an outcome that the model can read."""
-        if self._gate.writes_frozen and self.access in ("write", "command"):
+        if self._gate.writes_frozen and self.access in CHANGING:
             return failed(FROZEN)
         try:
             outcome = await self._plan.run()
@@ -108,40 +135,25 @@ class Toolbox:
         *,
         undo_dir: Path,
         state_dir: Path,
-        extra: Sequence[Tool] = (),
+        memory: MemorySource | None = None,
     ) -> None:
         self.writes_frozen = False
         self.workspace = Workspace(workspace)
         self.undo = UndoStore(undo_dir)
         self._settings = settings
         self._state_dir = state_dir
-        self._commands = Commands(state_dir)
         self.kept = KeptFiles(self.workspace, self.undo)
-        context = FileContext(self.workspace, settings, self.undo)
-        command = RunCommand(self.workspace, settings, self._commands)
-        tools: list[Tool] = [
-            ReadFile(context),
-            WriteFile(context),
-            EditFile(context),
-            CreateFile(context),
-            ListDirectory(self.workspace, settings),
-            GlobFiles(self.workspace, settings),
-            GrepFiles(self.workspace, settings),
-            SearchFiles(self.workspace, settings),
-            command,
-            *planning_tools(),
-            *extra,
-        ]
-        self._tools = {tool.name: tool for tool in tools if settings.enabled is None or tool.name in settings.enabled}
+        context = ToolContext(self.workspace, settings, self.undo, state_dir, memory)
+        own = {kind.info.name: kind(context) for kind in TOOLS if kind.is_available(context)}
+        self._tools = {name: tool for name, tool in own.items() if settings.enabled is None or name in settings.enabled}
         self._schemas = [_schema(tool) for tool in self._tools.values()]
-        user_tools: list[Tool] = [command, RestoreFiles(self.workspace, self.undo)]
-        self._user_tools = {tool.name: tool for tool in user_tools}
+        self._user_tools = {kind.info.name: own.get(kind.info.name) or kind(context) for kind in USER_TOOLS}
 
     def schemas(self) -> list[dict[str, Any]]:
         """Return the tools in the form of an OpenAI-compatible request."""
         return self._schemas
 
-    def access(self, name: str) -> Access:
+    def access(self, name: str) -> ToolAccess:
         """Return the kind of access of a tool; "control" for one that does not exist."""
         tool = self._tools.get(name)
         return tool.access if tool is not None else "control"
@@ -177,7 +189,7 @@ class Toolbox:
 
     async def _prepared(self, tool: Tool, arguments: str) -> PreparedCall:
         name = tool.name
-        typed, unknown = parse(name, tool.arguments, arguments, repair=tool.access not in ("write", "command"))
+        typed, unknown = parse(name, tool.arguments, arguments, repair=tool.access not in CHANGING)
         try:
             plan = await tool.prepare(typed)
         except (OSError, ValueError) as error:
@@ -200,7 +212,8 @@ class Toolbox:
 
     async def close(self) -> None:
         """End all running commands."""
-        await self._commands.close()
+        for tool in (*self._tools.values(), *self._user_tools.values()):
+            await tool.close()
 
     def _suggestion(self, name: str) -> str:
         similar = difflib.get_close_matches(name, self._tools, n=1)

@@ -15,9 +15,8 @@ from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, ToolCallFinished
 from ragforge_tui.shared.records import call_end
 from ragforge_tui.shared.requests.work import Mode
-from ragforge_tui.tools import PreparedCall
-from ragforge_tui.tools.modes import ModeTools
-from ragforge_tui.tools.narrowed import NarrowedTools
+from ragforge_tui.tools.registry import PreparedCall
+from ragforge_tui.tools.restrictions import RestrictedTools
 from tests.conftest import EMBEDDED
 from tests.support.openai_server import OpenAIServer
 
@@ -91,18 +90,22 @@ async def test_a_change_holds_from_the_next_call_on(
     assert ("create_file" in offered(last)) == (after == "ask")
 
 
-async def test_a_call_that_is_being_checked_when_planning_begins_is_refused(loaded: Loaded) -> None:
+async def test_a_call_that_is_being_checked_when_planning_begins_is_refused(
+    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mode: Mode = "ask"
 
-    class Switching(NarrowedTools):
-        async def prepare(self, name: str, arguments: str) -> PreparedCall:
+    async with ConversationAgent(loaded) as agent:
+        prepare = agent.services.toolbox.prepare
+
+        async def prepare_and_switch(name: str, arguments: str) -> PreparedCall:
             nonlocal mode
-            prepared = await super().prepare(name, arguments)
+            prepared = await prepare(name, arguments)
             mode = "plan"
             return prepared
 
-    async with ConversationAgent(loaded) as agent:
-        tools = ModeTools(Switching(agent.services.toolbox, None, "Nobody"), lambda: mode)
+        monkeypatch.setattr(agent.services.toolbox, "prepare", prepare_and_switch)
+        tools = RestrictedTools(agent.services.toolbox, None, "Nobody", lambda: mode)
         with pytest.raises(ToolError, match="not allowed while planning"):
             await tools.prepare("create_file", '{"path": "new.txt", "content": "x"}')
 

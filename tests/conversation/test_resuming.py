@@ -81,6 +81,7 @@ async def test_a_retry_is_of_the_turn_another_process_asked_last(
         turns = await resumed.get_history(2)
         assert turns[0].messages[-1].content != "anew"
         assert turns[-1].messages[-1].content == "anew"
+        await agent.close(settle_seconds=0.0)
 
 
 async def test_two_retries_at_once_are_one(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
@@ -92,6 +93,7 @@ async def test_two_retries_at_once_are_one(graph: Graph, loaded: Loaded, server:
         assert results[0] == TURNS and isinstance(results[1], RagforgeError)
         await resumed.wait_idle()
         assert len(server.requests) == 1
+        await agent.close(settle_seconds=0.0)
 
 
 async def test_a_message_sent_while_a_retry_fails_is_answered(loaded: Loaded, server: OpenAIServer) -> None:

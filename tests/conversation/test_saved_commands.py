@@ -16,7 +16,7 @@ from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.errors import ConfigError
 from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, Event, Notice
 from ragforge_tui.shared.records import ToolCall, now
-from ragforge_tui.tools import ApprovalNeed
+from ragforge_tui.tools.base import ApprovalNeed
 from tests.conftest import EMBEDDED
 
 

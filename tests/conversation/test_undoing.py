@@ -10,7 +10,7 @@ from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.requests.work import FileDiff
-from ragforge_tui.tools.undo.changes import WRITING_TOOLS
+from ragforge_tui.shared.tool_calls import writing_tools
 from ragforge_tui.tools.undo.plan import fitted
 from tests.support.openai_server import OpenAIServer
 
@@ -34,7 +34,7 @@ async def test_diff_undo_and_redo(loaded: Loaded, server: OpenAIServer) -> None:
         await conversation.send_message("create")
         diffs = {one.path: one.diff for one in await conversation.diff()}
         assert set(diffs) == {"greeting.py", "docs/new.md"}
-        writes = await (await agent.store()).files.writes(conversation.record.uuid, WRITING_TOOLS, loaded.workspace)
+        writes = await (await agent.store()).files.writes(conversation.record.uuid, writing_tools(), loaded.workspace)
         assert [(write.turn_index, write.tool) for write in writes] == [(1, "edit_file"), (2, "create_file")]
         assert all('"after"' in write.result and "return" not in write.result for write in writes)
         assert '-    return "hello"\n+    return "good day"\n' in diffs["greeting.py"]

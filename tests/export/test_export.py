@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from ragforge_tui.cli.output import width
-from ragforge_tui.export import file_name, from_json, main_argument, safe_json, to_json, to_markdown
+from ragforge_tui.export import file_name, from_json, safe_json, to_json, to_markdown
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Conversation, Message, ToolCall, ToolResult, Turn
+from ragforge_tui.shared.tool_calls import main_argument
 from tests.support.shapes import GITHUB_KEY, filled
 
 MOMENT = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)

@@ -13,7 +13,7 @@ from ragforge_tui.llm.offline.answers import Evidence, FinishedCall, answer
 from ragforge_tui.llm.offline.intents import key_terms, parse_intent
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools import Toolbox
+from ragforge_tui.tools.registry import Toolbox
 
 
 class Talk:
@@ -114,7 +114,7 @@ async def test_only_what_was_said_is_said_earlier(talk: Talk) -> None:
     assert "me:" not in earlier and "= 4" not in earlier
 
 
-async def test_memory_beside_the_question_was_not_said_by_the_person() -> None:
+async def test_memory_beside_the_question_was_not_said_by_the_user() -> None:
     messages = [
         {"role": "user", "content": "The lantern is red."},
         {"role": "assistant", "content": "Noted."},

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.memory.history_source import HistorySource, called_from, turn_view
-from ragforge_tui.settings.schema import RecallSettings
+from ragforge_tui.settings.schema import RecallSettings, ToolSettings
 from ragforge_tui.shared.errors import GraphUnavailableError, NotFoundError, ToolError
 from ragforge_tui.shared.records import Conversation
-from ragforge_tui.tools import Tool, ToolOutcome
 from ragforge_tui.tools.arguments import parse
-from ragforge_tui.tools.memory import PAGE_CHARS, MemorySource, memory_tools
+from ragforge_tui.tools.base import MemorySource, ToolContext, ToolOutcome
+from ragforge_tui.tools.memory import PAGE_CHARS, OpenTurn, SearchHistory
+from ragforge_tui.tools.undo.snapshots import UndoStore
+from ragforge_tui.tools.workspace import Workspace
 from tests.support.records import conversation, one_turn
 from tests.support.remembered import remembered, talk
 
@@ -40,7 +44,8 @@ class Told:
 
 async def call(source: MemorySource, name: str, **arguments: object) -> ToolOutcome:
     """A call as the toolbox makes it."""
-    tool: Tool = {tool.name: tool for tool in memory_tools(source)}[name]
+    context = ToolContext(Workspace(Path.cwd()), ToolSettings(), UndoStore(Path("undo")), Path("state"), source)
+    tool = {kind.info.name: kind for kind in (SearchHistory, OpenTurn)}[name](context)
     typed, unknown = parse(name, tool.arguments, msgspec.json.encode(arguments).decode())
     assert not unknown
     return await (await tool.prepare(typed)).run()

@@ -51,6 +51,7 @@ from ragforge_tui.shared.requests.turns import (
     Unqueue,
 )
 from ragforge_tui.shared.requests.work import ChangeModelSettings, ListFiles, ListModels, SetModel
+from ragforge_tui.shared.tool_calls import described_tools
 from ragforge_tui.shared.wire import PROTOCOL_VERSION, Empty, EngineState, Hello, Request
 from tests.support import call_shelf, session_answers
 from tests.support.memory_shelf import MemoryShelf
@@ -201,6 +202,7 @@ class FakeEngine:
                     model=self.model,
                     graph=self.graph,
                     log_file="",
+                    tools=described_tools(),
                 )
             case CreateConversation():
                 fresh = conversation(0xC0 + len(self.conversations), request.title)

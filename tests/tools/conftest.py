@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ragforge_tui.settings.schema import ToolSettings
-from ragforge_tui.tools import Toolbox, ToolOutcome
+from ragforge_tui.tools.base import ToolOutcome
+from ragforge_tui.tools.registry import Toolbox
 
 Call = Callable[..., Awaitable[ToolOutcome]]
 

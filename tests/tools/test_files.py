@@ -12,8 +12,8 @@ import pytest
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.redaction import MASK, mask_secrets
-from ragforge_tui.tools import Toolbox
 from ragforge_tui.tools.base import CallStopped
+from ragforge_tui.tools.registry import Toolbox
 from tests.support.shapes import GITHUB_KEY
 from tests.tools.conftest import Call
 

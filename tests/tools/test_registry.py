@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ragforge_tui.conversation.approvals.policy import ApprovalMode, ApprovalPolicy, Verdict
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools import ApprovalNeed, FunctionTool, ToolArguments, Toolbox, ToolOutcome
+from ragforge_tui.shared.tool_calls import ToolInfo
+from ragforge_tui.tools import registry
+from ragforge_tui.tools.base import ApprovalNeed, Tool, ToolArguments, ToolOutcome
+from ragforge_tui.tools.registry import Toolbox
 from tests.tools.conftest import Call
 
 NAMES = [
@@ -137,15 +139,23 @@ class _Extra(ToolArguments):
     size: int = 0
 
 
-async def test_tools_of_other_rooms(folder: Path, tmp_path: Path) -> None:
-    async def big(arguments: Any) -> ToolOutcome:
+class _Big(Tool):
+    info = ToolInfo(name="big")
+    description = "Big."
+    arguments = _Extra
+
+    async def run(self, arguments: _Extra) -> ToolOutcome:
         if arguments.size < 0:
             raise ValueError("negative")
         return ToolOutcome(text="x" * arguments.size)
 
-    tool = FunctionTool(name="big", description="Big.", arguments=_Extra, function=big)
+
+async def test_results_are_cut_and_errors_reported(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "TOOLS", [_Big])
     settings = ToolSettings(max_output_chars=5_000)
-    box = Toolbox(folder, settings, undo_dir=tmp_path / "undo", state_dir=tmp_path / "state", extra=[tool])
+    box = Toolbox(folder, settings, undo_dir=tmp_path / "undo", state_dir=tmp_path / "state")
     assert box.schemas()[-1]["function"]["name"] == "big"
     outcome = await (await box.prepare("big", '{"size": 100000}')).run()
     assert len(outcome.text) < 5_200

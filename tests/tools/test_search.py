@@ -13,10 +13,10 @@ import pytest
 
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools import Toolbox, match_files
+from ragforge_tui.tools.registry import Toolbox
 from ragforge_tui.tools.search.ignore import IgnoreRules
 from ragforge_tui.tools.search.listing import expand_braces
-from ragforge_tui.tools.search.matching import best_matches, list_files
+from ragforge_tui.tools.search.matching import best_matches, list_files, match_files
 from tests.tools.conftest import Call
 
 

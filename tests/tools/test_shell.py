@@ -15,7 +15,8 @@ import pytest
 
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools import Toolbox, ToolOutcome
+from ragforge_tui.tools.base import ToolOutcome
+from ragforge_tui.tools.registry import Toolbox
 from ragforge_tui.tools.shell import process as process_module
 from ragforge_tui.tools.shell.process import MARK, end_leftovers, scrubbed_environment
 from ragforge_tui.tools.shell.run_command import Output

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools import Toolbox
+from ragforge_tui.tools.registry import Toolbox
 from ragforge_tui.tools.workspace import Workspace, is_secret, read_bytes, write_bytes
 from tests.tools.conftest import Call
 

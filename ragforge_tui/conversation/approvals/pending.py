@@ -15,7 +15,7 @@ from ragforge_tui.conversation.approvals.allowed_commands import AllowedCommands
 from ragforge_tui.shared.events import ApprovalDecision, ApprovalRequested, ApprovalResolved, CostLimitReached, Event
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import Mode
-from ragforge_tui.tools import ApprovalNeed
+from ragforge_tui.tools.base import ApprovalNeed
 
 Emit = Callable[[Event], None]
 ApprovalMode = Literal["ask", "edits", "yes"]

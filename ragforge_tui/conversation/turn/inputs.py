@@ -24,8 +24,7 @@ from ragforge_tui.shared.records import Conversation, Turn
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import fenced
-from ragforge_tui.tools.modes import ModeTools
-from ragforge_tui.tools.narrowed import NarrowedTools
+from ragforge_tui.tools.restrictions import RestrictedTools
 
 _INSTRUCTIONS = """\
 You are the agent of a terminal chat and help a user with the files of one folder, the workspace.
@@ -66,7 +65,7 @@ class TurnInputs:
 
     persona: Persona
     model: ChatModel
-    tools: ModeTools
+    tools: RestrictedTools
     context: BuiltContext
     planning: bool
     window: int
@@ -99,8 +98,9 @@ class InputBuilder:
         """Build the inputs of a turn that a model answers."""
         services = self._services
         persona = await services.personas.for_turn(self._record.persona)
-        narrowed = NarrowedTools(services.toolbox, persona.fields.tools, f"The persona {persona.name}")
-        model, tools = await services.persona_models.model_for(persona), ModeTools(narrowed, self._mode)
+        allowed_by = f"The persona {persona.name}"
+        tools = RestrictedTools(services.toolbox, persona.fields.tools, allowed_by, self._mode)
+        model = await services.persona_models.model_for(persona)
         planning = self._mode() == "plan"
         instructions = await services.trust.instructions()
         window = services.windows.of(model)

@@ -28,9 +28,10 @@ from ragforge_tui.shared.records import REFUSED, REFUSED_BECAUSE, STOPPED, Messa
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable, storable_value
-from ragforge_tui.tools import Access, PreparedCall, ToolOutcome
-from ragforge_tui.tools.base import CallStopped
-from ragforge_tui.tools.modes import PLANNING
+from ragforge_tui.shared.tool_calls import ToolAccess
+from ragforge_tui.tools.base import CallStopped, ToolOutcome
+from ragforge_tui.tools.registry import PreparedCall
+from ragforge_tui.tools.restrictions import PLANNING
 from ragforge_tui.tools.shell.run_command import STOPPED_TEXT
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ _ID_SPACE = uuid.UUID("6f2c4a0e-8d5b-4f43-9b0a-3a9d1c7e5f10")
 class UsableTools(Protocol):
     """The tools of a conversation, or those of the user."""
 
-    def access(self, name: str) -> Access: ...
+    def access(self, name: str) -> ToolAccess: ...
 
     async def prepare(self, name: str, arguments: str) -> PreparedCall: ...
 
@@ -192,10 +193,10 @@ class ToolRunner:
             self._emit(FilesAccessed(files=outcome.files, **where))
         if "todos" in outcome.data and outcome.success:
             self._emit(TodosUpdated(todos=msgspec.convert(outcome.data["todos"], list[Todo]), **where))
-        if call.tool_name == "notify_user" and outcome.success:
+        if "notice" in outcome.data and outcome.success:
             self._emit(
                 Notice(
-                    text=str(outcome.data.get("notice", "")),
+                    text=str(outcome.data["notice"]),
                     level=outcome.data.get("level", "info"),
                     conversation_id=reply.conversation_id,
                 )

@@ -20,7 +20,8 @@ from ragforge_tui.graph import writer_id
 from ragforge_tui.llm import ToolRequest
 from ragforge_tui.shared.events import MessageFinished, TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.records import Message, Turn, now
-from ragforge_tui.tools import Access, PreparedCall, Toolbox
+from ragforge_tui.shared.tool_calls import ToolAccess
+from ragforge_tui.tools.registry import PreparedCall, Toolbox
 
 
 class UserCall(msgspec.Struct, frozen=True):
@@ -44,7 +45,7 @@ class _UserTools:
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
 
-    def access(self, name: str) -> Access:
+    def access(self, name: str) -> ToolAccess:
         return "command"
 
     async def prepare(self, name: str, arguments: str) -> PreparedCall:

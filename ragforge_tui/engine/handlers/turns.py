@@ -24,6 +24,7 @@ from ragforge_tui.shared.requests.turns import (
     TurnPage,
     Unqueue,
 )
+from ragforge_tui.shared.tool_calls import tool_info
 from ragforge_tui.shared.wire import Empty
 
 
@@ -128,10 +129,10 @@ class _Todos(msgspec.Struct):
 
 
 def _current_todos(turns: list[Turn]) -> list[Todo]:
-    """Return the agent's plan as of the last successful `update_todos`."""
+    """Return the agent's plan as of the last successful call that set it."""
     for turn in reversed(turns):
         for message in reversed(turn.messages):
             for call in reversed(message.tool_calls):
-                if call.tool_name == "update_todos" and call.success and call.result is not None:
+                if tool_info(call.tool_name).result == "plan" and call.success and call.result is not None:
                     return msgspec.json.decode(call.result.result, type=_Todos).todos
     return []

@@ -31,8 +31,9 @@ from ragforge_tui.shared.requests.work import (
     UndoTurn,
 )
 from ragforge_tui.shared.sanitize import storable
+from ragforge_tui.shared.tool_calls import described_tools
 from ragforge_tui.shared.wire import PROTOCOL_VERSION, Empty, EngineState, Hello
-from ragforge_tui.tools import match_files
+from ragforge_tui.tools.search.matching import match_files
 
 
 @handles(Hello)
@@ -45,6 +46,7 @@ async def hello(engine: EngineContext, _: Hello) -> EngineState:
         model=engine.agent.model_state,
         graph=engine.agent.graph_state,
         log_file=str(log_file(engine.loaded.paths)),
+        tools=described_tools(),
     )
 
 

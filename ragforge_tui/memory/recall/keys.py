@@ -11,9 +11,9 @@ from datetime import datetime
 
 import msgspec
 
-from ragforge_tui.export import main_argument, result_text
 from ragforge_tui.memory.language import date_words
 from ragforge_tui.shared.records import Message, ToolCall, Turn
+from ragforge_tui.shared.tool_calls import main_argument, result_text, tool_info
 
 RESULT_EDGE_CHARS = 300
 """Characters of a tool result's start, and of its end, that are indexed: paths and errors are there."""
@@ -25,9 +25,6 @@ MAX_NEIGHBOUR_CHARS = 4_000
 """Most characters of a neighbour's text in a window key."""
 KEYS_VERSION = 1
 """Stored with the keys; keys of a turn with another version are made again."""
-
-MEMORY_TOOLS = frozenset({"search_history", "open_turn"})
-"""Their results are not indexed: they repeat other turns, which have keys themselves."""
 
 
 class TurnKeys(msgspec.Struct, kw_only=True, frozen=True):
@@ -69,7 +66,8 @@ def call_text(call: ToolCall) -> str:
     if paths:
         line = f"{line} ({', '.join(paths)})"
     line += "]" if call.success is not False else " failed]"
-    result = "" if call.tool_name in MEMORY_TOOLS else result_text(call).strip()
+    # Earlier turns that a result repeats have keys themselves.
+    result = "" if tool_info(call.tool_name).repeats_turns else result_text(call).strip()
     if len(result) > 2 * RESULT_EDGE_CHARS:
         result = f"{result[:RESULT_EDGE_CHARS]} … {result[-RESULT_EDGE_CHARS:]}"
     return f"{line}\n{result}" if result else line

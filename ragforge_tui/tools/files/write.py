@@ -1,6 +1,6 @@
-"""Tools that read, write, edit and create files.
+"""Tools write_file, create_file and edit_file.
 
-Used by the toolbox. Everything written could be seen as a diff first. The content that a write replaces is stored
+Everything written could be seen as a diff first. The content that a write replaces is stored
 before. A file that changed since it was read, or since its diff was shown, is left alone.
 """
 
@@ -15,134 +15,40 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ragforge_tui.settings.schema import ToolSettings
-from ragforge_tui.shared.encoding import UTF8, decode, line_end_of, lines_of, with_line_ends
+from ragforge_tui.shared.encoding import UTF8, decode, line_end_of, with_line_ends
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.shared.redaction import MASK, adds_mask
-from ragforge_tui.shared.sanitize import visible
+from ragforge_tui.shared.tool_calls import ToolInfo
 from ragforge_tui.shared.truncation import marks_in
-from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
+from ragforge_tui.tools.base import ApprovalNeed, CallStopped, Plan, Tool, ToolArguments, ToolOutcome
 from ragforge_tui.tools.files.diff import counts, unified_diff
-from ragforge_tui.tools.files.replacement import replace_once
-from ragforge_tui.tools.undo.snapshots import UndoStore, digest_of
+from ragforge_tui.tools.files.read import FilePath, existing
+from ragforge_tui.tools.undo.snapshots import digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
 
 _log = logging.getLogger(__name__)
 
-_LONGEST_LINE = 2_000
 STORED_DIFF = 200_000
 """Most characters of a diff stored with the record; the approval shows all of it."""
 
-Path = Annotated[str, Meta(description="Path of the file, relative to the workspace.")]
-
-
-class FileContext:
-    """Shared state of a session's file tools: the workspace, stored contents and the contents the model has seen."""
-
-    def __init__(self, workspace: Workspace, settings: ToolSettings, undo: UndoStore) -> None:
-        self.workspace = workspace
-        self.settings = settings
-        self.undo = undo
-        self.seen: dict[str, str] = {}
-        """Digest of the content that the model last read or wrote, by path."""
-
-
-class ReadFileArguments(ToolArguments):
-    path: Path
-    start_line: Annotated[int | None, Meta(description="First line to show, counted from 1.")] = None
-    end_line: Annotated[int | None, Meta(description="Last line to show, inclusive.")] = None
-
 
 class WriteFileArguments(ToolArguments):
-    path: Path
+    path: FilePath
     content: Annotated[str, Meta(description="The whole new content.")]
 
 
 class CreateFileArguments(ToolArguments):
-    path: Path
+    path: FilePath
     content: Annotated[str, Meta(description="The content of the new file.")] = ""
 
 
 class EditFileArguments(ToolArguments):
-    path: Path
+    path: FilePath
     old_string: Annotated[
         str, Meta(description="Text to replace, exactly as in the file without line numbers; must occur once.")
     ]
     new_string: Annotated[str, Meta(description="Text to put in its place.")]
-
-
-class _FileTool:
-    def __init__(self, context: FileContext) -> None:
-        self.context = context
-
-
-class ReadFile(_FileTool):
-    """Tool that returns the numbered lines of a text file."""
-
-    name = "read_file"
-    description = (
-        "Read a text file of the workspace. Lines are numbered; use start_line and end_line to read part of a large "
-        "file."
-    )
-    access: Access = "read"
-    arguments = ReadFileArguments
-
-    async def prepare(self, arguments: ReadFileArguments) -> Plan:
-        place = await asyncio.to_thread(self.context.workspace.locate, arguments.path)
-
-        async def run() -> ToolOutcome:
-            return await asyncio.to_thread(self._run, arguments, place)
-
-        return Plan(run=run, approval=secret_need(self.context.workspace, place) if place.secret else None)
-
-    def _run(self, arguments: ReadFileArguments, place: Place) -> ToolOutcome:
-        place = self.context.workspace.locate_again(place, arguments.path)
-        content = _existing(place)
-        decoded = decode(content)
-        if decoded is None:
-            raise ToolError(
-                f"{place.shown} is binary ({len(content)} bytes) and cannot be read as text.",
-                todo="Use run_command with file, strings or xxd if you need its bytes.",
-                kind="binary",
-            )
-        self.context.seen[place.relative] = digest_of(content)
-        text = _numbered(lines_of(decoded[0]), arguments, place, self.context.settings.max_output_chars)
-        files = [FileAccess(path=place.shown, access="read")]
-        return ToolOutcome(text=text, files=files, full_size=len(content))
-
-
-def _numbered(lines: list[str], arguments: ReadFileArguments, place: Place, limit: int) -> str:
-    """Return the requested lines with their numbers, as many as fit, and a note on how to read the rest."""
-    if not lines:
-        return f"{place.shown} is empty."
-    first = max(arguments.start_line or 1, 1)
-    last = min(len(lines), arguments.end_line or len(lines))
-    if first > len(lines) or last < first:
-        raise ToolError(
-            f"{place.shown} has {len(lines)} lines; lines {first} to {arguments.end_line or 'its end'} do not exist.",
-            kind="bad_range",
-        )
-    shown: list[str] = []
-    size = 0
-    for number in range(first, last + 1):
-        line = f"{number:>6}\t{_short(visible(lines[number - 1]), limit)}"
-        size += len(line) + 1
-        if size > limit and shown:
-            shown.append(
-                f"[Cut after line {number - 1} of {len(lines)}; continue with start_line={number}.]",
-            )
-            break
-        shown.append(line)
-    else:
-        if last < len(lines):
-            shown.append(f"[Lines {first} to {last} of {len(lines)}.]")
-    return "\n".join(shown)
-
-
-def _short(line: str, limit: int) -> str:
-    longest = min(_LONGEST_LINE, limit)
-    return line if len(line) <= longest else f"{line[:longest]} [line cut, {len(line)} characters]"
 
 
 class _Change(msgspec.Struct, kw_only=True):
@@ -155,7 +61,7 @@ class _Change(msgspec.Struct, kw_only=True):
     note: str = ""
 
 
-class _WriteTool(_FileTool):
+class _WriteTool(Tool):
     """Base of the writing tools: prepare the change, request approval with its diff, write if nothing changed since."""
 
     async def _plan(self, path: str, name: str, change_of: Callable[[], _Change]) -> Plan:
@@ -205,11 +111,18 @@ class _WriteTool(_FileTool):
 class WriteFile(_WriteTool):
     """Tool that writes the whole content of a file, new or not."""
 
-    name = "write_file"
+    info = ToolInfo(
+        name="write_file",
+        help="write a whole file",
+        access="write",
+        main_argument="path",
+        verb="wrote {}",
+        outcome="changes",
+        weight=3,
+    )
     description = (
         "Write a whole file, replacing its content; missing folders are created. Prefer edit_file for small changes."
     )
-    access: Access = "write"
     arguments = WriteFileArguments
 
     async def prepare(self, arguments: WriteFileArguments) -> Plan:
@@ -238,9 +151,16 @@ class WriteFile(_WriteTool):
 class CreateFile(_WriteTool):
     """Tool that creates a file."""
 
-    name = "create_file"
+    info = ToolInfo(
+        name="create_file",
+        help="create a file",
+        access="write",
+        main_argument="path",
+        verb="created {}",
+        outcome="changes",
+        weight=3,
+    )
     description = "Create a new file; fails if it already exists. Missing folders are created."
-    access: Access = "write"
     arguments = CreateFileArguments
 
     async def prepare(self, arguments: CreateFileArguments) -> Plan:
@@ -261,12 +181,19 @@ class CreateFile(_WriteTool):
 class EditFile(_WriteTool):
     """Tool that makes one exact, unique replacement in a file."""
 
-    name = "edit_file"
+    info = ToolInfo(
+        name="edit_file",
+        help="replace a piece of a file",
+        access="write",
+        main_argument="path",
+        verb="edited {}",
+        outcome="changes",
+        weight=3,
+    )
     description = (
         "Replace one exact piece of a text file. Read the file first. old_string must occur exactly once: "
         "give enough lines around the change to make it unique."
     )
-    access: Access = "write"
     arguments = EditFileArguments
 
     async def prepare(self, arguments: EditFileArguments) -> Plan:
@@ -274,7 +201,7 @@ class EditFile(_WriteTool):
 
     def _change(self, arguments: EditFileArguments) -> _Change:
         place = self.context.workspace.locate(arguments.path)
-        before = _existing(place)
+        before = existing(place)
         self._earlier(place)
         if place.relative not in self.context.seen:
             raise ToolError(
@@ -303,6 +230,57 @@ class EditFile(_WriteTool):
             ) from error
         diff = unified_diff(text, edited, place.shown)
         return _Change(place=place, before=before, after=after, diff=diff)
+
+
+def replace_once(text: str, old: str, new: str, path: str) -> str:
+    """Replace the only occurrence of a piece and preserve the file's line ends.
+
+    Raises:
+        ToolError: The piece is empty, equal to the new one, missing or not unique.
+    """
+    if not old:
+        raise ToolError("old_string is empty.", todo="Give the text to replace, or use write_file.", kind="no_match")
+    if old == new:
+        raise ToolError("old_string and new_string are equal; there is nothing to do.", kind="no_change")
+    line_end = line_end_of(text)
+    if line_end == "\r\n":
+        new = with_line_ends(new, line_end)
+    if old not in text and "\r\n" in text:
+        old = with_line_ends(old, "\r\n")
+    position = text.find(old)
+    if position < 0:
+        raise ToolError(
+            f"old_string does not occur in {path}.{_near_miss(text, old)}",
+            todo="Copy it exactly from the file, without line numbers and with its indentation.",
+            kind="no_match",
+        )
+    if text.find(old, position + 1) >= 0:
+        lines = [str(text.count("\n", 0, at) + 1) for at in _occurrences(text, old)]
+        raise ToolError(
+            f"old_string is not unique in {path}: it starts on lines {', '.join(lines)}.",
+            todo="Include more of the lines around it.",
+            kind="not_unique",
+        )
+    return text[:position] + new + text[position + len(old) :]
+
+
+def _occurrences(text: str, piece: str, most: int = 10) -> list[int]:
+    offsets: list[int] = []
+    at = text.find(piece)
+    while at >= 0 and len(offsets) < most:
+        offsets.append(at)
+        at = text.find(piece, at + 1)
+    return offsets
+
+
+def _near_miss(text: str, old: str) -> str:
+    """Return a hint with the line where the piece occurs with different white space; empty if it does not."""
+    old_lines = [line.strip() for line in old.strip().split("\n")]
+    lines = [line.strip() for line in text.split("\n")]
+    for index in range(len(lines) - len(old_lines) + 1):
+        if lines[index] == old_lines[0] and lines[index : index + len(old_lines)] == old_lines:
+            return f" With different white space it occurs on line {index + 1}."
+    return ""
 
 
 def _refuse_masks(before: str, after: str, place: Place) -> None:
@@ -337,17 +315,6 @@ def _refuse_marks(new: str, old: str, path: str) -> None:
         )
 
 
-def secret_need(workspace: Workspace, place: Place) -> ApprovalNeed:
-    """Return the approval needed to read a file that may contain keys or passwords."""
-    return ApprovalNeed(
-        kind="secret",
-        question=f"Show {place.shown}, which may hold keys or passwords, to the model?",
-        detail=place.shown,
-        session_scope=f"reading {place.shown}",
-        session_key=f"secret:{workspace.root}:{place.relative}",
-    )
-
-
 def _write_need(workspace: Workspace, change: _Change, name: str) -> ApprovalNeed:
     place = change.place
     verb = "Create" if change.before is None else "Edit" if name == "edit_file" else "Overwrite"
@@ -368,15 +335,6 @@ def _write_need(workspace: Workspace, change: _Change, name: str) -> ApprovalNee
 
 def _runs_by_itself(place: Place) -> bool:
     return ".git" in PurePosixPath(place.relative.lower()).parts
-
-
-def _existing(place: Place) -> bytes:
-    content = read_bytes(place)
-    if content is None:
-        raise ToolError(
-            f"{place.shown} does not exist.", todo="Look with list_directory or search_files.", kind="not_found"
-        )
-    return content
 
 
 def _as_before(old: str, content: str) -> str:

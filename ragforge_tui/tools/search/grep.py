@@ -1,6 +1,6 @@
 """Tool grep_files: search for lines of files that match a pattern.
 
-Used by the toolbox. Matching always runs in another process: ripgrep if it is installed, else `grep_worker.py`. A
+Matching always runs in another process: ripgrep if it is installed, else `grep_worker.py`. A
 pattern with catastrophic backtracking, or a huge tree, can then be stopped and never blocks the engine. Both return
 the same lines.
 """
@@ -25,9 +25,10 @@ import msgspec
 from msgspec import Meta
 
 from ragforge_tui.shared.sanitize import visible
+from ragforge_tui.shared.tool_calls import ShownArgument, ToolInfo
 from ragforge_tui.tools.base import Plan, ToolArguments, ToolOutcome
 from ragforge_tui.tools.search.ignore import WALK_SECONDS, IgnoreRules
-from ragforge_tui.tools.search.listing import FolderTool, accesses, glob_matcher, shown
+from ragforge_tui.tools.search.listing import IN_FOLDER, FolderTool, accesses, glob_matcher, shown
 from ragforge_tui.tools.workspace import Place, is_secret
 
 MAX_SEARCHED_BYTES = 20 * 1024 * 1024
@@ -81,7 +82,16 @@ class Findings(msgspec.Struct):
 class GrepFiles(FolderTool):
     """Tool that returns matching lines."""
 
-    name = "grep_files"
+    info = ToolInfo(
+        name="grep_files",
+        help="search file contents by a regular expression",
+        shown=(ShownArgument(names=("pattern",)), IN_FOLDER),
+        counted=("match", "matches"),
+        verb="searched for {}",
+        outcome="matches",
+        longest_argument=32,
+        weight=1,
+    )
     description = (
         "Search the contents of files for a regular expression; returns path:line: text. Ignored, binary and very "
         "large files, and files that may contain keys or passwords, are skipped."
@@ -99,13 +109,13 @@ class GrepFiles(FolderTool):
         return Plan(run=run)
 
     def _place(self, given: str) -> Place:
-        place = self.workspace.locate(given)
+        place = self.context.workspace.locate(given)
         return place if place.absolute.is_file() else self.folder(given)
 
     async def _run(self, arguments: GrepFilesArguments, place: Place) -> ToolOutcome:
-        place = await asyncio.to_thread(self.workspace.locate_again, place, arguments.path)
+        place = await asyncio.to_thread(self.context.workspace.locate_again, place, arguments.path)
         query = Query(
-            root=str(self.workspace.root),
+            root=str(self.context.workspace.root),
             start="" if place.relative == "." else place.relative,
             pattern=arguments.pattern,
             literal=not await asyncio.to_thread(_is_expression, arguments.pattern),

@@ -1,6 +1,6 @@
 """Tools list_directory, glob_files and search_files, which find files by folder and name.
 
-Used by the toolbox. `grep.py` searches contents; `matching.py` completes names while the user types.
+`grep.py` searches contents; `matching.py` completes names while the user types.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.shared.sanitize import storable, visible
-from ragforge_tui.tools.base import Access, Plan, ToolArguments, ToolOutcome
+from ragforge_tui.shared.tool_calls import ShownArgument, ToolInfo
+from ragforge_tui.tools.base import Plan, Tool, ToolArguments, ToolOutcome
 from ragforge_tui.tools.search.gitignore import LONGEST_PATH, Patterns
 from ragforge_tui.tools.search.ignore import WALK_SECONDS, Entry, IgnoreRules
 from ragforge_tui.tools.search.matching import best_matches
 from ragforge_tui.tools.workspace import Place, Workspace
+
+IN_FOLDER = ShownArgument(names=("path",), before=" in ", hidden=".")
 
 _MOST_LISTED = 1_000
 _MOST_FOUND = 500
@@ -47,14 +49,8 @@ class SearchFilesArguments(ToolArguments):
     limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of files to return.")] = 30
 
 
-class FolderTool:
-    """Base of the tools that work on a folder: the workspace, the settings and a check of the folder."""
-
-    access: Access = "read"
-
-    def __init__(self, workspace: Workspace, settings: ToolSettings) -> None:
-        self.workspace = workspace
-        self.settings = settings
+class FolderTool(Tool):
+    """Base of the tools that work on a folder: a check of the folder, and the ignore rules."""
 
     def folder(self, given: str) -> Place:
         """Return the folder at a path.
@@ -62,7 +58,7 @@ class FolderTool:
         Raises:
             ToolError: The path does not exist or is not a folder.
         """
-        place = self.workspace.locate(given)
+        place = self.context.workspace.locate(given)
         if not place.absolute.is_dir():
             what = "is not a folder" if place.absolute.exists() else "does not exist"
             raise ToolError(f"{place.shown} {what}.", todo="Look with list_directory or search_files.")
@@ -70,13 +66,21 @@ class FolderTool:
 
     def rules(self) -> IgnoreRules:
         """Return the ignore rules, read again for each call because the agent changes files."""
-        return IgnoreRules(self.workspace.root, self.settings.ignore)
+        return IgnoreRules(self.context.workspace.root, self.context.settings.ignore)
 
 
 class ListDirectory(FolderTool):
     """Tool that lists the entries of a folder."""
 
-    name = "list_directory"
+    info = ToolInfo(
+        name="list_directory",
+        help="list a folder",
+        main_argument="path",
+        counted=("entry", "entries"),
+        verb="listed {}",
+        outcome="files",
+        weight=1,
+    )
     description = (
         "List a folder: sub-folders first, files with their size. Ignored entries are marked; ignored folders are not "
         "opened."
@@ -92,7 +96,7 @@ class ListDirectory(FolderTool):
         return Plan(run=run)
 
     def _run(self, arguments: ListDirectoryArguments, place: Place) -> ToolOutcome:
-        place = self.workspace.locate_again(place, arguments.path)
+        place = self.context.workspace.locate_again(place, arguments.path)
         start = "" if place.relative == "." else place.relative
         lines: list[str] = []
         self._list(self.rules(), start, arguments.depth, "", lines)
@@ -121,9 +125,9 @@ class ListDirectory(FolderTool):
         if entry.is_folder:
             return name + "/"
         if entry.is_link:
-            return f"{name} -> {shown(_target(self.workspace, entry.path))}"
+            return f"{name} -> {shown(_target(self.context.workspace, entry.path))}"
         try:
-            return f"{name} ({_size((self.workspace.root / entry.path).lstat().st_size)})"
+            return f"{name} ({_size((self.context.workspace.root / entry.path).lstat().st_size)})"
         except OSError:
             return name
 
@@ -131,7 +135,15 @@ class ListDirectory(FolderTool):
 class GlobFiles(FolderTool):
     """Tool that finds files by a glob pattern."""
 
-    name = "glob_files"
+    info = ToolInfo(
+        name="glob_files",
+        help="find files by a pattern such as **/*.py",
+        shown=(ShownArgument(names=("pattern",)), IN_FOLDER),
+        counted=("file", "files"),
+        verb="looked for files like {}",
+        outcome="files",
+        weight=1,
+    )
     description = "Find files by a glob pattern on their path; ignored files are left out."
     arguments = GlobFilesArguments
 
@@ -145,7 +157,7 @@ class GlobFiles(FolderTool):
         return Plan(run=run)
 
     def _run(self, arguments: GlobFilesArguments, place: Place, matcher: Patterns) -> ToolOutcome:
-        place = self.workspace.locate_again(place, arguments.path)
+        place = self.context.workspace.locate_again(place, arguments.path)
         start = "" if place.relative == "." else place.relative
         skip = len(start) + 1 if start else 0
         rules = self.rules()
@@ -156,7 +168,15 @@ class GlobFiles(FolderTool):
 class SearchFiles(FolderTool):
     """Tool that finds files by an approximate name."""
 
-    name = "search_files"
+    info = ToolInfo(
+        name="search_files",
+        help="find files by an approximate name",
+        shown=(ShownArgument(names=("query",)), IN_FOLDER),
+        counted=("file", "files"),
+        verb="looked for files like {}",
+        outcome="files",
+        weight=1,
+    )
     description = "Find files by an approximate name, best first; ignored files are left out."
     arguments = SearchFilesArguments
 
@@ -169,7 +189,7 @@ class SearchFiles(FolderTool):
         return Plan(run=run)
 
     def _run(self, arguments: SearchFilesArguments, place: Place) -> ToolOutcome:
-        place = self.workspace.locate_again(place, arguments.path)
+        place = self.context.workspace.locate_again(place, arguments.path)
         start = "" if place.relative == "." else place.relative
         rules = self.rules()
         found = best_matches(_files(rules, start), arguments.query, arguments.limit)

@@ -1,6 +1,6 @@
 """Tool run_command: run a shell command in the workspace, with a timeout and an output limit.
 
-Used by the toolbox. Commands are not confined to the workspace, and the approval states this; the user is protected by
+Commands are not confined to the workspace, and the approval states this; the user is protected by
 seeing the exact command. `process.py` manages the processes.
 """
 
@@ -14,13 +14,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import STOPPED
 from ragforge_tui.shared.sanitize import plain_text, storable, visible
-from ragforge_tui.tools.base import Access, ApprovalNeed, CallStopped, Plan, ToolArguments, ToolOutcome
+from ragforge_tui.shared.tool_calls import ToolInfo
+from ragforge_tui.tools.base import ApprovalNeed, CallStopped, Plan, Tool, ToolArguments, ToolContext, ToolOutcome
 from ragforge_tui.tools.shell.process import Commands
-from ragforge_tui.tools.workspace import Workspace
 
 _log = logging.getLogger(__name__)
 
@@ -79,21 +78,27 @@ def _plain(content: bytes) -> str:
     return storable(plain_text("\n".join(lines)))
 
 
-class RunCommand:
+class RunCommand(Tool):
     """Tool that runs a shell command."""
 
-    name = "run_command"
+    info = ToolInfo(
+        name="run_command",
+        help="run a shell command",
+        access="command",
+        main_argument="command",
+        verb="ran {}",
+        outcome="exit_status",
+        weight=3,
+    )
     description = (
         "Run a shell command in the workspace folder and get its output (stdout and stderr together) and exit status. "
         "It cannot read input; background processes are ended with the command. The user is asked first."
     )
-    access: Access = "command"
     arguments = RunCommandArguments
 
-    def __init__(self, workspace: Workspace, settings: ToolSettings, commands: Commands) -> None:
-        self._workspace = workspace
-        self._settings = settings
-        self._commands = commands
+    def __init__(self, context: ToolContext) -> None:
+        super().__init__(context)
+        self._commands = Commands(context.state_dir)
 
     async def prepare(self, arguments: RunCommandArguments) -> Plan:
         command = arguments.command
@@ -101,7 +106,7 @@ class RunCommand:
             raise ToolError("The command is empty.", todo="Give a shell command.")
         if "\0" in command:
             raise ToolError("The command contains a NUL character.", todo="Leave it out.")
-        limit = self._settings.command_timeout
+        limit = self.context.settings.command_timeout
         requested = arguments.timeout_seconds
         timeout = min(requested, limit) if requested is not None and requested > 0 else limit
 
@@ -116,17 +121,20 @@ class RunCommand:
                 # Line by line, so that a literal U+240A, the symbol for a line feed, is not shown as one.
                 detail="\n".join(visible(line) for line in command.split("\n")),
                 session_scope="exactly this command in this workspace",
-                session_key=f"run_command:{self._workspace.root}:{command}",
+                session_key=f"run_command:{self.context.workspace.root}:{command}",
                 command=command,
             ),
         )
 
+    async def close(self) -> None:
+        await self._commands.close()
+
     async def _run(self, command: str, timeout: float) -> ToolOutcome:
         try:
-            running = await self._commands.start(command, self._workspace.root)
+            running = await self._commands.start(command, self.context.workspace.root)
         except OSError as error:
             raise ToolError(f"The command could not be started: {error}.", kind="os_error") from error
-        output = Output(self._settings.max_output_chars)
+        output = Output(self.context.settings.max_output_chars)
         reader = asyncio.create_task(_collect(running.output, output))
         timed_out = stopped = False
         try:

@@ -14,7 +14,6 @@ import msgspec
 
 RESTORE = "restore_files"
 """Name of the call under which an undo is stored; models are not offered it."""
-WRITING_TOOLS = ("write_file", "edit_file", "create_file", RESTORE)
 
 _CHANGED_BETWEEN = "someone else changed it between the agent's edits"
 _CHANGED_SINCE = "someone else has changed it since"

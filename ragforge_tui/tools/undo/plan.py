@@ -13,9 +13,9 @@ import msgspec
 from ragforge_tui.graph import Store
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.requests.work import FileDiff, UndoPlan
-from ragforge_tui.tools import Toolbox
+from ragforge_tui.shared.tool_calls import writing_tools
+from ragforge_tui.tools.registry import Toolbox
 from ragforge_tui.tools.undo.changes import (
-    WRITING_TOOLS,
     FileChange,
     Restore,
     changes_of,
@@ -117,5 +117,5 @@ class ChangedFiles:
         return msgspec.json.encode({"turn": turn_index, "files": files}).decode()
 
     async def _changes(self) -> list[FileChange]:
-        writes = await self._store.files.writes(self._conversation_id, WRITING_TOOLS, self._workspace)
+        writes = await self._store.files.writes(self._conversation_id, writing_tools(), self._workspace)
         return [change for write in writes for change in changes_of(write.turn_index, write.result)]

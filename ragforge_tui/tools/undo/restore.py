@@ -13,7 +13,8 @@ from msgspec import Meta
 from ragforge_tui.shared.encoding import decode
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.records import FileAccess
-from ragforge_tui.tools.base import Access, Plan, ToolArguments, ToolOutcome
+from ragforge_tui.shared.tool_calls import ShownArgument, ToolInfo
+from ragforge_tui.tools.base import Plan, Tool, ToolArguments, ToolOutcome
 from ragforge_tui.tools.files.diff import unified_diff
 from ragforge_tui.tools.files.write import STORED_DIFF, finished_in_thread
 from ragforge_tui.tools.undo.changes import RESTORE, Restore
@@ -26,17 +27,17 @@ class RestoreFilesArguments(ToolArguments):
     files: Annotated[list[Restore], Meta(description="The files, with their current and their restored content.")]
 
 
-class RestoreFiles:
+class RestoreFiles(Tool):
     """Tool that restores files to their state before a turn."""
 
-    name = RESTORE
+    info = ToolInfo(
+        name=RESTORE,
+        help="undo the changes of a turn",
+        access="write",
+        shown=(ShownArgument(names=("turn",), before="as before turn "),),
+    )
     description = "Restore files to their state before a turn."
-    access: Access = "write"
     arguments = RestoreFilesArguments
-
-    def __init__(self, workspace: Workspace, undo: UndoStore) -> None:
-        self._workspace = workspace
-        self._undo = undo
 
     async def prepare(self, arguments: RestoreFilesArguments) -> Plan:
         async def run() -> ToolOutcome:
@@ -49,9 +50,9 @@ class RestoreFiles:
         problems: list[str] = []
         diffs: list[str] = []
         for file in arguments.files:
-            diff = diff_between(self._workspace, self._undo, file.path, file.current, file.wanted)
+            diff = diff_between(self.context.workspace, self.context.undo, file.path, file.current, file.wanted)
             try:
-                self._undo.restore(self._workspace, file.path, file.wanted, file.current)
+                self.context.undo.restore(self.context.workspace, file.path, file.wanted, file.current)
             except ToolError as error:
                 problems.append(str(error))
             else:

@@ -16,18 +16,19 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.shared.formatting import counted
+from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import ToolCall, call_end
 from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.shared.sanitize import plain_text, plain_value
+from ragforge_tui.shared.tool_calls import tool_info
 from ragforge_tui.tui.drawing.code import diff_counts
-from ragforge_tui.tui.transcript.render.tool_text import CallState, decoded, duration_text, failure_of, state_of
+from ragforge_tui.tui.transcript.render.tool_text import CallState, duration_text, failure_of, state_of
 
 SectionKind = Literal["prose", "code", "diff", "error"]
 
 MAX_FILE_BYTES = 2_000_000
 _SNIFFED = 8192
 _NUMBERED = re.compile(r" *\d+\t")
-_PROSE_TOOLS = frozenset({"search_history", "open_turn"})
 _WORDS = {
     "running": "running",
     "waiting": "waits for you",
@@ -74,8 +75,8 @@ def call_title(call: ToolCall, turn: int, state: CallState | None = None, at: da
 
 def call_sections(call: ToolCall) -> list[Section]:
     """Return the sections of a call: reason, arguments, result."""
-    result = decoded(call.result.result) if call.result is not None else {}
-    arguments = decoded(call.arguments)
+    result = json_object(call.result.result) if call.result is not None else {}
+    arguments = json_object(call.arguments)
     diff = str(result.get("diff") or "")
     sections: list[Section] = []
     reason = call.reasoning.strip() or str(arguments.get("reason") or "").strip()
@@ -91,9 +92,10 @@ def call_sections(call: ToolCall) -> list[Section]:
     sections += _argument_sections(call, arguments, has_diff=bool(diff))
     text = str(result.get("text") or "")
     if text.strip() and text != (call.result.error if call.result else None):
-        numbered = call.tool_name == "read_file"
+        form = tool_info(call.tool_name).result
+        numbered = form == "numbered"
         language = language_of(str(arguments.get("path") or "")) if numbered else ""
-        kind: SectionKind = "prose" if call.tool_name in _PROSE_TOOLS else "code"
+        kind: SectionKind = "prose" if form == "prose" else "code"
         sections.append(Section(title="Result", text=text, kind=kind, language=language, numbered=numbered))
     rest = {key: value for key, value in result.items() if key not in ("text", "diff")}
     if rest:

@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from ragforge_tui.shared.tool_calls import described_tools
 from ragforge_tui.tui.command_registry import Registry, effective_keys, key_name
 from ragforge_tui.tui.drawing.lines import wrap_spans
 
@@ -65,7 +66,7 @@ class HelpScreen(ModalScreen[None]):
 
 
 def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, screen: int = 0) -> Content:
-    """Return all commands under their headings, then the keys.
+    """Return all commands under their headings, then the agent's tools and the keys.
 
     Args:
         screen: Columns of the screen; on a narrow one the help of a command is below it instead of next to it.
@@ -81,6 +82,9 @@ def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, sc
         for command in commands:
             key = f"  {key_name(keys[command.name])}" if command.name in keys else ""
             lines += _entry(command.usage, command.help, key, width, narrow, room)
+    lines += [Content(), Content.styled("Tools of the agent", "bold")]
+    for tool in described_tools():
+        lines += _entry(tool.name, tool.help, "", width, narrow, room)
     lines += [Content(), Content.styled("Keys", "bold")]
     command_keys = [command.keys for command in registry.commands if command.keys[0]]
     for key, text in (*KEYS, *command_keys, *SCREEN_KEYS):

@@ -45,6 +45,7 @@ from ragforge_tui.shared.requests.turns import (
     Unqueue,
 )
 from ragforge_tui.shared.requests.work import ChangeModelSettings, RunShell, SetMode
+from ragforge_tui.shared.tool_calls import describe_tools
 from ragforge_tui.shared.wire import Engine, Hello, Request
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.options import ChatOptions
@@ -148,6 +149,7 @@ class EngineSession:
 
     async def _greet(self, engine: Engine) -> None:
         hello = await engine.request(Hello())
+        describe_tools(hello.tools)
         if self._model_settings:
             await engine.request(ChangeModelSettings(changes=self._model_settings))
         self.state.connection = "up"

@@ -33,6 +33,7 @@ from ragforge_tui.shared.events import (
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import CallEntry, FetchCall, ListCalls
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.tool_calls import argument_names, tool_info
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sidebar.files_pane import short_path
@@ -52,7 +53,7 @@ from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
 log = logging.getLogger(__name__)
 
-_CUT_ARGUMENT = re.compile(r'"(?:path|query|pattern|command|message)"\s*:\s*"((?:[^"\\]|\\.){1,400})')
+_CUT_ARGUMENT = re.compile(r'"(\w+)"\s*:\s*"((?:[^"\\]|\\.){1,400})')
 
 Order = tuple[int, int, int, int, float, str]
 
@@ -254,8 +255,9 @@ def _argument(call: ToolCall) -> str:
     if call.arguments.rstrip().endswith("}"):
         return "".join(part.text for part in arguments_of(call))
     # Truncated JSON: the first argument may be complete.
-    found = _CUT_ARGUMENT.search(call.arguments)
-    return one_line((found[1] if found else call.arguments)[:400])
+    names = argument_names(tool_info(call.tool_name))
+    found = next((found[2] for found in _CUT_ARGUMENT.finditer(call.arguments) if found[1] in names), call.arguments)
+    return one_line(found[:400])
 
 
 def size_text(size: int) -> str:

@@ -5,45 +5,25 @@ Used by the extractive writer. Pure; everything follows from the stored calls.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
-from ragforge_tui.export import main_argument
 from ragforge_tui.memory.history import result_text
 from ragforge_tui.memory.prose import ELLIPSIS, cut, first_sentence
 from ragforge_tui.memory.summaries.offline.phrases import Phrases
-from ragforge_tui.shared.records import ToolCall, Turn
+from ragforge_tui.shared.json_text import json_object
+from ragforge_tui.shared.records import ToolCall, ToolResult, Turn
+from ragforge_tui.shared.tool_calls import ToolInfo, main_argument, tool_info
 
 _NUMBERED = re.compile(r"^\s*(\d+)\t", re.M)
 _HIT = re.compile(r"^([^\n:]+):(\d+):", re.M)
 _WRITTEN = re.compile(r"\(([+]\d+ -\d+) lines\)")
 _ALL_HITS = re.compile(r"^\[(\d+) matches in (\d+) files", re.M)
-_ARGUMENT_CHARS = 56
-_PATTERN_CHARS = 32
 _ERROR_CHARS = 90
 _OUTPUT_CHARS = 60
 _REASON_CHARS = 110
-
-_VERBS = {
-    "read_file": "read",
-    "write_file": "wrote",
-    "edit_file": "edited",
-    "create_file": "created",
-    "list_directory": "listed",
-    "glob_files": "looked_for",
-    "search_files": "looked_for",
-    "grep_files": "searched",
-    "search_history": "searched",
-    "run_command": "ran",
-    "update_todos": "planned",
-    "notify_user": "told",
-}
-_CHANGES = frozenset({"write_file", "edit_file", "create_file", "run_command"})
-_LOOKS = frozenset({"list_directory", "glob_files", "search_files", "grep_files", "search_history"})
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,66 +108,59 @@ def _sentences(done: Sequence[Action], words: Phrases) -> str:
 
 
 def _action(turn: int, call: ToolCall, words: Phrases) -> Action:
-    argument = cut(main_argument(call), _PATTERN_CHARS if call.tool_name == "grep_files" else _ARGUMENT_CHARS)
-    verb = _VERBS.get(call.tool_name, "")
-    shown = f"`{argument}`" if argument else ""
-    if not verb:
-        text = words.verbs["used"].format(f"{call.tool_name}({argument})")
-    else:
-        text = words.verbs[verb].format(shown or call.tool_name)
+    tool = tool_info(call.tool_name)
+    argument = cut(main_argument(call), tool.longest_argument)
+    verb = words.verb(tool)
+    text = words.used.format(f"{tool.name}({argument})")
+    if verb:
+        text = verb.format(f"`{argument}`" if argument else tool.name)
+    outcome = _outcome(call, tool, words)
     failed = call.result is None or not call.result.success
-    outcome = _outcome(call, words)
-    weight = 3 if failed else 3 if call.tool_name in _CHANGES else 1 if call.tool_name in _LOOKS else 2
     return Action(
         turn=turn,
         text=f"{text} ({outcome})" if outcome else text,
         reason=" ".join(call.reasoning.split()),
-        weight=weight,
+        weight=3 if failed else tool.weight,
         failed=failed,
     )
 
 
-def _outcome(call: ToolCall, words: Phrases) -> str:
+def _outcome(call: ToolCall, tool: ToolInfo, words: Phrases) -> str:
     """Return the outcome of a call in a few words; empty if there is none to report."""
     if call.result is None:
         return words.unknown
     text = result_text(call)
-    if call.tool_name == "run_command":
-        return _command_outcome(call, text, words)
+    if tool.outcome == "exit_status":
+        return _command_outcome(call.result, text, words)
     if not call.result.success:
         return words.failed.format(cut(first_sentence(call.result.error or text), _ERROR_CHARS).rstrip("."))
-    if call.tool_name == "read_file":
-        numbers = _NUMBERED.findall(text)
-        return words.lines.format(f"{numbers[0]}–{numbers[-1]}") if numbers else ""
-    if call.tool_name == "grep_files":
-        total = _ALL_HITS.search(text)
-        hits = _HIT.findall(text)
-        return words.matches.format(*(total.groups() if total else (len(hits), len({path for path, _ in hits}))))
-    if call.tool_name in ("glob_files", "search_files", "list_directory"):
-        listed = [line for line in text.splitlines() if line.strip() and not line.startswith("[")]
-        return words.entries.format(
-            len(call.files) if call.tool_name != "list_directory" and call.files else len(listed)
-        )
-    if call.tool_name in ("write_file", "edit_file", "create_file"):
-        change = _WRITTEN.search(text)
-        return change[1] if change else ""
-    return "" if call.tool_name in _VERBS else cut(text, _OUTPUT_CHARS)
+    match tool.outcome:
+        case "lines":
+            numbers = _NUMBERED.findall(text)
+            return words.lines.format(f"{numbers[0]}–{numbers[-1]}") if numbers else ""
+        case "matches":
+            total = _ALL_HITS.search(text)
+            hits = _HIT.findall(text)
+            return words.matches.format(*(total.groups() if total else (len(hits), len({path for path, _ in hits}))))
+        case "files":
+            found = [file for file in call.files if file.access == "search"]
+            listed = [line for line in text.splitlines() if line.strip() and not line.startswith("[")]
+            return words.entries.format(len(found or listed))
+        case "changes":
+            change = _WRITTEN.search(text)
+            return change[1] if change else ""
+        case "none":
+            return ""
+        case "text":
+            return cut(text, _OUTPUT_CHARS)
 
 
-def _command_outcome(call: ToolCall, text: str, words: Phrases) -> str:
+def _command_outcome(result: ToolResult, text: str, words: Phrases) -> str:
     """Return a command's exit status and last line of output, where test runners print their verdict."""
-    status = _data(call).get("exit_status")
+    status = json_object(result.result).get("exit_status")
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("[Exit status")]
     last = cut(lines[-1].strip("= "), _OUTPUT_CHARS) if lines else ""
     if status == 0:
         return last
     outcome = words.exit.format(status) if isinstance(status, int) else words.failed.format("")
     return f"{outcome}: {last}" if last else outcome.rstrip(": ")
-
-
-def _data(call: ToolCall) -> dict[str, Any]:
-    try:
-        data = json.loads(call.result.result) if call.result else {}
-    except ValueError:
-        return {}
-    return data if isinstance(data, dict) else {}

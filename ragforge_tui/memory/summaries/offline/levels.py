@@ -21,6 +21,7 @@ from ragforge_tui.memory.summaries.offline.extract import extract, with_full_sto
 from ragforge_tui.memory.summaries.offline.informativeness import Statement, decides, distinct, score
 from ragforge_tui.memory.summaries.offline.phrases import Phrases, phrases
 from ragforge_tui.shared.records import EXTRACTIVE, Finding, Summary, Turn
+from ragforge_tui.shared.tool_calls import CHANGING, described_tools
 
 _STRETCHES = 4
 _SENTENCE_CHARS = 160
@@ -132,7 +133,7 @@ def _stretches(children: Sequence[Summary]) -> list[Sequence[Summary]]:
 def _action_sentences(texts: Sequence[str], wording: Phrases, limit: int) -> str:
     """Return as many sentences about actions as fit, in their order: changes and failures, else looks at files."""
     acts = list(dict.fromkeys(sentence for text in texts for sentence in sentences(text)))
-    changes = [wording.verbs[verb] for verb in ("created", "wrote", "edited", "ran")]
+    changes = [verb for tool in described_tools() if tool.access in CHANGING and (verb := wording.verb(tool))]
     rank = [0 if _mentions(act, changes) else 1 if _mentions(act, [wording.failed]) else 2 for act in acts]
     chosen: set[int] = set()
     left = limit

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from ragforge_tui.shared.tool_calls import ToolInfo
+
 
 class Phrases(msgspec.Struct, frozen=True, kw_only=True):
     """Phrases of one language; `{}` marks the place of the quoted text.
@@ -18,7 +20,7 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         user: Label of a finding that quotes the user.
         user_before: The same label in summaries stored by earlier versions.
-        verbs: What a tool did, by the key its calls have.
+        verbs: Translations of what tools did, by the English verb of their description.
     """
 
     quote: str
@@ -36,6 +38,7 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
     found: str
     user: str
     user_before: str
+    used: str
     failed: str
     unknown: str
     matches: str
@@ -47,7 +50,13 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
     and_more: str
     nothing: str
     conjunction: str
-    verbs: dict[str, str]
+    verbs: dict[str, str] = {}
+    language: str = "en"
+
+    def verb(self, tool: ToolInfo) -> str:
+        """Return what a call of a tool did; empty without a translation, where `used` with its name reads better."""
+        translated = tool.translations.get(self.language) or self.verbs.get(tool.verb, "")
+        return tool.verb if self.language == "en" else translated
 
     def without_label(self, finding: str) -> tuple[str, bool]:
         """Return the text of a finding without its label, and whether it quotes the user."""
@@ -62,4 +71,5 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
 def phrases(language: str) -> Phrases:
     """Return the phrases of a language, the English ones for a language without a table."""
     tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    return msgspec.convert(tables.get(language, tables["en"]), Phrases)
+    known = language if language in tables else "en"
+    return msgspec.convert({**tables[known], "language": known}, Phrases)

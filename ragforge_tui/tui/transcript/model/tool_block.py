@@ -9,8 +9,10 @@ import msgspec
 from rich.cells import cell_len
 
 from ragforge_tui.shared.formatting import counted
+from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.sanitize import plain_value
+from ragforge_tui.shared.tool_calls import tool_info
 from ragforge_tui.tui.drawing.code import code_lines, diff_counts, diff_lines
 from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, clip, indent, line_of, one_line, wrap
 from ragforge_tui.tui.style.palette import Palette
@@ -18,7 +20,6 @@ from ragforge_tui.tui.transcript.model.blocks import Block
 from ragforge_tui.tui.transcript.render.tool_text import (
     CallState,
     arguments_of,
-    decoded,
     duration_text,
     failure_of,
     outcome_of,
@@ -51,7 +52,7 @@ class ToolBlock(Block):
 
     @property
     def source(self) -> str:
-        result = decoded(self.call.result.result) if self.call.result is not None else {}
+        result = json_object(self.call.result.result) if self.call.result is not None else {}
         parts = [f"{self.call.tool_name} {self.call.arguments}", str(result.get("diff") or result.get("text") or "")]
         return "\n".join(part for part in parts if part)
 
@@ -66,7 +67,7 @@ class ToolBlock(Block):
         self.touch()
 
     def draw(self, width: int, palette: Palette) -> list[Line]:
-        result = decoded(self.call.result.result) if self.call.result is not None else {}
+        result = json_object(self.call.result.result) if self.call.result is not None else {}
         lines = [self._head_line(result, min(width, _TOOL_MEASURE), palette)]
         if self.state in ("failed", "refused"):
             reason = failure_of(self.call)
@@ -124,7 +125,7 @@ class ToolBlock(Block):
         return [(outcome, style), (f" · {time}" if outcome and time else time, palette.muted)]
 
     def _todo_lines(self, result: dict[str, object], width: int, palette: Palette) -> list[Line]:
-        if self.call.tool_name != "update_todos" or self.state in ("failed", "refused", "stopped"):
+        if tool_info(self.call.tool_name).result != "plan" or self.state in ("failed", "refused", "stopped"):
             return []
         lines: list[Line] = []
         for todo in todos_of(self.call, result):
@@ -146,7 +147,7 @@ class ToolBlock(Block):
         if self.call.reasoning.strip():
             text = one_line(self.call.reasoning)
             lines += wrap([(text, palette.muted)], width, first=prefix, rest=prefix)
-        for key, value in decoded(self.call.arguments).items() or [("", self.call.arguments)]:
+        for key, value in json_object(self.call.arguments).items() or [("", self.call.arguments)]:
             if key == "reason" or (result.get("diff") and key in ("content", "old_string", "new_string", "files")):
                 continue
             if key == "todos" and todos_of(self.call, result):
@@ -176,7 +177,7 @@ class ToolBlock(Block):
         return [line_of([*prefix, (more, palette.muted)], width)]
 
     def estimate(self, width: int) -> int:
-        plan = self.call.arguments.count('"content"') if self.call.tool_name == "update_todos" else 0
+        plan = self.call.arguments.count('"content"') if tool_info(self.call.tool_name).result == "plan" else 0
         return self.gap + 1 + plan + (self.call.success is False)
 
 

@@ -1,0 +1,125 @@
+"""Descriptions of the tools, and what they say about a call: its main argument, its result, its sign.
+
+A tool is described once, on the tool itself (package `tools`). Everything that shows, summarises or exports calls looks
+the description up here by the name stored with the call, so that none of it knows a tool by name. The engine sends the
+descriptions to the screen, which does not import the tools. A call of an unknown tool, removed or of another release,
+gets a generic description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from ragforge_tui.shared.json_text import json_object
+from ragforge_tui.shared.records import CallEnd, ToolCall
+from ragforge_tui.shared.sanitize import plain_text
+
+ToolAccess = Literal["read", "write", "command", "control"]
+CHANGING: frozenset[ToolAccess] = frozenset({"write", "command"})
+"""Access that changes something: refused in plan mode, and never run on a guess."""
+USUAL_ARGUMENTS = ("path", "command", "pattern", "query", "message")
+"""Arguments that identify what a call acted on where a tool names no main argument."""
+
+CALL_MARKS: dict[CallEnd, str] = {"ok": "✓", "failed": "✗", "refused": "⊘", "stopped": "■", "unknown": "?"}
+
+
+class ShownArgument(msgspec.Struct, frozen=True, kw_only=True):
+    """Piece of the arguments on a call's line.
+
+    Attributes:
+        names: Arguments of which the first that has a value is shown.
+        before: Muted text before the value.
+        muted: Show the value muted too.
+        hidden: Value that is not worth showing.
+        needs: Arguments of which one must have a value too.
+    """
+
+    names: tuple[str, ...]
+    before: str = ""
+    muted: bool = False
+    hidden: str = ""
+    needs: tuple[str, ...] = ()
+
+
+class ToolInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Description of a tool for everything but the model: the screen, summaries, exports, recall and undo.
+
+    Attributes:
+        name: Name under which its calls are stored.
+        help: What it does, in a few words for the user.
+        access: What it may change. Calls that read run concurrently; plan mode leaves out those that write or run
+            commands; only writes can be undone.
+        main_argument: Argument that identifies what a call acted on; the first of `USUAL_ARGUMENTS` if empty.
+        shown: Arguments on a call's line; None for the main one.
+        counted: Singular and plural noun of what the result lists, to show a count.
+        result: Form of the result's text: code or output, lines with numbers, prose, or a plan shown as a list.
+        repeats_turns: The result quotes earlier turns, so it is not indexed again.
+        verb: What a call did, in the past tense in English; `{}` marks the place of the main argument. Empty: "used".
+        translations: The verb in other languages, by language code, unless the summaries' phrases have it.
+        outcome: What a summary reports of the result.
+        longest_argument: Characters of the main argument in a summary.
+        weight: Importance in a summary; 3 for changes, 1 for searches on the way.
+    """
+
+    name: str
+    help: str = ""
+    access: ToolAccess = "read"
+    main_argument: str = ""
+    shown: tuple[ShownArgument, ...] | None = None
+    counted: tuple[str, str] | None = None
+    result: Literal["code", "numbered", "prose", "plan"] = "code"
+    repeats_turns: bool = False
+    verb: str = ""
+    translations: dict[str, str] = {}
+    outcome: Literal["text", "none", "lines", "matches", "files", "changes", "exit_status"] = "text"
+    longest_argument: int = 56
+    weight: int = 2
+
+
+_tools: dict[str, ToolInfo] = {}
+
+
+def describe_tools(tools: Iterable[ToolInfo]) -> None:
+    """Add descriptions; one of the same name is replaced."""
+    _tools.update({tool.name: tool for tool in tools})
+
+
+def described_tools() -> list[ToolInfo]:
+    """Return the descriptions of all known tools."""
+    return list(_tools.values())
+
+
+def writing_tools() -> tuple[str, ...]:
+    """Return the names of the tools whose calls can be undone."""
+    return tuple(tool.name for tool in described_tools() if tool.access == "write")
+
+
+def tool_info(name: str) -> ToolInfo:
+    """Return the description of a tool, a generic one if it is unknown."""
+    return _tools.get(name) or ToolInfo(name=name)
+
+
+def argument_names(tool: ToolInfo) -> tuple[str, ...]:
+    """Return the names of the arguments that may identify what a call acted on, the best first."""
+    return (tool.main_argument, *USUAL_ARGUMENTS) if tool.main_argument else USUAL_ARGUMENTS
+
+
+def main_argument(call: ToolCall) -> str:
+    """Return the argument that identifies what a call acted on, on one line; empty without one."""
+    arguments = json_object(call.arguments)
+    for name in argument_names(tool_info(call.tool_name)):
+        if isinstance(value := arguments.get(name), str):
+            return " ".join(plain_text(value).split())[:200]
+    turn = arguments.get("turn")
+    return f"t{turn}" if isinstance(turn, int) else ""
+
+
+def result_text(call: ToolCall) -> str:
+    """Return the text of a call's result that the model received, or its error; empty without a result."""
+    if call.result is None:
+        return ""
+    text = json_object(call.result.result).get("text")
+    return plain_text(text if isinstance(text, str) else call.result.error or "")

@@ -1,0 +1,132 @@
+"""Tool read_file: read a text file, with numbered lines."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from msgspec import Meta
+
+from ragforge_tui.shared.encoding import decode, lines_of
+from ragforge_tui.shared.errors import ToolError
+from ragforge_tui.shared.records import FileAccess
+from ragforge_tui.shared.sanitize import visible
+from ragforge_tui.shared.tool_calls import ShownArgument, ToolInfo
+from ragforge_tui.tools.base import ApprovalNeed, Plan, Tool, ToolArguments, ToolOutcome
+from ragforge_tui.tools.undo.snapshots import digest_of
+from ragforge_tui.tools.workspace import Place, Workspace, read_bytes
+
+_LONGEST_LINE = 2_000
+
+FilePath = Annotated[str, Meta(description="Path of the file, relative to the workspace.")]
+
+
+class ReadFileArguments(ToolArguments):
+    path: FilePath
+    start_line: Annotated[int | None, Meta(description="First line to show, counted from 1.")] = None
+    end_line: Annotated[int | None, Meta(description="Last line to show, inclusive.")] = None
+
+
+class ReadFile(Tool):
+    """Tool that returns the numbered lines of a text file."""
+
+    info = ToolInfo(
+        name="read_file",
+        help="read a text file",
+        main_argument="path",
+        shown=(
+            ShownArgument(names=("path",)),
+            ShownArgument(names=("start_line", "offset"), before=" :", muted=True),
+            ShownArgument(names=("end_line",), before="-", muted=True, needs=("start_line", "offset")),
+        ),
+        counted=("line", "lines"),
+        result="numbered",
+        verb="read {}",
+        outcome="lines",
+    )
+    description = (
+        "Read a text file of the workspace. Lines are numbered; use start_line and end_line to read part of a large "
+        "file."
+    )
+    arguments = ReadFileArguments
+
+    async def prepare(self, arguments: ReadFileArguments) -> Plan:
+        place = await asyncio.to_thread(self.context.workspace.locate, arguments.path)
+
+        async def run() -> ToolOutcome:
+            return await asyncio.to_thread(self._run, arguments, place)
+
+        return Plan(run=run, approval=secret_need(self.context.workspace, place) if place.secret else None)
+
+    def _run(self, arguments: ReadFileArguments, place: Place) -> ToolOutcome:
+        place = self.context.workspace.locate_again(place, arguments.path)
+        content = existing(place)
+        decoded = decode(content)
+        if decoded is None:
+            raise ToolError(
+                f"{place.shown} is binary ({len(content)} bytes) and cannot be read as text.",
+                todo="Use run_command with file, strings or xxd if you need its bytes.",
+                kind="binary",
+            )
+        self.context.seen[place.relative] = digest_of(content)
+        text = _numbered(lines_of(decoded[0]), arguments, place, self.context.settings.max_output_chars)
+        files = [FileAccess(path=place.shown, access="read")]
+        return ToolOutcome(text=text, files=files, full_size=len(content))
+
+
+def existing(place: Place) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        ToolError: There is none, or it cannot be read.
+    """
+    content = read_bytes(place)
+    if content is None:
+        raise ToolError(
+            f"{place.shown} does not exist.", todo="Look with list_directory or search_files.", kind="not_found"
+        )
+    return content
+
+
+def secret_need(workspace: Workspace, place: Place) -> ApprovalNeed:
+    """Return the approval needed to read a file that may contain keys or passwords."""
+    return ApprovalNeed(
+        kind="secret",
+        question=f"Show {place.shown}, which may hold keys or passwords, to the model?",
+        detail=place.shown,
+        session_scope=f"reading {place.shown}",
+        session_key=f"secret:{workspace.root}:{place.relative}",
+    )
+
+
+def _numbered(lines: list[str], arguments: ReadFileArguments, place: Place, limit: int) -> str:
+    """Return the requested lines with their numbers, as many as fit, and a note on how to read the rest."""
+    if not lines:
+        return f"{place.shown} is empty."
+    first = max(arguments.start_line or 1, 1)
+    last = min(len(lines), arguments.end_line or len(lines))
+    if first > len(lines) or last < first:
+        raise ToolError(
+            f"{place.shown} has {len(lines)} lines; lines {first} to {arguments.end_line or 'its end'} do not exist.",
+            kind="bad_range",
+        )
+    shown: list[str] = []
+    size = 0
+    for number in range(first, last + 1):
+        line = f"{number:>6}\t{_short(visible(lines[number - 1]), limit)}"
+        size += len(line) + 1
+        if size > limit and shown:
+            shown.append(
+                f"[Cut after line {number - 1} of {len(lines)}; continue with start_line={number}.]",
+            )
+            break
+        shown.append(line)
+    else:
+        if last < len(lines):
+            shown.append(f"[Lines {first} to {last} of {len(lines)}.]")
+    return "\n".join(shown)
+
+
+def _short(line: str, limit: int) -> str:
+    longest = min(_LONGEST_LINE, limit)
+    return line if len(line) <= longest else f"{line[:longest]} [line cut, {len(line)} characters]"
