@@ -286,7 +286,9 @@ class Conversation:
         return await self._submit(QueuedTurn(f"/undo {turn_index}", message_id or uuid.uuid4().hex, call))
 
     async def _changed_files(self) -> ChangedFiles:
-        return ChangedFiles(await self._services.store(), self._services.toolbox, self.record.uuid)
+        toolbox = self._services.toolbox
+        workspace = str(toolbox.workspace.root)
+        return ChangedFiles(await self._services.store(), toolbox.kept, workspace, self.record.uuid)
 
     async def get_tool_calls(self) -> list[ToolCall]:
         """Return all tool calls with their results, in order."""
