@@ -51,13 +51,9 @@ from ragforge_tui.tui.transcript.render.tool_text import (
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
-<<<<<<< HEAD
-_CUT_ARGUMENT = re.compile(r'"(\w+)"\s*:\s*"((?:[^"\\]|\\.){1,400})')
-=======
 log = logging.getLogger(__name__)
 
-_CUT_ARGUMENT = re.compile(r'"(?:path|query|pattern|command|message)"\s*:\s*"((?:[^"\\]|\\.){1,400})')
->>>>>>> wt-e
+_CUT_ARGUMENT = re.compile(r'"(\w+)"\s*:\s*"((?:[^"\\]|\\.){1,400})')
 
 Order = tuple[int, int, int, int, float, str]
 
