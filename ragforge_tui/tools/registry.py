@@ -177,7 +177,7 @@ class Toolbox:
             )
         return prepared
 
-    async def prepare_for_person(self, name: str, arguments: str) -> PreparedCall:
+    async def prepare_for_user(self, name: str, arguments: str) -> PreparedCall:
         """Check a call that the user makes and that needs no approval: a command or an undo.
 
         Raises:
