@@ -67,7 +67,7 @@ class RunningTurn:
 
     @property
     def shortened(self) -> bool:
-        """Whether any message is sent shortened."""
+        """True if any message is sent shortened."""
         return bool(self._left_out or self._text_limit or any(step.limit for step in self._steps))
 
     def add(self, messages: list[ChatMessage]) -> None:

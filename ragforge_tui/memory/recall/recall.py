@@ -85,7 +85,7 @@ class Recall:
 
     @property
     def reason(self) -> str:
-        """Why vectors are not searched although they are enabled; empty if they are."""
+        """Reason for which vectors are not searched although they are enabled; empty if they are."""
         return self._model.reason or self._model.failure
 
     # --- keeping up to date, in the background ---------------------------------------------------------------------
