@@ -102,6 +102,14 @@ class MemorySource(Protocol):
         """
         ...
 
+    async def open_call(self, turn: int, call: int) -> str:
+        """Return a tool call of the current conversation with its whole result; `call` counts from 1 in its turn.
+
+        Raises:
+            RagforgeError: There is no such call; the message tells the model what to do.
+        """
+        ...
+
 
 class ToolContext:
     """Shared state of a session's tools.
