@@ -28,8 +28,8 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.chat_view import ChatView
 from ragforge_tui.tui.command_registry import effective_keys, key_name
+from ragforge_tui.tui.commands.chat_commands import pick_session
 from ragforge_tui.tui.commands.link_commands import choose_link, open_link
-from ragforge_tui.tui.commands.session_commands import pick_session
 from ragforge_tui.tui.commands.turn_commands import cancel_edit, close_find, find_step, resend, view_block
 from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.prompt.prompt import Prompt, teach_alt_enter

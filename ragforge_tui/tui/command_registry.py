@@ -1,7 +1,7 @@
 """Registry of commands by name and alias, and their keys: the defaults and the user's `tui.keymap`.
 
 Problems of a keymap are shown at the start and after a change, so that no user finds out by pressing a dead key. The
-commands themselves are listed in `commands/catalog.py`.
+commands themselves are in the folder `commands`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Command(msgspec.Struct, frozen=True):
             `commands/suggestions.py`; empty for none.
         opens: Whether its key moves the focus elsewhere: later keys wait until the focus has moved.
         keys: Keys that work where it leads, and their meanings, for /help; empty for none.
-        group: Heading in /help for it and the commands after it; empty continues the heading before.
+        group: Heading in /help.
     """
 
     name: str
@@ -76,10 +76,8 @@ class Registry:
     def groups(self) -> dict[str, list[Command]]:
         """Return all commands by their headings."""
         groups: dict[str, list[Command]] = {}
-        heading = ""
         for command in self.commands:
-            heading = command.group or heading
-            groups.setdefault(heading, []).append(command)
+            groups.setdefault(command.group, []).append(command)
         return groups
 
     def parse(self, text: str) -> Parsed | None:

@@ -11,9 +11,8 @@ import pytest
 from ragforge_tui.engine import registry
 from ragforge_tui.engine.registry import EngineContext, answer, handles, request_decoder
 from ragforge_tui.shared.wire import R, Request, RequestLine, response_type
-from ragforge_tui.tui import chat_view
 from ragforge_tui.tui.command_registry import Command
-from ragforge_tui.tui.commands.catalog import all_commands
+from ragforge_tui.tui.commands import chat_commands
 from ragforge_tui.tui.dialogs.help_screen import HelpScreen, help_text
 from ragforge_tui.tui.host import Host
 from tests.support.fake_engine import FakeEngine
@@ -30,7 +29,7 @@ async def reverse(host: Host, argument: str) -> None:
     host.transcript.notice(await host.session.ask(Reverse(text=argument)), "info")
 
 
-REVERSE = Command("reverse", "Write a text backwards", reverse, arguments="TEXT")
+REVERSE = Command("reverse", "Write a text backwards", reverse, arguments="TEXT", group="Chat")
 
 
 class WithHandlers(FakeEngine):
@@ -54,7 +53,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     async def handler(_: EngineContext, request: Reverse) -> str:
         return request.text[::-1]
 
-    monkeypatch.setattr(chat_view, "all_commands", lambda: (*all_commands(), REVERSE))
+    monkeypatch.setattr(chat_commands, "COMMANDS", (*chat_commands.COMMANDS, REVERSE))
     yield
     del registry._HANDLERS[Reverse]
 

@@ -1,13 +1,19 @@
-"""Commands about the chat itself: help, new conversation, model, retry, panes, prompt, stop, quit."""
+"""Commands that start, find and resume conversations, show help and choose the model."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.requests.turns import RetryTurn
 from ragforge_tui.shared.requests.work import ListModels, SetModel
+from ragforge_tui.tui.command_registry import Command
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sessions.session_rows import model_rows
+from ragforge_tui.tui.sessions.session_service import SessionService
 from ragforge_tui.tui.widgets.choice_list import Choice
+
+if TYPE_CHECKING:
+    from ragforge_tui.shared.records import SearchHit
 
 
 async def show_help(host: Host) -> None:
@@ -20,6 +26,41 @@ async def show_help(host: Host) -> None:
 async def new_conversation(host: Host) -> None:
     """Show an empty screen; a running turn continues in the engine."""
     host.session.leave_conversation()
+
+
+async def resume(host: Host, ref: str) -> None:
+    """Open a conversation by id or prefix; without one, show a list."""
+    if ref:
+        await host.open_conversation(ref)
+    else:
+        pick_session(host)
+
+
+async def show_sessions(host: Host) -> None:
+    pick_session(host)
+
+
+def pick_session(host: Host) -> None:
+    """Show the list of conversations and open the picked one."""
+    from ragforge_tui.tui.sessions.session_picker import SessionPicker
+
+    def picked(key: str | None) -> None:
+        if key:
+            host.session.spawn(host.open_conversation(key), group="open", exclusive=True)
+
+    host.open_screen(SessionPicker(SessionService(host)), picked)
+
+
+async def search(host: Host, words: str) -> None:
+    """Search all conversations and open the picked hit at its turn."""
+    from ragforge_tui.tui.sessions.search_screen import SearchScreen
+
+    def picked(hit: SearchHit | None) -> None:
+        if hit is not None:
+            opening = host.open_conversation(hit.conversation_id, turn=hit.turn_index)
+            host.session.spawn(opening, group="open", exclusive=True)
+
+    host.open_screen(SearchScreen(SessionService(host), words), picked)
 
 
 async def use_model(host: Host, name: str) -> None:
@@ -47,21 +88,6 @@ async def use_model(host: Host, name: str) -> None:
     host.open_screen(Picker("Models", rows, empty="no model was found", verb="use"), picked)
 
 
-async def retry(host: Host) -> None:
-    await host.session.ask(RetryTurn(conversation_id=open_conversation_id(host)))
-
-
-async def edit_prompt(host: Host) -> None:
-    """Edit the prompt in the user's editor; leaving the editor sends nothing."""
-    from ragforge_tui.tui.dialogs.external_editor import edited
-
-    # The chat is suspended meanwhile: the draft must survive if it is killed.
-    host.save_draft()
-    text = await edited(host.app, host.prompt.whole, "prompt.md")
-    host.prompt.put_whole(text.rstrip())
-    host.prompt.focus()
-
-
 def open_conversation_id(host: Host) -> str:
     """Return the id of the open conversation.
 
@@ -84,3 +110,41 @@ def conversation_with_messages(host: Host) -> str:
     if not uuid:
         raise NotFoundError("This conversation has no messages yet.", todo="Send one, or /resume a conversation.")
     return uuid
+
+
+COMMANDS = (
+    Command(
+        "help",
+        "Show commands and keys",
+        lambda host, _: show_help(host),
+        ("?", "keys"),
+        key="f1",
+        group="Chat",
+        opens=True,
+    ),
+    Command(
+        "new",
+        "Start a new conversation",
+        lambda host, _: new_conversation(host),
+        ("clear",),
+        key="ctrl+n",
+        group="Chat",
+    ),
+    Command(
+        "resume", "Open a conversation by id, or pick one", resume, arguments="[ID]", completes="sessions", group="Chat"
+    ),
+    Command(
+        "sessions",
+        "Find and open an earlier conversation",
+        lambda host, _: show_sessions(host),
+        key="ctrl+o",
+        opens=True,
+        group="Chat",
+    ),
+    Command(
+        "search", "Find words in all sessions", search, arguments="[WORDS]", key="ctrl+t", opens=True, group="Chat"
+    ),
+    Command(
+        "model", "Choose the model that answers next", use_model, arguments="[NAME]", completes="models", group="Chat"
+    ),
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.tui.command_registry import Command
 from ragforge_tui.tui.commands.chat_commands import conversation_with_messages
 from ragforge_tui.tui.host import Host
 
@@ -103,3 +104,34 @@ async def _similar_rows(host: Host, uuid: str) -> list[Choice]:
         )
         for one in await host.session.ask(FindSimilar(ref=uuid))
     ]
+
+
+COMMANDS = (
+    Command(
+        "context",
+        "Show what the model was sent in a turn",
+        show_context,
+        arguments="[TURN]",
+        group="Memory, tools and files",
+    ),
+    Command(
+        "summary",
+        "Write this conversation's summary now",
+        lambda host, _: summarize(host),
+        group="Memory, tools and files",
+    ),
+    Command(
+        "topics",
+        "Show the topics of this folder's conversations; merge or split them",
+        show_topics,
+        arguments="[WORDS]",
+        completes="topics",
+        group="Memory, tools and files",
+    ),
+    Command(
+        "similar",
+        "Show conversations like this one",
+        lambda host, _: show_similar(host),
+        group="Memory, tools and files",
+    ),
+)

@@ -19,6 +19,7 @@ from ragforge_tui.shared.requests.personas import (
     SetPersona,
     ShowPersona,
 )
+from ragforge_tui.tui.command_registry import Command
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.host import Host
 
@@ -213,3 +214,55 @@ def _hides(info: PersonaInfo) -> str:
         return ""
     whose = {"own": "yours", "project": "the project's", "shipped": "the shipped one"}
     return f" It hides {' and '.join(whose[origin] for origin in info.shadows)} of the same name."
+
+
+COMMANDS = (
+    Command(
+        "personas",
+        "Show the personas and choose one",
+        show_personas,
+        ("persona",),
+        arguments="[NAME]",
+        key="f2",
+        completes="personas",
+        group="Personas",
+        opens=True,
+    ),
+    Command(
+        "set-persona",
+        "Switch to another persona",
+        set_persona,
+        arguments="NAME|NUMBER",
+        completes="personas",
+        group="Personas",
+    ),
+    Command(
+        "create-persona",
+        "Create a persona: Name | colour | language | description, or step by step",
+        create_persona,
+        arguments="[LINE]",
+        group="Personas",
+    ),
+    Command(
+        "edit-persona",
+        "Edit a persona in $EDITOR",
+        edit_persona,
+        arguments="[NAME]",
+        completes="personas",
+        group="Personas",
+    ),
+    Command(
+        "delete-persona",
+        "Delete one of your personas",
+        delete_persona,
+        arguments="NAME",
+        completes="personas",
+        group="Personas",
+    ),
+    Command(
+        "undo-delete-persona",
+        "Bring back the persona deleted last",
+        lambda host, _: undo_delete_persona(host),
+        group="Personas",
+    ),
+)

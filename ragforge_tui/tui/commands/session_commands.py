@@ -1,52 +1,18 @@
-"""Commands about stored conversations: find, open, rename, tag, archive, delete, restore, export."""
+"""Commands about the open conversation as a record: rename, tag, archive, delete, restore, export."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.tui.command_registry import Command
 from ragforge_tui.tui.commands.chat_commands import open_conversation_id
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.prompt.history import Entry
 from ragforge_tui.tui.sessions.session_service import SessionService, parse_tags
 
 if TYPE_CHECKING:
-    from ragforge_tui.shared.records import SearchHit
-
-
-async def resume(host: Host, ref: str) -> None:
-    """Open a conversation by id or prefix; without one, show a list."""
-    if ref:
-        await host.open_conversation(ref)
-    else:
-        pick_session(host)
-
-
-async def show_sessions(host: Host) -> None:
-    pick_session(host)
-
-
-def pick_session(host: Host) -> None:
-    """Show the list of conversations and open the picked one."""
-    from ragforge_tui.tui.sessions.session_picker import SessionPicker
-
-    def picked(key: str | None) -> None:
-        if key:
-            host.session.spawn(host.open_conversation(key), group="open", exclusive=True)
-
-    host.open_screen(SessionPicker(SessionService(host)), picked)
-
-
-async def search(host: Host, words: str) -> None:
-    """Search all conversations and open the picked hit at its turn."""
-    from ragforge_tui.tui.sessions.search_screen import SearchScreen
-
-    def picked(hit: SearchHit | None) -> None:
-        if hit is not None:
-            opening = host.open_conversation(hit.conversation_id, turn=hit.turn_index)
-            host.session.spawn(opening, group="open", exclusive=True)
-
-    host.open_screen(SearchScreen(SessionService(host), words), picked)
+    pass
 
 
 async def rename(host: Host, title: str) -> None:
@@ -110,3 +76,38 @@ async def undo_delete(host: Host) -> None:
 async def export(host: Host, target: str) -> None:
     """Write the conversation to a file of the workspace."""
     host.session.notice(f"Written to {await SessionService(host).export(open_conversation_id(host), target)}")
+
+
+COMMANDS = (
+    Command("rename", "Give this conversation a title", rename, arguments="TITLE", group="This conversation"),
+    Command("tag", "Give this conversation tags; - removes them", tag, arguments="TAGS", group="This conversation"),
+    Command(
+        "private",
+        "Keep other conversations from recalling this one",
+        set_private,
+        arguments="[on|off]",
+        completes=("on", "off"),
+        group="This conversation",
+    ),
+    Command("archive", "Archive this conversation", lambda host, _: archive(host), group="This conversation"),
+    Command(
+        "delete",
+        "Delete it; /undo-delete brings it back for 7 days",
+        lambda host, _: delete(host),
+        group="This conversation",
+    ),
+    Command(
+        "undo-delete",
+        "Bring back the conversation deleted last",
+        lambda host, _: undo_delete(host),
+        group="This conversation",
+    ),
+    Command(
+        "export",
+        "Write this conversation to a file (.json or .md)",
+        export,
+        arguments="[FILE]",
+        completes="files",
+        group="This conversation",
+    ),
+)

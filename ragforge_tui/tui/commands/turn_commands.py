@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.requests.turns import BranchConversation, FetchTurns
+from ragforge_tui.shared.requests.turns import BranchConversation, FetchTurns, RetryTurn
+from ragforge_tui.tui.command_registry import Command
 from ragforge_tui.tui.commands.chat_commands import open_conversation_id
 from ragforge_tui.tui.host import Host
 
@@ -147,3 +148,26 @@ def _turn_index(host: Host, which: str, *, last: bool = False) -> int:
     if not last or not newest:
         raise RagforgeError("Which turn?", todo="Add its number to the command.")
     return newest
+
+
+async def retry(host: Host) -> None:
+    await host.session.ask(RetryTurn(conversation_id=open_conversation_id(host)))
+
+
+COMMANDS = (
+    Command(
+        "find",
+        "Find a text in this conversation",
+        find,
+        arguments="[TEXT]",
+        key="ctrl+f",
+        group="This conversation",
+        opens=True,
+    ),
+    Command("turn", "Go to a turn", go_to_turn, ("goto",), arguments="TURN", group="This conversation"),
+    Command("edit", "Edit a message and send it in a branch", edit, arguments="[TURN]", group="This conversation"),
+    Command(
+        "branch", "Continue from a turn in a new conversation", branch, ("fork",), "[TURN]", group="This conversation"
+    ),
+    Command("retry", "Ask for the last answer again", lambda host, _: retry(host), group="This conversation"),
+)

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.requests.work import MODES, FileDiff, PlanUndo, SessionDiff, UndoPlan, UndoTurn
+from ragforge_tui.tui.command_registry import Command
 from ragforge_tui.tui.commands.chat_commands import conversation_with_messages
 from ragforge_tui.tui.host import Host
 
@@ -93,3 +94,24 @@ def _question(plan: UndoPlan) -> str:
     alone = f"; {len(plan.refused)} left alone" if plan.refused else ""
     back = "/undo" if plan.redo else "/redo"
     return f"{what}? {files} as before it{alone}. {back} reverts this."
+
+
+COMMANDS = (
+    Command(
+        "mode",
+        "Set what the agent may do without asking: plan (only read), ask, or edits",
+        set_mode,
+        arguments="[plan|ask|edits]",
+        group="The agent's work",
+        completes=("plan", "ask", "edits"),
+        key="shift+tab",
+    ),
+    Command(
+        "diff",
+        "Show what the agent changed in files during this conversation",
+        lambda host, _: show_diff(host),
+        group="The agent's work",
+    ),
+    Command("undo", "Restore files as they were before a turn", undo, arguments="[TURN]", group="The agent's work"),
+    Command("redo", "Revert the last undo", lambda host, _: redo(host), group="The agent's work"),
+)

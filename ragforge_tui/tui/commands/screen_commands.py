@@ -1,4 +1,4 @@
-"""Commands about the settings and the theme.
+"""Commands about the screen: settings, theme, editor of the prompt, stop, quit.
 
 Screens are imported when first used: they bring the parser of the settings file along.
 """
@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.tui.command_registry import Command
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.style.theme import NAMES
 
@@ -77,3 +78,45 @@ async def _save_theme(host: Host, name: str) -> None:
     wins = host.options.origins.get(THEME, "")
     if wins and wins != str(file):
         host.session.notice(f"The theme was saved in {file}, but {wins} overrides it at the next start.", "warning")
+
+
+async def edit_prompt(host: Host) -> None:
+    """Edit the prompt in the user's editor; leaving the editor sends nothing."""
+    from ragforge_tui.tui.dialogs.external_editor import edited
+
+    # The chat is suspended meanwhile: the draft must survive if it is killed.
+    host.save_draft()
+    text = await edited(host.app, host.prompt.whole, "prompt.md")
+    host.prompt.put_whole(text.rstrip())
+    host.prompt.focus()
+
+
+COMMANDS = (
+    Command(
+        "settings",
+        "Show and change every setting",
+        show_settings,
+        ("config",),
+        "[WORDS]",
+        group="Screen",
+    ),
+    Command("theme", "Choose the colours", set_theme, arguments="[NAME]", completes="themes", group="Screen"),
+    Command(
+        "editor",
+        "Write the prompt in $VISUAL or $EDITOR",
+        lambda host, _: edit_prompt(host),
+        key="ctrl+g",
+        group="Screen",
+    ),
+    Command(
+        "stop",
+        "Stop the running answer",
+        lambda host, _: host.session.stop(),
+        key="escape",
+        hint="stop",
+        group="Screen",
+    ),
+    Command(
+        "quit", "Leave the chat", lambda host, _: host.leave(), ("exit", "q"), key="ctrl+q", hint="quit", group="Screen"
+    ),
+)
