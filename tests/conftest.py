@@ -107,10 +107,14 @@ def embedded_paths(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Paths]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses a Neo4j server directly like the Neo4j half of the tests that run on both backends."""
+    """Mark what uses a Neo4j server directly like the Neo4j half of the tests on both backends; put long tests first.
+
+    Another worker can take over what waits behind a long test, but not the rest of one that started last.
+    """
     for item in items:
         if "neo4j_server" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.neo4j)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(scope="session")

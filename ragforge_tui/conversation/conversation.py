@@ -182,6 +182,7 @@ class Conversation:
             raise RagforgeError("There is no turn to retry yet.")
         if turn.messages[0].doing or any(message.role == "system" for message in turn.messages):
             raise RagforgeError("Nothing to retry: the last turn was a command of yours.", todo="Send a new message.")
+        self.memory.start()
         await store.messages.supersede(self.record.uuid, turn.turn_index, from_position=1)
         del turn.messages[1:]
         self._own_ids.add(turn.messages[0].uuid)  # even if another process asked first, this one answers now
@@ -286,7 +287,9 @@ class Conversation:
         return await self._submit(QueuedTurn(f"/undo {turn_index}", message_id or uuid.uuid4().hex, call))
 
     async def _changed_files(self) -> ChangedFiles:
-        return ChangedFiles(await self._services.store(), self._services.toolbox, self.record.uuid)
+        toolbox = self._services.toolbox
+        workspace = str(toolbox.workspace.root)
+        return ChangedFiles(await self._services.store(), toolbox.kept, workspace, self.record.uuid)
 
     async def get_tool_calls(self) -> list[ToolCall]:
         """Return all tool calls with their results, in order."""

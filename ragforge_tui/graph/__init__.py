@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ragforge_tui.graph.connect import Graph as Graph
+    from ragforge_tui.graph.connection import Graph as Graph
     from ragforge_tui.graph.dialect import Dialect as Dialect
     from ragforge_tui.graph.embedded.attach import server_status as server_status
     from ragforge_tui.graph.embedded.attach import stop_server as stop_server
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _EXPORTS = {
     "Dialect": "dialect",
-    "Graph": "connect",
+    "Graph": "connection",
     "GraphTarget": "target",
     "Journal": "journal",
     "JournalFolders": "journal_files",

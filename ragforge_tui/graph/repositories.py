@@ -5,7 +5,7 @@ Every write is idempotent: repeated by a retry or from the journal, it stores on
 
 from __future__ import annotations
 
-from ragforge_tui.graph.connect import Graph
+from ragforge_tui.graph.connection import Graph
 from ragforge_tui.graph.store.contexts import Contexts
 from ragforge_tui.graph.store.conversations import Conversations
 from ragforge_tui.graph.store.files import Files

@@ -98,12 +98,12 @@ class ChatModel(Protocol):
 
     @property
     def offline(self) -> bool:
-        """Whether this is the built-in assistant, not a language model."""
+        """True for the built-in assistant, which is no language model."""
         ...
 
     @property
     def destination(self) -> str:
-        """Where requests go, in words."""
+        """Destination of requests, in words."""
         ...
 
     @property
@@ -137,8 +137,8 @@ class ModelChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The model that answers, and the reason it was chosen.
 
     Attributes:
-        origin: Where the choice came from, in words ("OPENAI_API_KEY in the environment").
-        destination: Where requests go, in words ("api.openai.com", "this machine").
+        origin: Source of the choice, in words ("OPENAI_API_KEY in the environment").
+        destination: Destination of requests, in words ("api.openai.com", "this machine").
         api_base: Address of the server; empty for the provider's own.
         api_key: Key to send; empty for the one in the provider's own variable.
     """

@@ -54,7 +54,7 @@ def to_model_error(error: BaseException, *, model: str, destination: str, secret
     Args:
         error: The exception that was raised.
         model: Name of the requested model.
-        destination: Where the request went, in words.
+        destination: Destination of the request, in words.
         secrets: Keys that must not be shown, whatever their shape.
     """
     chain = list(_chain(error))

@@ -1,6 +1,6 @@
 """Source of the memory tools that uses the store alone: full-text search, and turns as they are stored.
 
-Passed to `tools.memory.memory_tools`. `speaking` sets the calling conversation, since all conversations of an agent
+Passed to `tools.memory.memory_tools`. `called_from` sets the calling conversation, since all conversations of an agent
 share the tools. `recall.scope` limits what is visible: always the calling conversation and the turns it shares, in
 addition those of the workspace, all, or none; a private conversation is never visible from another one.
 """

@@ -48,7 +48,7 @@ class PackedFiles(msgspec.Struct, kw_only=True, frozen=True):
 
     Attributes:
         files: The files named in `text`, in the order of the three groups.
-        left_out: How many did not fit.
+        left_out: Number of files that did not fit.
     """
 
     text: str = ""

@@ -63,8 +63,8 @@ class ModelSettings(_Section, frozen=True):
     first_token_timeout: Annotated[
         Seconds | None,
         Meta(
-            description="Seconds to wait for a reply to start; null: depends on the server. No limit for one on this "
-            "machine, which may have to load the model first; 600 s for any other.",
+            description="Seconds to wait for a reply to start; null: depends on the server. A server on this machine, "
+            "which may have to load the model first, has no limit; any other has 600 s.",
             extra={"live": "request"},
         ),
     ] = None

@@ -7,6 +7,7 @@ from the registry, so that a tool does not depend on it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol
@@ -19,6 +20,8 @@ from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.shared.tool_calls import ToolAccess, ToolInfo
 from ragforge_tui.tools.undo.snapshots import UndoStore
 from ragforge_tui.tools.workspace import Workspace
+
+_log = logging.getLogger(__name__)
 
 ApprovalKind = Literal["write", "command", "secret"]
 
@@ -99,6 +102,14 @@ class MemorySource(Protocol):
         """
         ...
 
+    async def open_call(self, turn: int, call: int) -> str:
+        """Return a tool call of the current conversation with its whole result; `call` counts from 1 in its turn.
+
+        Raises:
+            RagforgeError: There is no such call; the message tells the model what to do.
+        """
+        ...
+
 
 class ToolContext:
     """Shared state of a session's tools.
@@ -174,3 +185,22 @@ class Tool:
 def failed(text: str, **data: Any) -> ToolOutcome:
     """Return the outcome of a failed call; the first line of the text becomes the error."""
     return ToolOutcome(text=text, success=False, error=text.split("\n", 1)[0], data=data)
+
+
+async def finished_in_thread(work: Callable[[], ToolOutcome]) -> ToolOutcome:
+    """Run a write in a thread to its end, even if cancelled, so that its record matches the file.
+
+    Raises:
+        CallStopped: The call was cancelled, but the write was completed.
+    """
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError as cancelled:
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise
+        if task.exception() is not None:
+            _log.warning("A write failed while its call was cancelled: %s", task.exception())
+            raise
+        raise CallStopped(task.result()) from cancelled

@@ -1,4 +1,4 @@
-"""Memory tools of the agent: search of earlier turns, and reading of one turn in full.
+"""Memory tools of the agent: search of earlier turns, and reading of one turn or one call in full.
 
 The tools do not depend on the graph: a `MemorySource` from the memory package searches and reads. Its texts come from
 users, models and files, so they are marked as data.
@@ -40,6 +40,15 @@ class OpenTurnArguments(ToolArguments):
     offset: Annotated[
         int,
         Meta(ge=0, description="Offset to continue a long turn from, as given by the page before; 0 for the start."),
+    ] = 0
+
+
+class OpenCallArguments(ToolArguments):
+    turn: Annotated[int, Meta(ge=1, description="Number of the turn in this conversation.")]
+    call: Annotated[int, Meta(ge=1, description="Number of the call in its turn, from 1.")]
+    offset: Annotated[
+        int,
+        Meta(ge=0, description="Offset to continue a long result from, as given by the page before; 0 for the start."),
     ] = 0
 
 
@@ -98,13 +107,22 @@ class OpenTurn(_MemoryTool):
 
     async def run(self, arguments: OpenTurnArguments) -> ToolOutcome:
         text = await _reported(self._memory.open_turn(arguments.conversation.strip(), arguments.turn))
-        if arguments.offset and arguments.offset >= len(text):
-            raise ToolError(
-                f"Turn {arguments.turn} has {len(text)} characters.", todo="Give a smaller offset, or none."
-            )
-        page, end = _page(text, arguments.offset)
-        more = f"\n[Characters {arguments.offset} to {end} of {len(text)}; continue with offset={end}.]"
-        return ToolOutcome(text=_enclosed(page) + (more if end < len(text) else ""), full_size=len(text.encode()))
+        return _paged(f"Turn {arguments.turn}", text, arguments.offset)
+
+
+class OpenCall(_MemoryTool):
+    """Tool that returns one tool call with its whole result."""
+
+    info = ToolInfo(name="open_call", help="read a tool result in full", result="prose", repeats_turns=True)
+    description = (
+        "Read the whole result of one tool call of this conversation, when only part of it is shown above: a mark "
+        "there names the turn and the call. Long results are returned in pages."
+    )
+    arguments = OpenCallArguments
+
+    async def run(self, arguments: OpenCallArguments) -> ToolOutcome:
+        text = await _reported(self._memory.open_call(arguments.turn, arguments.call))
+        return _paged(f"Call {arguments.call} of turn {arguments.turn}", text, arguments.offset)
 
 
 async def _reported(answer: Awaitable[str]) -> str:
@@ -117,6 +135,19 @@ async def _reported(answer: Awaitable[str]) -> str:
         ) from error
     except RagforgeError as error:
         raise ToolError(error.info.what, todo=error.info.todo, kind=error.info.kind) from error
+
+
+def _paged(name: str, text: str, offset: int) -> ToolOutcome:
+    """Return the page of a long text that starts at `offset`.
+
+    Raises:
+        ToolError: The text ends before it.
+    """
+    if offset and offset >= len(text):
+        raise ToolError(f"{name} has {len(text)} characters.", todo="Give a smaller offset, or none.")
+    page, end = _page(text, offset)
+    more = f"\n[Characters {offset} to {end} of {len(text)}; continue with offset={end}.]"
+    return ToolOutcome(text=_enclosed(page) + (more if end < len(text) else ""), full_size=len(text.encode()))
 
 
 def _page(text: str, start: int) -> tuple[str, int]:

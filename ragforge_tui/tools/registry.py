@@ -20,7 +20,7 @@ from ragforge_tui.tools.arguments import parse, schema_of
 from ragforge_tui.tools.base import ApprovalNeed, MemorySource, Plan, Tool, ToolContext, ToolOutcome, failed
 from ragforge_tui.tools.files.read import ReadFile
 from ragforge_tui.tools.files.write import CreateFile, EditFile, WriteFile
-from ragforge_tui.tools.memory import OpenTurn, SearchHistory
+from ragforge_tui.tools.memory import OpenCall, OpenTurn, SearchHistory
 from ragforge_tui.tools.planning import NotifyUser, UpdateTodos
 from ragforge_tui.tools.search.grep import GrepFiles
 from ragforge_tui.tools.search.listing import GlobFiles, ListDirectory, SearchFiles
@@ -49,6 +49,7 @@ TOOLS: list[type[Tool]] = [
     NotifyUser,
     SearchHistory,
     OpenTurn,
+    OpenCall,
 ]
 """All tools that models are offered. A new one needs a line here, nothing else."""
 USER_TOOLS: tuple[type[Tool], ...] = (RunCommand, RestoreFiles)
@@ -177,7 +178,7 @@ class Toolbox:
             )
         return prepared
 
-    async def prepare_for_person(self, name: str, arguments: str) -> PreparedCall:
+    async def prepare_for_user(self, name: str, arguments: str) -> PreparedCall:
         """Check a call that the user makes and that needs no approval: a command or an undo.
 
         Raises:

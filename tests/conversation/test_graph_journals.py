@@ -65,6 +65,7 @@ async def say(loaded: Loaded, text: str, *, ref: str = "") -> tuple[str, list[st
     return found.record.uuid, notices
 
 
+@pytest.mark.neo4j
 async def test_what_was_said_to_a_stopped_graph_is_in_it_once_and_in_no_other(
     away: Away, other: tuple[Loaded, Graph], graph: Graph, server: OpenAIServer
 ) -> None:

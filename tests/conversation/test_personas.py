@@ -74,7 +74,7 @@ def filled(text: str) -> str:
 
 
 async def spoken(agent: ConversationAgent) -> list[dict[str, Any]]:
-    graph = (await agent.store())._graph
+    graph = (await agent.store()).graph
     return await graph.query_readonly(
         "MATCH (m:Message)-[:SPOKEN_AS]->(p:Persona) "
         "RETURN m.turn_index AS turn, m.persona AS persona, p.name AS name, p.text AS text, p.digest AS digest, "

@@ -8,13 +8,19 @@ from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.conversation import OPENING_TURNS
 from ragforge_tui.engine import connect_in_process
 from ragforge_tui.graph import Graph, Store
-from ragforge_tui.settings.schema import Loaded
+from ragforge_tui.settings.schema import Loaded, SummarizationSettings
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.requests.turns import FetchTurns, OpenConversation
+from tests.support.agents import with_memory
 from tests.support.openai_server import OpenAIServer
 from tests.support.records import conversation, one_turn
 
 TURNS = OPENING_TURNS + 8
+
+
+def without_summaries(loaded: Loaded) -> Loaded:
+    """The same settings; a summary would take a scripted reply."""
+    return with_memory(loaded, summarization=SummarizationSettings(enabled=False))
 
 
 async def stored(graph: Graph) -> str:
@@ -73,7 +79,7 @@ async def test_a_retry_is_of_the_turn_another_process_asked_last(
 ) -> None:
     uuid = await stored(graph)
     server.script([{"text": "anew"}])
-    async with ConversationAgent(loaded) as agent:
+    async with ConversationAgent(without_summaries(loaded)) as agent:
         resumed = await agent.load_conversation(uuid)
         await one_turn(Store(graph), uuid, "from elsewhere")
         assert await resumed.retry() == TURNS + 1
@@ -86,12 +92,22 @@ async def test_a_retry_is_of_the_turn_another_process_asked_last(
 async def test_two_retries_at_once_are_one(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
     uuid = await stored(graph)
     server.script([{"text": "anew"}, {"text": "once more"}])
-    async with ConversationAgent(loaded) as agent:
+    async with ConversationAgent(without_summaries(loaded)) as agent:
         resumed = await agent.load_conversation(uuid)
         results = await asyncio.gather(resumed.retry(), resumed.retry(), return_exceptions=True)
         assert results[0] == TURNS and isinstance(results[1], RagforgeError)
         await resumed.wait_idle()
         assert len(server.requests) == 1
+
+
+async def test_a_retry_waits_for_the_memory_like_a_message(graph: Graph, loaded: Loaded, server: OpenAIServer) -> None:
+    uuid = await stored(graph)
+    server.script([{"text": "anew"}])
+    async with ConversationAgent(without_summaries(loaded)) as agent:
+        resumed = await agent.load_conversation(uuid)
+        await resumed.retry()
+        await resumed.wait_idle()
+        assert resumed.memory.recall.progress()[1] >= TURNS
 
 
 async def test_a_message_sent_while_a_retry_fails_is_answered(loaded: Loaded, server: OpenAIServer) -> None:

@@ -19,7 +19,7 @@ from neo4j import AsyncGraphDatabase
 from neo4j.exceptions import ServiceUnavailable
 
 from ragforge_tui.graph import Graph, GraphTarget, server_status, stop_server
-from ragforge_tui.graph.connect import ServerLogin
+from ragforge_tui.graph.connection import ServerLogin
 from ragforge_tui.graph.embedded import http
 from ragforge_tui.graph.embedded.files import ServerAddress, ServerFiles
 from ragforge_tui.graph.embedded.ports import ForeignPortError, ServerPorts

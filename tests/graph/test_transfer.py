@@ -120,9 +120,9 @@ async def test_an_import_cut_short_goes_on(store: Store, monkeypatch: pytest.Mon
             left -= 1
             if left < 0:
                 raise GraphUnavailableError("cut")
-            return await Graph.write(store._graph, work, **options)
+            return await Graph.write(store.graph, work, **options)
 
-        monkeypatch.setattr(store._graph, "write", write)
+        monkeypatch.setattr(store.graph, "write", write)
         try:
             await store.transfer.import_(export)
             break

@@ -114,7 +114,7 @@ async def test_only_what_was_said_is_said_earlier(talk: Talk) -> None:
     assert "me:" not in earlier and "= 4" not in earlier
 
 
-async def test_memory_beside_the_question_was_not_said_by_the_person() -> None:
+async def test_memory_beside_the_question_was_not_said_by_the_user() -> None:
     messages = [
         {"role": "user", "content": "The lantern is red."},
         {"role": "assistant", "content": "Noted."},

@@ -1,4 +1,4 @@
-"""Summaries without a model: what a person would find in them. Pure."""
+"""Summaries without a model: what a user finds in them. Pure."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_each_language_is_told_in_its_own_words(language: str) -> None:
     assert language == "en" or not english.intersection(re.findall(r"[a-z]{3,}", words.lower()))
 
 
-def test_what_the_person_says_of_themselves_is_kept_as_theirs() -> None:
+def test_what_the_user_says_of_themselves_is_kept_as_theirs() -> None:
     draft = of(
         ("I adopted a dog called Rex yesterday. He is a beagle.", "Congratulations! You must be so happy!"),
         ("My sister moved to Lyon in 2021.", "How nice for you!"),
@@ -311,7 +311,7 @@ def over(*exchanges: tuple[str, str], start: int = 1) -> Summary:
     return made
 
 
-def test_what_the_person_decided_is_found_before_what_nobody_asked_for() -> None:
+def test_what_the_user_decided_is_found_before_what_nobody_asked_for() -> None:
     draft = of(*DECIDED)
     texts = [finding.text for finding in draft.key_findings]
     assert "The user: “I decided on 15 seconds.”" in texts
@@ -319,7 +319,7 @@ def test_what_the_person_decided_is_found_before_what_nobody_asked_for() -> None
     assert "README" not in draft.conversation_summary
 
 
-def test_higher_levels_tell_what_the_person_asked_and_decided() -> None:
+def test_higher_levels_tell_what_the_user_asked_and_decided() -> None:
     children = [over(*DECIDED), over(("Which tests fail?", "The tests of the journal fail."), start=4)]
     draft = extract_over(children)
     first, _, second = draft.conversation_summary.partition(" Turn 4: ")

@@ -14,7 +14,7 @@ from ragforge_tui.shared.errors import GraphUnavailableError, NotFoundError, Too
 from ragforge_tui.shared.records import Conversation
 from ragforge_tui.tools.arguments import parse
 from ragforge_tui.tools.base import MemorySource, ToolContext, ToolOutcome
-from ragforge_tui.tools.memory import PAGE_CHARS, OpenTurn, SearchHistory
+from ragforge_tui.tools.memory import PAGE_CHARS, OpenCall, OpenTurn, SearchHistory
 from ragforge_tui.tools.undo.snapshots import UndoStore
 from ragforge_tui.tools.workspace import Workspace
 from tests.support.records import conversation, one_turn
@@ -35,6 +35,9 @@ class Told:
     async def open_turn(self, conversation: str, turn: int) -> str:
         return self._answer(conversation, turn)
 
+    async def open_call(self, turn: int, call: int) -> str:
+        return self._answer(turn, call)
+
     def _answer(self, *asked: object) -> str:
         self.asked.append(asked)
         if self.error is not None:
@@ -45,7 +48,7 @@ class Told:
 async def call(source: MemorySource, name: str, **arguments: object) -> ToolOutcome:
     """A call as the toolbox makes it."""
     context = ToolContext(Workspace(Path.cwd()), ToolSettings(), UndoStore(Path("undo")), Path("state"), source)
-    tool = {kind.info.name: kind for kind in (SearchHistory, OpenTurn)}[name](context)
+    tool = {kind.info.name: kind for kind in (SearchHistory, OpenTurn, OpenCall)}[name](context)
     typed, unknown = parse(name, tool.arguments, msgspec.json.encode(arguments).decode())
     assert not unknown
     return await (await tool.prepare(typed)).run()
@@ -180,3 +183,26 @@ async def test_a_turn_is_shown_whole(store: Store) -> None:
     assert "The user:\nlook" in text
     assert "The assistant, thinking:\nhm" in text
     assert "Tool read_it a.py, succeeded in 7 ms:\ndone" in text
+
+
+async def test_one_call_is_opened_by_its_number(store: Store) -> None:
+    mine = await told(store, "lanterns")
+    turn = await talk(store, mine.uuid, "read them", ("hall.txt", "read"), ("garden.txt", "read"))
+    source = source_over(store)
+    with called_from(mine.uuid, turn + 1):
+        assert await source.open_call(turn, 2) == "Tool read_it garden.txt, succeeded in 7 ms:\ndone"
+        for number in (0, 3):
+            with pytest.raises(NotFoundError, match="It has 2 calls"):
+                await source.open_call(turn, number)
+        with pytest.raises(NotFoundError, match="It has 0 calls"):
+            await source.open_call(99, 1)
+    with pytest.raises(NotFoundError, match="No conversation is open"):
+        await source.open_call(turn, 1)
+
+
+async def test_a_long_result_comes_in_pages() -> None:
+    text = "x" * (PAGE_CHARS + 10)
+    first = await call(Told(text), "open_call", turn=3, call=2)
+    assert f"continue with offset={PAGE_CHARS}" in first.text
+    second = await call(Told(text), "open_call", turn=3, call=2, offset=PAGE_CHARS)
+    assert "xxxxxxxxxx\n</recalled>" in second.text and "continue" not in second.text

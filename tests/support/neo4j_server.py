@@ -26,6 +26,8 @@ START_TIMEOUT = 120.0
 JAVA_OPTIONS = [
     "-Xmx512m",
     "-XX:+UseSerialGC",
+    # It lives for minutes: optimising its code would cost more than it saves.
+    "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",
     *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.nio", "java.io", "sun.nio.ch")),
 ]

@@ -284,7 +284,7 @@ async def test_a_command_with_a_mask_is_refused(box: Toolbox) -> None:
     command = json.dumps({"command": f"echo 'KEY=ab{MASK}' > .env"})
     with pytest.raises(ToolError, match="hidden from you"):
         await box.prepare("run_command", command)
-    assert await box.prepare_for_person("run_command", command)
+    assert await box.prepare_for_user("run_command", command)
 
 
 MARK = "[… 12 lines left out …]"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragforge_tui.conversation.approvals.policy import ApprovalMode, ApprovalPolicy, Verdict
+from ragforge_tui.conversation.approvals.pending import ApprovalMode, ApprovalPolicy, Verdict
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.tool_calls import ToolInfo

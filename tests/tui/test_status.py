@@ -72,7 +72,7 @@ def test_a_small_cost_is_not_said_to_be_none() -> None:
 
 
 @pytest.mark.parametrize(("used", "style"), [(10_000, "dim"), (150_000, "$warning"), (190_000, "$error")])
-def test_a_full_context_is_coloured(used: int, style: str) -> None:
+def test_a_full_context_is_colored(used: int, style: str) -> None:
     gauge = next(part for part in status_parts(state(context_used=used), None, HINTS) if part.short)
     assert gauge.style == style
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.shared.records import AccessedFile, FileAccess, ToolCall
-from ragforge_tui.tui.sidebar.files_pane import TouchedFiles, mention, short_path
+from ragforge_tui.tui.prompt.completion import mention
+from ragforge_tui.tui.sidebar.files_pane import TouchedFiles, short_path
 from tests.support.fake_engine import CLOCK
 
 
@@ -55,6 +56,8 @@ def test_short_paths(width: int, shown: str) -> None:
     assert short_path("src/deep/folder/name.py", width) == shown
 
 
-@pytest.mark.parametrize(("path", "named"), [("a/b.py", "@a/b.py"), ("a b.py", '@"a b.py"'), ('a "b".py', '@a "b".py')])
+@pytest.mark.parametrize(
+    ("path", "named"), [("a/b.py", "@a/b.py"), ("a b.py", '@"a b.py"'), ('a "b".py', "@'a \"b\".py'")]
+)
 def test_mentions(path: str, named: str) -> None:
     assert mention(path) == named

@@ -49,7 +49,7 @@ class _UserTools:
         return "command"
 
     async def prepare(self, name: str, arguments: str) -> PreparedCall:
-        return await self._toolbox.prepare_for_person(name, arguments)
+        return await self._toolbox.prepare_for_user(name, arguments)
 
     def check(self, name: str) -> None:
         """Accept every tool: modes restrict the agent, not the user."""

@@ -31,7 +31,7 @@ _ATTEMPTS = 4
 
 
 class SchemaGraph(Protocol):
-    """Part of `graph.connect.Graph` that this module uses; `Graph.open` migrates, so it cannot be imported here."""
+    """Part of `graph.connection.Graph` that this module uses; `Graph.open` migrates, so it cannot be imported here."""
 
     name: str
     dialect: Dialect

@@ -19,7 +19,7 @@ from ragforge_tui.shared.truncation import cut_middle
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 
 class StoredRequest(msgspec.Struct, frozen=True):

@@ -35,7 +35,7 @@ from ragforge_tui.shared.sanitize import storable
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
 _FIXED = {"uuid", "created_at", "next_turn", "message_count", "total_chars", "branch_of", "branch_turn"}

@@ -23,7 +23,7 @@ from ragforge_tui.shared.records import AccessedFile
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 _FILES = (
     "UNWIND $segments AS segment "

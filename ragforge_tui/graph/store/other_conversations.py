@@ -24,7 +24,7 @@ from ragforge_tui.shared.records import Summary
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 EXACT_VECTORS = 3_000
 """Nodes in scope up to which all may be compared."""

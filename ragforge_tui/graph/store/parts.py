@@ -17,7 +17,7 @@ from ragforge_tui.graph.store.records import derived
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 PART_BYTES = 1024 * 1024
 BATCH_BYTES = 2 * 1024 * 1024

@@ -23,7 +23,7 @@ from ragforge_tui.shared.sanitize import storable
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 PAGE = 200
 """Turns read in one statement."""

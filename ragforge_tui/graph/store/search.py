@@ -28,7 +28,7 @@ from ragforge_tui.shared.sanitize import plain_text, storable
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 MAX_TERMS = 64
 _TERM = re.compile(r"[^\W_]+(?:[._'’-][^\W_]+)*|\w+")

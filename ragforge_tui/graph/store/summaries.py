@@ -39,7 +39,7 @@ from ragforge_tui.shared.sanitize import storable
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 _PAGE = 500
 _EDGES_AT_ONCE = 100

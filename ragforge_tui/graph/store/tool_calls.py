@@ -26,7 +26,7 @@ from ragforge_tui.shared.truncation import cut_middle
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 CALL_LARGE = ("arguments", "reasoning")
 RESULT_LARGE = ("result", "error")

@@ -25,7 +25,7 @@ from ragforge_tui.shared.sanitize import storable
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 
 MERGE_CONFIDENCE = 0.8

@@ -28,7 +28,7 @@ from ragforge_tui.shared.requests.memory import TurnLine
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 PAGE = 100
 """Turns per statement."""

@@ -21,7 +21,7 @@ from ragforge_tui.shared.records import SimilarConversation
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
 BATCH = 200

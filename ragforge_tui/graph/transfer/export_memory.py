@@ -18,7 +18,7 @@ from ragforge_tui.shared.records import Summary, Topic
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 TOPIC_FIELDS = ("uuid", "name", "description", "aliases", "created_at")
 _ALL_TURNS = 2**31

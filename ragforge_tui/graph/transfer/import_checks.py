@@ -25,7 +25,7 @@ from ragforge_tui.shared.records import Message, Summary, ToolCall
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 _UUID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MAX_LEVEL = 64

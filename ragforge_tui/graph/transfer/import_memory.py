@@ -23,7 +23,7 @@ from ragforge_tui.shared.sanitize import storable, storable_value
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 _SUMMARIES_AT_ONCE = 20
 _SUMMARY_FIELDS = tuple(name for name in Summary.__struct_fields__ if name not in ("key_findings", "parent"))

@@ -36,7 +36,7 @@ from ragforge_tui.shared.sanitize import storable
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
-    from ragforge_tui.graph.connect import Graph
+    from ragforge_tui.graph.connection import Graph
 
 _COUNTS = ("next_turn", "message_count", "total_chars")
 # The existing conversation may contain more than the imported one.

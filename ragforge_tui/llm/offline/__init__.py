@@ -28,6 +28,7 @@ from ragforge_tui.llm.base import (
 )
 from ragforge_tui.llm.offline.answers import Evidence, FinishedCall, Hit, answer, best_hits, grep_hits, is_listing
 from ragforge_tui.llm.offline.intents import Intent, key_terms, parse_intent
+from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import Usage
 
 _MOST_ROUNDS = 4
@@ -104,18 +105,9 @@ def _done(messages: Messages) -> list[FinishedCall]:
         for call in message.get("tool_calls") or []:
             if (result := results.get(str(call["id"]))) is not None:
                 function = call["function"]
-                done.append(
-                    FinishedCall(name=function["name"], arguments=_arguments(function["arguments"]), text=result)
-                )
+                arguments = json_object(function["arguments"])
+                done.append(FinishedCall(name=function["name"], arguments=arguments, text=result))
     return done
-
-
-def _arguments(written: str) -> dict[str, Any]:
-    try:
-        arguments = json.loads(written)
-    except ValueError:
-        return {}
-    return arguments if isinstance(arguments, dict) else {}
 
 
 def _request(call: PlannedCall, call_id: str) -> ToolRequest:

@@ -62,7 +62,7 @@ class Past(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Whether all turns are sent unshortened."""
+        """True if all turns are sent unshortened."""
         return self.complete and all(sent.form == WHOLE for sent in self.turns)
 
     @property

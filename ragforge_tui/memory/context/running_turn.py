@@ -11,14 +11,12 @@ and a provider's prompt cache stays valid. Pure; used by conversation/.
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import msgspec
 
 from ragforge_tui.memory.context.history_window import MESSAGE_TOKENS, tokens_of
 from ragforge_tui.memory.context.truncation import tokens_in
 from ragforge_tui.memory.history import ChatMessage
+from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.truncation import cut_lines, cut_middle
 
 RESULT_STEPS = (16_000, 8_000, 4_000, 2_000, 1_000, 400)
@@ -69,7 +67,7 @@ class RunningTurn:
 
     @property
     def shortened(self) -> bool:
-        """Whether any message is sent shortened."""
+        """True if any message is sent shortened."""
         return bool(self._left_out or self._text_limit or any(step.limit for step in self._steps))
 
     def add(self, messages: list[ChatMessage]) -> None:
@@ -198,11 +196,6 @@ def _step_notes(step: _Step) -> list[str]:
 
 def _first_text(arguments: str) -> str:
     """Return the first text among a call's arguments, usually a path, a pattern or a command."""
-    try:
-        values: Any = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return ""
-    if not isinstance(values, dict):
-        return ""
+    values = json_object(arguments)
     texts = (value for name, value in values.items() if isinstance(value, str) and name != "reason")
     return " ".join(next(texts, "").split())[:_ARGUMENT_CHARS]

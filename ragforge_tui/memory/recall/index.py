@@ -225,10 +225,9 @@ class ConversationIndex:
             eligible = self._eligible(exclude, only)
             if not eligible.any():
                 return []
-            scores = np.zeros(self._size, np.float32)
-            for name, view in self._views(query, context, vector).items():
-                if weight := weights.get(name):
-                    scores += weight * scoring.known_zscores(view, eligible)
+            views = self._views(query, context, vector).items()
+            weighted = [(weight, view) for name, view in views if (weight := weights.get(name))]
+            scores = scoring.fused(weighted, eligible)
             return [Ranked(row, float(scores[row])) for row in scoring.best(scores, eligible, limit)]
 
     def vector(self, turn_index: int) -> Floats | None:

@@ -44,9 +44,9 @@ class VectorModel:
     def __init__(self, embedder: Embedder | None) -> None:
         self.embedder = embedder
         self.reason = ""
-        """Why the model does not match the graph's vectors; empty if it does."""
+        """Reason for which the model does not match the graph's vectors; empty if it does."""
         self.failure = ""
-        """Why the last texts got no vectors; empty if they got them."""
+        """Reason for which the last texts got no vectors; empty if they got them."""
         self._claimed = False
 
     @property

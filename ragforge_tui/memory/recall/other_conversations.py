@@ -64,11 +64,11 @@ def rank(found: Sequence[OtherTurn], question: Question, min_score: float) -> li
         return []
     everything = np.ones(len(found), bool)
     words = np.array([turn.words for turn in found], np.float32)
-    scores = scoring.zscores(words, everything)
     cosines = np.array([cosine(question.vector, turn.vector) for turn in found], np.float32)
+    views: list[tuple[float, scoring.View]] = [(1.0, (words, everything))]
     if question.vector is not None:
-        known = np.array([turn.vector is not None for turn in found])
-        scores = scores + scoring.known_zscores((cosines, known), everything)
+        views.append((1.0, (cosines, np.array([turn.vector is not None for turn in found]))))
+    scores = scoring.fused(views, everything)
     order = np.argsort(-scores, kind="stable")
     return [
         Fetched(

@@ -62,7 +62,7 @@ class Recalled(msgspec.Struct, kw_only=True):
     Attributes:
         text: The turns as one text: a heading for each conversation and sitting, ``[t12]`` before each turn.
         tokens: Tokens of `text`.
-        reason: Why vectors were not searched although they are enabled; empty if they were.
+        reason: Reason for which vectors were not searched although they are enabled; empty if they were.
     """
 
     turns: list[RecalledTurn] = []

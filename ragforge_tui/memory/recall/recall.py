@@ -1,7 +1,7 @@
 """Recall for one open conversation: earlier turns, from this and other conversations, relevant to a new message.
 
 Used by the conversation for the context of a turn, and by the memory tools. Reads from an index in memory for this
-conversation and from the graph for others; a `IndexSync` updates both in the background.
+conversation and from the graph for others; an `IndexSync` updates both in the background.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Recall:
 
     @property
     def reason(self) -> str:
-        """Why vectors are not searched although they are enabled; empty if they are."""
+        """Reason for which vectors are not searched although they are enabled; empty if they are."""
         return self._model.reason or self._model.failure
 
     # --- keeping up to date, in the background ---------------------------------------------------------------------

@@ -79,6 +79,14 @@ def known_zscores(view: View, among: npt.NDArray[np.bool_]) -> Floats:
     return np.where(known, zscores(values, known & among), np.float32(0.0))
 
 
+def fused(views: Iterable[tuple[float, View]], among: npt.NDArray[np.bool_]) -> Floats:
+    """Return the score of each entry over all views: the weighted sum of their z-scores over the marked entries."""
+    scores = np.zeros(len(among), np.float32)
+    for weight, view in views:
+        scores += weight * known_zscores(view, among)
+    return scores
+
+
 def best(scores: Floats, among: npt.NDArray[np.bool_], limit: int | None = None) -> list[int]:
     """Return the marked rows with the highest scores, best first; of equal ones the later comes first."""
     rows = np.flatnonzero(among)

@@ -21,16 +21,20 @@ from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.shared.redaction import MASK, adds_mask
 from ragforge_tui.shared.tool_calls import ToolInfo
 from ragforge_tui.shared.truncation import marks_in
-from ragforge_tui.tools.base import ApprovalNeed, CallStopped, Plan, Tool, ToolArguments, ToolOutcome
-from ragforge_tui.tools.files.diff import counts, unified_diff
+from ragforge_tui.tools.base import (
+    ApprovalNeed,
+    Plan,
+    Tool,
+    ToolArguments,
+    ToolOutcome,
+    finished_in_thread,
+)
+from ragforge_tui.tools.diff import STORED_DIFF, counts, unified_diff
 from ragforge_tui.tools.files.read import FilePath, existing
 from ragforge_tui.tools.undo.snapshots import digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
 
 _log = logging.getLogger(__name__)
-
-STORED_DIFF = 200_000
-"""Most characters of a diff stored with the record; the approval shows all of it."""
 
 
 class WriteFileArguments(ToolArguments):
@@ -360,22 +364,3 @@ def _stored_diff(change: _Change) -> str:
     if len(change.diff) <= STORED_DIFF:
         return change.diff
     return change.diff[:STORED_DIFF] + f"\n[diff cut, {len(change.diff)} characters]\n"
-
-
-async def finished_in_thread(work: Callable[[], ToolOutcome]) -> ToolOutcome:
-    """Run a write in a thread to its end, even if cancelled, so that its record matches the file.
-
-    Raises:
-        CallStopped: The call was cancelled, but the write was completed.
-    """
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError as cancelled:
-        await asyncio.wait([task])
-        if task.cancelled():
-            raise
-        if task.exception() is not None:
-            _log.warning("A write failed while its call was cancelled: %s", task.exception())
-            raise
-        raise CallStopped(task.result()) from cancelled

@@ -14,7 +14,6 @@ from ragforge_tui.graph import Store
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.requests.work import FileDiff, UndoPlan
 from ragforge_tui.shared.tool_calls import writing_tools
-from ragforge_tui.tools.registry import Toolbox
 from ragforge_tui.tools.undo.changes import (
     FileChange,
     Restore,
@@ -24,6 +23,7 @@ from ragforge_tui.tools.undo.changes import (
     turn_to_redo,
     turn_to_undo,
 )
+from ragforge_tui.tools.undo.restore import KeptFiles
 
 MOST_DIFF_CHARS = 8_000_000
 """Most characters of all diffs in one answer; more would not fit through the pipe to the user interface."""
@@ -47,10 +47,10 @@ def fitted(files: list[FileDiff], most: int = MOST_DIFF_CHARS) -> list[FileDiff]
 class ChangedFiles:
     """Files changed in one conversation."""
 
-    def __init__(self, store: Store, toolbox: Toolbox, conversation_id: str) -> None:
+    def __init__(self, store: Store, kept: KeptFiles, workspace: str, conversation_id: str) -> None:
         self._store = store
-        self._kept = toolbox.kept
-        self._workspace = str(toolbox.workspace.root)
+        self._kept = kept
+        self._workspace = workspace
         self._conversation_id = conversation_id
 
     async def diff(self) -> list[FileDiff]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 from textual.app import ComposeResult
@@ -18,12 +18,11 @@ from textual.widgets import TextArea
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.tui import fuzzy
-from ragforge_tui.tui.command_registry import Registry, key_name
+from ragforge_tui.tui.command_registry import Command, Registry, key_name
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from ragforge_tui.tui.workers import start_worker
 
-if TYPE_CHECKING:
-    from ragforge_tui.tui.command_registry import Command, Registry
+log = logging.getLogger(__name__)
 
 
 class Suggestion(msgspec.Struct, frozen=True):
@@ -183,8 +182,6 @@ class SlashMenu(Container):
         if self.picked is not None:
             self.picked(self._rows[event.choice.key])
 
-
-log = logging.getLogger(__name__)
 
 Source = Callable[[str, str], Awaitable[list[Suggestion]]]
 """Returns the rows of a source for the typed text."""

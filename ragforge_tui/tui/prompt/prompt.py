@@ -20,6 +20,8 @@ from ragforge_tui.tui.command_registry import Registry
 from ragforge_tui.tui.prompt.completion import Completing, SlashMenu
 from ragforge_tui.tui.prompt.history import Entry, History
 
+log = logging.getLogger(__name__)
+
 MAX_LINES = 8
 MAX_CHARS = 2_000
 
@@ -98,8 +100,6 @@ def _split(piece: str, label: str, whole: str) -> list[str]:
         parts.append(part)
     return parts
 
-
-log = logging.getLogger(__name__)
 
 MAX_SHOWN = 20_000
 """A longer text is shown as a label: the prompt wraps all of its text on every key."""

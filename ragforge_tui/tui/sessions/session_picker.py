@@ -40,6 +40,8 @@ from ragforge_tui.tui.widgets.choice_list import ChoiceList
 from ragforge_tui.tui.widgets.list_screen import ListScreen
 from ragforge_tui.tui.workers import start_worker
 
+T = TypeVar("T")
+
 Apply = Callable[[str], Coroutine[Any, Any, None]]
 """Applies the edited line."""
 
@@ -82,8 +84,6 @@ class EditLine(Horizontal):
         self.display = False
         return apply
 
-
-T = TypeVar("T")
 
 WIDE = 110
 """Columns from which the preview is next to the list."""

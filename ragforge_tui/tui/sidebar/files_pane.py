@@ -27,10 +27,13 @@ from ragforge_tui.tui.dialogs.detail import Section, file_sections
 from ragforge_tui.tui.drawing.code import diff_counts
 from ragforge_tui.tui.drawing.lines import Run, one_line
 from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.prompt.completion import mention
 from ragforge_tui.tui.sidebar.pane import Pane
 from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
+
+log = logging.getLogger(__name__)
 
 HEADINGS: dict[Group, str] = {"modified": "Modified", "read": "Read", "found": "Found in searches"}
 MOST_FILES = 100
@@ -105,13 +108,6 @@ def short_path(path: str, width: int) -> str:
             return f"…/{name}"
     return set_cell_size(name, max(0, width - 1)) + "…" if width > 0 else ""
 
-
-def mention(path: str) -> str:
-    """Return a path as users mention it in a message."""
-    return f'@"{path}"' if any(letter in path for letter in " \t'`<>|") and '"' not in path else f"@{path}"
-
-
-log = logging.getLogger(__name__)
 
 HINTS = (KeyHint("open", "enter", "look"), KeyHint("insert", "i", "insert"), KeyHint("show_turn", "g", "turn"))
 

@@ -51,6 +51,8 @@ from ragforge_tui.tui.transcript.render.tool_text import (
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
+log = logging.getLogger(__name__)
+
 _CUT_ARGUMENT = re.compile(r'"(\w+)"\s*:\s*"((?:[^"\\]|\\.){1,400})')
 
 Order = tuple[int, int, int, int, float, str]
@@ -267,8 +269,6 @@ def size_text(size: int) -> str:
         value, unit = value / 1000, {"k": "M", "M": "G"}[unit]
     return f"{value:.1f}{unit}" if value < 9.95 else f"{value:.0f}{unit}"
 
-
-log = logging.getLogger(__name__)
 
 PAGE_CALLS = 200
 MOST_CALLS = 2000

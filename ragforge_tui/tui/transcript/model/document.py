@@ -26,6 +26,8 @@ from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.transcript.model.blocks import Block, Level, NoteBlock
 from ragforge_tui.tui.transcript.model.turn_view import DisplayOptions, TurnView, apply_event, stored_turn
 
+__all__ = ["DisplayOptions", "Document"]
+
 ROOM = 1 << 60
 """Serials reserved on each side of a gap: its turns take them, so that no other block has to change its serial."""
 
@@ -46,9 +48,6 @@ class GapBlock(Block):
     def draw(self, width: int, palette: Palette) -> list[Line]:
         which = f"turn {self.first}" if self.first == self.last else f"turns {self.first} to {self.last}"
         return [line_of([("┄┄ ", palette.faint), (f"{which}, loading …", palette.muted)], width)]
-
-
-__all__ = ["DisplayOptions", "Document"]
 
 
 class Document:

@@ -211,7 +211,7 @@ class TestRefusals:
         assert "HTTP" in error.info.what
 
     async def test_a_server_that_never_answers(self, home: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("ragforge_tui.graph.connect.CONNECT_TIMEOUT", 0.2)
+        monkeypatch.setattr("ragforge_tui.graph.connection.CONNECT_TIMEOUT", 0.2)
         done = asyncio.Event()
 
         async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -13,6 +13,8 @@ from typing import Literal
 
 from ragforge_tui.shared.sanitize import visible
 
+STORED_DIFF = 200_000
+"""Most characters of a diff stored with the record; the approval shows all of it."""
 _CONTEXT = 3
 _MAX_COMPARED = 20_000
 """Most lines of both sides together that are compared; a larger changed middle is shown as replaced entirely."""
