@@ -49,7 +49,7 @@ class ToolInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: Name under which its calls are stored.
-        help: What it does, in a few words for the user.
+        help: What it does, in a few words for the user; empty if models are not offered it.
         access: What it may change. Calls that read run concurrently; plan mode leaves out those that write or run
             commands; only writes can be undone.
         main_argument: Argument that identifies what a call acted on; the first of `USUAL_ARGUMENTS` if empty.

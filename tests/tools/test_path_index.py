@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.tools.search.path_index import PathIndex
+from ragforge_tui.tools.search.matching import PathIndex
 
 PATHS = [
     "lib/my_app/x.py",

@@ -233,7 +233,7 @@ async def test_killed_engine_takes_the_shell_along_and_the_next_start_the_rest(
     state = tmp_path / "state"
     command = "sleep 307 & echo $! >> pids; setsid sleep 308 & echo $! >> pids; echo $$ >> pids; sleep 309"
     arguments = [sys.executable, "-c", ENGINE, str(state), str(folder), command]
-    environment = {**os.environ, "PYTHONPATH": str(Path(process_module.__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(process_module.__file__).parents[3])}
     engine = await asyncio.create_subprocess_exec(*arguments, *["x"] * without_setpriv, env=environment)
     try:
         pids = await pids_in(folder / "pids", 3)

@@ -1,6 +1,6 @@
 """Processes of commands, started so that they can always be ended, even by the next engine after a crash.
 
-Used by `shell.py`. There are three safety nets, since each has holes: the shell dies with the engine (parent-death
+There are three safety nets, since each has holes: the shell dies with the engine (parent-death
 signal, Linux), all of a command's processes form one process group, and each carries a mark in its environment that is
 recorded in a file until the command has ended. Processes that a killed engine leaves behind are found by that mark,
 never by a process id alone.

@@ -31,7 +31,6 @@ class RestoreFiles(Tool):
 
     info = ToolInfo(
         name=RESTORE,
-        help="undo the changes of a turn",
         access="write",
         shown=(ShownArgument(names=("turn",), before="as before turn "),),
     )

@@ -84,7 +84,8 @@ def help_text(registry: Registry, version: str, keymap: Mapping[str, str], *, sc
             lines += _entry(command.usage, command.help, key, width, narrow, room)
     lines += [Content(), Content.styled("Tools of the agent", "bold")]
     for tool in described_tools():
-        lines += _entry(tool.name, tool.help, "", width, narrow, room)
+        if tool.help:
+            lines += _entry(tool.name, tool.help, "", width, narrow, room)
     lines += [Content(), Content.styled("Keys", "bold")]
     command_keys = [command.keys for command in registry.commands if command.keys[0]]
     for key, text in (*KEYS, *command_keys, *SCREEN_KEYS):
