@@ -39,6 +39,8 @@ def export(
         sys.stdout.buffer.flush()
         return
     target = output / file_name(exported.conversation.uuid, chosen) if output.is_dir() else output
+    if not target.parent.is_dir():
+        raise RagforgeError(f"{target} cannot be written: the folder {target.parent} does not exist.")
     try:
         if target.exists() and not target.is_file():
             target.write_bytes(data)  # a device or a pipe

@@ -51,11 +51,9 @@ class ActiveTurns:
                 self._idle.set()
 
     async def wait_idle(self) -> None:
-        """Wait until no turn is running."""
         await self._idle.wait()
 
     async def wait_busy(self) -> None:
-        """Wait until a turn starts."""
         await self._busy.wait()
 
 

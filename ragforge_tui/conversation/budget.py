@@ -72,7 +72,6 @@ class SessionBudget:
 
     @property
     def limited(self) -> bool:
-        """Return whether any limit is set."""
         return self.turn_limit is not None or self.session.dollars is not None
 
 

@@ -90,11 +90,9 @@ class CurrentModel:
         return self._settings
 
     async def names(self) -> list[str]:
-        """Return the names of the available models."""
         return await list_models(self._settings, os.environ)
 
     async def close(self) -> None:
-        """Cancel a selection in progress."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -386,7 +386,6 @@ class BackgroundWork:
 
     @property
     def running(self) -> bool:
-        """Return whether the work is in progress."""
         return self._task is not None and not self._task.done()
 
     def ask(self) -> None:

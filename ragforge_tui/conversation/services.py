@@ -37,7 +37,6 @@ class EventBus:
         self._listeners: list[Callable[[Event], None]] = []
 
     def emit(self, event: Event) -> None:
-        """Send an event to all listeners."""
         for listener in list(self._listeners):
             listener(event)
 
@@ -90,7 +89,6 @@ class Services:
         return user_name(self.settings.user.name)
 
     def emit(self, event: Event) -> None:
-        """Send an event to all listeners."""
         self.events.emit(event)
 
     async def store(self) -> Store:

@@ -73,7 +73,6 @@ class ChildEngine:
 
     @property
     def pid(self) -> int:
-        """Return the process id of the child."""
         return self._process.pid
 
     async def request(self, request: Request[R]) -> R:

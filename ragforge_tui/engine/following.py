@@ -57,7 +57,6 @@ class ConversationWatcher:
         self._task = asyncio.create_task(watch.run(), name=f"follow {conversation.record.uuid[:8]}")
 
     def stop(self) -> None:
-        """Stop watching."""
         if self._task is not None:
             self._task.cancel()
             self._task = None

@@ -242,5 +242,4 @@ def same_forms(names: Iterable[str]) -> list[TopicLink]:
 
 
 def _form(name: str) -> str:
-    """Return a name without plural endings."""
     return " ".join(stem(word) for word in topic_key(name).split())

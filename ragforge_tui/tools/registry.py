@@ -212,7 +212,6 @@ class Toolbox:
         return ended
 
     async def close(self) -> None:
-        """End all running commands."""
         for tool in (*self._tools.values(), *self._user_tools.values()):
             await tool.close()
 

@@ -133,7 +133,7 @@ def test_an_import_with_a_path_for_an_id_leaves_nothing(cli: Cli) -> None:
     bad = cli.ok("export", uuid).out.replace(uuid, "x/../../../../victim/package")
     ran = cli.run("import", "-", stdin=bad)
     assert (ran.code, ran.out) == (1, "")
-    assert "no UUID" in ran.err
+    assert "is not a UUID" in ran.err
     assert ids(cli, "--status", "any") == [uuid]
 
 

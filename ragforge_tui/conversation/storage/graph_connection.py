@@ -53,7 +53,6 @@ class GraphConnection:
 
     @property
     def address(self) -> str:
-        """Return the graph's address, without credentials."""
         return self._target.address
 
     @property

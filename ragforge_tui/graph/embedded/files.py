@@ -43,7 +43,6 @@ class ServerAddress(msgspec.Struct, kw_only=True, frozen=True):
     error: ErrorInfo | None = None
 
     def alive(self) -> bool:
-        """Return whether the server is still running."""
         return self.pid > 0 and process_alive(self.pid, self.started)
 
 

@@ -65,7 +65,6 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     http_port: int = 0
 
     def alive(self) -> bool:
-        """Return whether it is still running."""
         return process_alive(self.pid, self.started)
 
 

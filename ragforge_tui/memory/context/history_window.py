@@ -67,7 +67,6 @@ class Past(msgspec.Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """Tokens of all turns."""
         return sum(sent.tokens for sent in self.turns)
 
 

@@ -148,7 +148,6 @@ class ConversationIndex:
 
     @property
     def turns(self) -> int:
-        """Number of turns in the index."""
         return len(self._entries)
 
     @property
@@ -298,7 +297,6 @@ class ConversationIndex:
         return entries
 
     def _searched(self) -> list[str]:
-        """Return the languages whose stems are searched."""
         return [language for language, _ in self._languages.most_common(3)] or [terms.FALLBACK]
 
     def question_words(self, query: str) -> list[str]:

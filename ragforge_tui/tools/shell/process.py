@@ -174,7 +174,6 @@ class Commands:
         return any_running
 
     async def close(self) -> None:
-        """End all running commands, concurrently."""
         await asyncio.gather(*(self.end(mark) for mark in list(self._running)))
 
     def _save(self, record: CommandRecord) -> None:

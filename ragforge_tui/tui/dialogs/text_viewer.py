@@ -231,7 +231,6 @@ class DetailScreen(Dialog[str | None]):
         self._keys.show_note("loading …")
 
     def compose(self) -> ComposeResult:
-        """Lay out title, text and keys."""
         with Vertical():
             yield self._title
             yield self._viewer
@@ -336,7 +335,6 @@ class DiffScreen(DetailScreen):
             self._viewer.scroll_to(y=targets[0] if step > 0 else targets[-1])
 
     def action_copy(self) -> None:
-        """Copy the diffs of all files."""
         if self._diffs:
             self.app.copy_to_clipboard(plain_text("".join(one.diff for one in self._diffs)))
             self._keys.show_note("The diff was sent to the clipboard.")

@@ -200,7 +200,6 @@ class PersonaReview(Dialog[Reviewed | None]):
             self._text.show(preview(self._draft.info, self._draft.text, dark=dark))
 
     def action_improve(self) -> None:
-        """Ask the model for a proposal."""
         if self._proposal is None and not self._improving:
             self._improving = True
             self._show()

@@ -184,7 +184,6 @@ class QuestionPanel(Vertical, can_focus=True):
 
     @property
     def _question(self) -> Question:
-        """The question that is shown."""
         return self._saving or self._waiting[0]
 
     @property
@@ -319,7 +318,6 @@ class QuestionPanel(Vertical, can_focus=True):
         scroll.scroll_relative(y=direction * max(scroll.size.height - 1, 1), animate=False)
 
     def action_choose(self) -> None:
-        """Pick the choice at the cursor."""
         if self._may_answer and (choice := self._choices.chosen) is not None:
             self._pick(choice)
 
@@ -363,7 +361,6 @@ class QuestionPanel(Vertical, can_focus=True):
             self.call_after_refresh(self.make_room)
 
     def feedback_submitted(self, text: str) -> None:
-        """Refuse with the typed reason."""
         self._finish(self._waiting[0].feedback, text)
 
     def _finish(self, answer: str, feedback: str) -> None:

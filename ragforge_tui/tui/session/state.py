@@ -115,7 +115,6 @@ class Spent(msgspec.Struct):
     cost: float = 0.0
 
     def add(self, usage: Usage | None) -> None:
-        """Add the usage of one request."""
         if usage is not None:
             self.input_tokens += usage.input_tokens
             self.output_tokens += usage.output_tokens

@@ -233,7 +233,6 @@ class Sidebar(Horizontal):
             self.show(pane)
 
     def pane(self, name: str) -> Pane | None:
-        """Return a mounted pane."""
         try:
             return self._stack.get_child_by_id(f"pane-{name}", Pane)
         except NoMatches:
@@ -373,7 +372,6 @@ class Sidebar(Horizontal):
         self.store_layout()
 
     def action_grow(self, by: int) -> None:
-        """Make the focused pane higher or lower."""
         if (pane := self._focused_pane) is not None:
             self.pane_layout.grow(pane.name_, by)
             self._arrange()

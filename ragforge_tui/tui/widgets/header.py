@@ -110,7 +110,6 @@ class Queue(Widget):
         self.display = False
 
     def show(self, items: list[Outgoing]) -> None:
-        """Show these messages."""
         if items != self._items or self.display != bool(items):
             self._items = [Outgoing(item.message_id, item.text, item.place) for item in items]
             self.display = bool(items)

@@ -200,7 +200,6 @@ class HeadBlock(Block):
         return self._pieces[0] if self._pieces else ""
 
     def think(self, text: str) -> None:
-        """Append to the reasoning."""
         if text:
             self._pieces.append(text)
             if self.folded is None:
