@@ -18,7 +18,7 @@ from msgspec import Meta
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.shared.tool_calls import ToolAccess, ToolInfo
-from ragforge_tui.tools.undo.snapshots import UndoStore
+from ragforge_tui.tools.snapshots import UndoStore
 from ragforge_tui.tools.workspace import Workspace
 
 _log = logging.getLogger(__name__)

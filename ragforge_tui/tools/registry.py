@@ -26,8 +26,8 @@ from ragforge_tui.tools.search.grep import GrepFiles
 from ragforge_tui.tools.search.listing import GlobFiles, ListDirectory, SearchFiles
 from ragforge_tui.tools.shell.process import end_leftovers
 from ragforge_tui.tools.shell.run_command import RunCommand
+from ragforge_tui.tools.snapshots import UndoStore
 from ragforge_tui.tools.undo.restore import KeptFiles, RestoreFiles
-from ragforge_tui.tools.undo.snapshots import UndoStore
 from ragforge_tui.tools.workspace import Workspace
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from ragforge_tui.shared.records import Conversation
 from ragforge_tui.tools.arguments import parse
 from ragforge_tui.tools.base import MemorySource, ToolContext, ToolOutcome
 from ragforge_tui.tools.memory import PAGE_CHARS, OpenCall, OpenTurn, SearchHistory
-from ragforge_tui.tools.undo.snapshots import UndoStore
+from ragforge_tui.tools.snapshots import UndoStore
 from ragforge_tui.tools.workspace import Workspace
 from tests.support.records import conversation, one_turn
 from tests.support.remembered import remembered, talk

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragforge_tui.shared.errors import ToolError
-from ragforge_tui.tools.undo.snapshots import UndoStore
+from ragforge_tui.tools.snapshots import UndoStore
 from tests.support.shapes import GITHUB_KEY
 
 DAY = 86_400

@@ -13,7 +13,7 @@ from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.shared.sanitize import visible
 from ragforge_tui.shared.tool_calls import ShownArgument, ToolInfo
 from ragforge_tui.tools.base import ApprovalNeed, Plan, Tool, ToolArguments, ToolOutcome
-from ragforge_tui.tools.undo.snapshots import digest_of
+from ragforge_tui.tools.snapshots import digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes
 
 _LONGEST_LINE = 2_000

@@ -31,7 +31,7 @@ from ragforge_tui.tools.base import (
 )
 from ragforge_tui.tools.diff import STORED_DIFF, counts, unified_diff
 from ragforge_tui.tools.files.read import FilePath, existing
-from ragforge_tui.tools.undo.snapshots import digest_of
+from ragforge_tui.tools.snapshots import digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
 
 _log = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from ragforge_tui.shared.records import FileAccess
 from ragforge_tui.shared.tool_calls import ShownArgument, ToolInfo
 from ragforge_tui.tools.base import Plan, Tool, ToolArguments, ToolOutcome, finished_in_thread
 from ragforge_tui.tools.diff import STORED_DIFF, unified_diff
+from ragforge_tui.tools.snapshots import ABSENT, UndoStore, digest_of
 from ragforge_tui.tools.undo.changes import RESTORE, Restore
-from ragforge_tui.tools.undo.snapshots import ABSENT, UndoStore, digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes
 
 
