@@ -14,7 +14,7 @@ from ragforge_tui.settings.schema import Paths
 from tests.cli.conftest import Cli
 
 
-def test_status_says_where_and_how(cli: Cli, graph_target: GraphTarget) -> None:
+def test_status_shows_where_and_how(cli: Cli, graph_target: GraphTarget) -> None:
     cli.ok("ask", "Where do lanterns hang?")
     facts = cli.ok("graph", "status", "--json").json
     assert facts["running"] is True
@@ -47,7 +47,7 @@ def test_query_reads_and_does_not_write(cli: Cli) -> None:
     assert cli.ok("graph", "query", "--json", "MATCH (n:Written) RETURN count(n) AS n").json == [{"n": 0}]
 
 
-def test_doctor_finds_nothing_wrong_and_tells_no_secret(cli: Cli, graph_target: GraphTarget) -> None:
+def test_doctor_finds_nothing_wrong_and_shows_no_secret(cli: Cli, graph_target: GraphTarget) -> None:
     ran = cli.ok("doctor")
     assert re.search(r"problems\n +none found", ran.out)
     if graph_target.password:
@@ -69,7 +69,7 @@ def test_a_graph_that_is_not_there(bare: Cli, monkeypatch: pytest.MonkeyPatch) -
     assert "graph: " in ran.out.partition("problems")[2]
 
 
-def test_ask_goes_on_without_the_graph(bare: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ask_continues_without_the_graph(bare: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:9")
     ran = bare.ok("ask", "--model", "offline", "What can you do?")
     assert "offline assistant" in ran.out

@@ -89,7 +89,7 @@ def test_a_name_that_no_file_may_have_stays_as_it_is_written(bare: Cli, home: Pa
     assert bare.ok("personas", "remove", "../R/C").out == "Removed ../R/C.\n"
 
 
-def test_a_projects_one_is_listed_and_hidden_ones_are_said(bare: Cli) -> None:
+def test_a_projects_one_is_listed_and_hidden_ones_are_reported(bare: Cli) -> None:
     folder = bare.workspace / ".ragforge" / "personas"
     folder.mkdir(parents=True)
     (folder / "dev.luciform").write_text("<x name='Dev'>project</x>", encoding="utf-8")
@@ -116,7 +116,7 @@ def test_no_name_leads_out_of_the_folders(bare: Cli, name: str) -> None:
     assert bare.run("personas", "add", name).code == 1
 
 
-def test_what_is_said_of_one_holds_the_person_s_name_and_its_text_does_not(
+def test_what_is_reported_of_one_holds_the_user_s_name_and_its_text_does_not(
     bare: Cli, home: Path, tmp_path: Path
 ) -> None:
     text = "<x name='Vega' description='Helps {USER_NAME}' greeting='Hi {USER_NAME}'>{USER_NAME} calls</x>\n"

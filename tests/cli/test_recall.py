@@ -11,7 +11,7 @@ from ragforge_tui.cli import output
 from ragforge_tui.cli.sessions import highlighted
 from ragforge_tui.shared.records import SearchHit, now
 from tests.cli.conftest import Cli
-from tests.support.meaning import FakeEmbedder
+from tests.support.fake_embedder import FakeEmbedder
 
 
 def ask(cli: Cli, *arguments: str) -> str:

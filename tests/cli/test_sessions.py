@@ -13,7 +13,7 @@ from tests.cli.conftest import Cli
 from tests.conftest import open_graph
 from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
-from tests.support.remembered import remembered
+from tests.support.stored_memory import remembered
 
 FIELDS = {
     "uuid",
@@ -106,7 +106,7 @@ def test_export_and_import_lose_nothing(cli: Cli) -> None:
     assert ids(cli) == [uuid]
 
 
-def test_import_says_what_is_new_and_adds_only_when_asked(cli: Cli) -> None:
+def test_import_shows_what_is_new_and_adds_only_when_asked(cli: Cli) -> None:
     uuid = ask(cli, "Where do lanterns hang?")
     first = cli.ok("export", uuid).json
     said = cli.ok("import", "-", stdin=json.dumps(first)).out

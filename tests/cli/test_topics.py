@@ -8,7 +8,7 @@ from ragforge_tui.graph import GraphTarget, Store
 from ragforge_tui.settings.schema import Paths
 from tests.cli.conftest import Cli
 from tests.conftest import open_graph
-from tests.support.remembered import remembered
+from tests.support.stored_memory import remembered
 
 
 def test_topics_are_listed_merged_and_taken_apart(cli: Cli, graph_target: GraphTarget, graph_paths: Paths) -> None:

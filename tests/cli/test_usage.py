@@ -70,7 +70,7 @@ def test_the_chat_needs_a_terminal(bare: Cli) -> None:
         (["ask", "-r", "--json"], ["ask", "-r", "--json"]),
     ],
 )
-def test_resume_may_stand_alone(given: list[str], read: list[str]) -> None:
+def test_resume_may_are_alone(given: list[str], read: list[str]) -> None:
     assert with_bare_resume(given, COMMANDS) == read
 
 

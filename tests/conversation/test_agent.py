@@ -114,7 +114,7 @@ async def test_tools_run_and_their_results_reach_the_model(loaded: Loaded, serve
     ],
     ids=["length", "filter", "empty", "thoughts only"],
 )
-async def test_an_answer_that_falls_short_says_so(
+async def test_an_answer_that_falls_short_reports_it(
     loaded: Loaded, server: OpenAIServer, step: dict[str, str], text: str, said: str
 ) -> None:
     server.script([step])
@@ -131,7 +131,7 @@ async def test_an_answer_that_falls_short_says_so(
         assert interrupted_turn([turn]) == 1, "a resume offers a retry"
 
 
-async def test_calls_cut_off_by_the_limit_are_reported_and_the_turn_goes_on(
+async def test_calls_cut_off_by_the_limit_are_reported_and_the_turn_continues(
     loaded: Loaded, server: OpenAIServer
 ) -> None:
     call = {"name": "read_file", "arguments": '{"path": "greet'}
@@ -184,7 +184,7 @@ async def test_a_time_out_changed_in_a_running_chat_holds_from_the_next_request_
         assert isinstance(end, TurnFailed) and "within 0.4 s" in end.error.what
 
 
-async def test_a_refused_call_is_told_and_the_turn_goes_on(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_refused_call_is_reported_and_the_turn_continues(loaded: Loaded, server: OpenAIServer) -> None:
     server.script(
         [
             {"tool_calls": [{"name": "run_command", "arguments": {"command": "touch made"}}]},
@@ -219,7 +219,7 @@ async def test_a_session_grant_is_asked_once(loaded: Loaded, server: OpenAIServe
     assert (Path(loaded.workspace) / "b.txt").read_text(encoding="utf-8") == "2"
 
 
-async def test_a_connection_cut_in_mid_answer_is_told_as_that(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_connection_cut_in_mid_answer_is_reported_as_that(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "Half of an answer", "cut": True}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
@@ -305,7 +305,7 @@ async def test_provider_errors_become_sentences_and_are_kept(loaded: Loaded, ser
         assert [(m.state, m.content) for m in turn.messages[1:]] == [("superseded", ""), ("complete", "better")]
 
 
-async def test_a_retry_begins_its_turn_anew_and_can_be_stopped(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_retry_begins_its_turn_again_and_can_be_stopped(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "one"}, {"text": "word " * 2_000, "delay": 0.05}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()

@@ -52,7 +52,7 @@ async def test_a_branch_shares_the_beginning_and_leaves_its_parent_alone(loaded:
         assert (branch.record.title, branch.record.tags, branch.record.branch_turn) == ("T", ["x"], 1)
 
 
-async def test_a_branch_of_nothing_begins_anew(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_branch_of_nothing_begins_again(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "first"}, {"text": "again"}])
     async with ConversationAgent(loaded) as agent:
         parent = await agent.create_conversation()
@@ -63,7 +63,7 @@ async def test_a_branch_of_nothing_begins_anew(loaded: Loaded, server: OpenAISer
             await agent.branch_conversation(parent.record.uuid, 2)
 
 
-async def test_a_turn_under_way_cannot_be_branched_from_but_those_before_can(
+async def test_a_turn_running_cannot_be_branched_from_but_those_before_can(
     loaded: Loaded, server: OpenAIServer
 ) -> None:
     server.script([{"text": "first"}, {"text": "slow", "stall": True}])

@@ -82,7 +82,7 @@ async def test_the_session_goes_over_all_turns() -> None:
         await nobody.before_request()
 
 
-async def test_an_unknown_price_is_said_once() -> None:
+async def test_an_unknown_price_is_reported_once() -> None:
     person = Person()
     turn = person.turn(SessionBudget(1.0, None))
     turn.note(Usage(input_tokens=5), "m")
@@ -94,7 +94,7 @@ async def test_an_unknown_price_is_said_once() -> None:
     assert len(person.events) == 1
 
 
-async def test_a_turn_nobody_watches_stops_with_what_came_stored(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_turn_no_one_watches_stops_with_what_came_stored(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "I look.", "tool_calls": [READ]}, {"text": "never sent"}])
     loaded = with_model(loaded, name="openai/gpt-4o", max_cost=1e-9)
     async with ConversationAgent(loaded) as agent:

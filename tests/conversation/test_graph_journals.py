@@ -17,10 +17,10 @@ from ragforge_tui.shared.events import Notice
 from ragforge_tui.shared.records import ConversationFilter
 from tests.conftest import empty, open_graph
 from tests.support.agents import loaded_for, settings_for
-from tests.support.away import Away
 from tests.support.openai_server import OpenAIServer
 from tests.support.records import rows_of
 from tests.support.sizes import paths_under
+from tests.support.unreachable_graph import Away
 
 _MINE = "MATCH (m:Message) WHERE m.content CONTAINS 'said to A' RETURN m.uuid"
 
@@ -66,7 +66,7 @@ async def say(loaded: Loaded, text: str, *, ref: str = "") -> tuple[str, list[st
 
 
 @pytest.mark.neo4j
-async def test_what_was_said_to_a_stopped_graph_is_in_it_once_and_in_no_other(
+async def test_what_was_written_to_a_stopped_graph_is_in_it_once_and_in_no_other(
     away: Away, other: tuple[Loaded, Graph], graph: Graph, server: OpenAIServer
 ) -> None:
     server.script([{"text": f"answer {n}"} for n in range(4)])
@@ -106,7 +106,7 @@ async def become_another(graph: Graph, identity: str) -> None:
     await graph.write(work)
 
 
-async def test_a_replaced_graph_is_told_and_gets_nothing_of_its_predecessor(
+async def test_a_replaced_graph_is_reported_and_gets_nothing_of_its_predecessor(
     away: Away, graph: Graph, server: OpenAIServer
 ) -> None:
     server.script([{"text": f"answer {n}"} for n in range(3)])

@@ -14,8 +14,8 @@ from ragforge_tui.graph import Graph, Journal, Store
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import GraphChanged
 from ragforge_tui.shared.records import Conversation, Message, now
-from tests.support.away import Away, with_graph
 from tests.support.openai_server import OpenAIServer
+from tests.support.unreachable_graph import Away, with_graph
 
 
 def without_graph(loaded: Loaded) -> Loaded:
@@ -74,7 +74,7 @@ async def test_turns_go_to_the_journal_and_from_there_into_the_graph(away: Away,
         assert len(await (await again.load_conversation(conversation.record.uuid)).get_history()) == 2
 
 
-async def test_a_wrong_address_is_said_in_seconds_and_the_chat_stays_usable(
+async def test_a_wrong_address_is_reported_in_seconds_and_the_chat_stays_usable(
     loaded: Loaded, server: OpenAIServer
 ) -> None:
     server.script([{"text": "still here"}])

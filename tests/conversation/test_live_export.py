@@ -21,7 +21,7 @@ from ragforge_tui.shared.events import Event, Notice
 from ragforge_tui.shared.export_records import ConversationExport, MemoryExport, Spoken, StoredContext
 from ragforge_tui.shared.records import Conversation, Turn, now
 from tests.support.records import conversation, message
-from tests.support.remembered import remembered, summary, talk
+from tests.support.stored_memory import remembered, summary, talk
 
 MOMENT = datetime(2026, 3, 4, tzinfo=UTC)
 
@@ -209,7 +209,7 @@ async def test_messages_of_a_turn_are_written_together(
     await same(scene, fake)
 
 
-async def test_a_folder_that_cannot_be_written_is_said_once(tmp_path: Path, fake: FakeStore) -> None:
+async def test_a_folder_that_cannot_be_written_is_reported_once(tmp_path: Path, fake: FakeStore) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     scene = Scene(blocked, fake)

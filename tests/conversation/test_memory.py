@@ -21,7 +21,7 @@ from ragforge_tui.shared.records import EXTRACTIVE, ContextRecord, Message
 from ragforge_tui.shared.requests.memory import FetchContext, FetchMemory
 from ragforge_tui.shared.requests.turns import OpenConversation
 from tests.support.agents import with_memory
-from tests.support.meaning import FakeEmbedder
+from tests.support.fake_embedder import FakeEmbedder
 from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import DIMENSION
 from tests.support.turns import imported
@@ -62,7 +62,7 @@ def block(server: OpenAIServer) -> str:
     return before[before.index(OPENING) :] + closing if closing else ""
 
 
-async def test_what_was_said_long_ago_comes_back_by_itself(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_what_was_written_long_ago_returns_by_itself(loaded: Loaded, server: OpenAIServer) -> None:
     async with ConversationAgent(with_memory(loaded, max_context_chars=SMALL, summarization=FEW)) as agent:
         conversation = await agent.create_conversation()
         await talk(conversation, server, 3)
@@ -81,7 +81,7 @@ async def test_what_was_said_long_ago_comes_back_by_itself(loaded: Loaded, serve
     assert "What happened before, summarised" in block(server)
 
 
-async def test_it_comes_back_after_a_restart_too(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_it_returns_after_a_restart_too(loaded: Loaded, server: OpenAIServer) -> None:
     small = with_memory(loaded, max_context_chars=SMALL)
     async with ConversationAgent(small) as agent:
         conversation = await agent.create_conversation()
@@ -278,7 +278,7 @@ async def test_a_title_made_without_the_model_is_made_again_by_it(loaded: Loaded
             assert conversation.record.title == "Depth of the harbour"
 
 
-async def test_summaries_are_made_behind_the_prompt_and_told(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_summaries_are_made_behind_the_prompt_and_given(loaded: Loaded, server: OpenAIServer) -> None:
     engine = InProcessEngine(with_memory(loaded, summarization=FEW))
     try:
         conversation = await engine.agent.create_conversation()
@@ -321,7 +321,7 @@ async def test_summaries_that_were_due_are_made_when_the_conversation_is_opened_
         await engine.close()
 
 
-async def test_the_title_is_the_models_unless_the_person_gave_one(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_the_title_is_the_models_unless_the_user_gave_one(loaded: Loaded, server: OpenAIServer) -> None:
     async with ConversationAgent(loaded) as agent:
         server.script([{"text": "Hi."}, {"when": "plain", "text": '"Greeting the harbour"'}])
         conversation = await agent.create_conversation()
@@ -423,7 +423,7 @@ async def test_a_stalled_summary_delays_no_turn(loaded: Loaded, server: OpenAISe
                 await conversation.send_message(filler(n))
 
 
-async def test_a_failing_embedding_model_is_told_once_and_words_find(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_failing_embedding_model_is_reported_once_and_words_find(loaded: Loaded, server: OpenAIServer) -> None:
     async with ConversationAgent(with_memory(loaded, max_context_chars=SMALL)) as agent:
         embedder = FakeEmbedder()
         embedder.broken = True

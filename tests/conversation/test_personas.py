@@ -26,8 +26,8 @@ from ragforge_tui.shared.requests.personas import (
     SavePersona,
 )
 from tests.conftest import EMBEDDED
-from tests.support.away import Away
 from tests.support.openai_server import OpenAIServer
+from tests.support.unreachable_graph import Away
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ async def test_the_exact_bytes_on_a_turn_a_switch_a_resume_and_an_edit(
     assert "{USER_NAME}" not in raw
 
 
-async def test_the_persona_stands_between_marker_lines(loaded: Loaded, server: OpenAIServer, shelf: Path) -> None:
+async def test_the_usera_is_between_marker_lines(loaded: Loaded, server: OpenAIServer, shelf: Path) -> None:
     (shelf / "Odd.luciform").write_bytes(STRANGE.encode())
     async with ConversationAgent(loaded) as agent:
         await (await agent.create_conversation(persona="Odd")).send_message("one")
@@ -199,7 +199,7 @@ async def test_a_projects_persona_is_asked_about_once_for_each_text(
             assert "<x>second</x>" in system(server)
 
 
-async def test_nobody_there_to_answer_a_projects_persona_stays_unused(
+async def test_no_one_there_to_answer_a_projects_persona_stays_unused(
     loaded: Loaded, server: OpenAIServer, shelf: Path
 ) -> None:
     project_file(loaded, "Assistant", "<x>foreign</x>")
@@ -223,7 +223,7 @@ def drained(events: asyncio.Queue[Event]) -> list[Event]:
     return found
 
 
-async def test_a_persona_that_is_gone_is_said_and_the_default_speaks(
+async def test_a_persona_that_is_gone_is_reported_and_the_default_speaks(
     loaded: Loaded, server: OpenAIServer, shelf: Path
 ) -> None:
     (shelf / "Vega.luciform").write_text("<x>vega</x>", encoding="utf-8")
@@ -240,7 +240,7 @@ async def test_a_persona_that_is_gone_is_said_and_the_default_speaks(
     assert any(isinstance(event, Notice) and "Vega" in event.text for event in happened)
 
 
-async def test_a_switch_is_stored_and_told(loaded: Loaded, server: OpenAIServer, shelf: Path) -> None:
+async def test_a_switch_is_stored_and_given(loaded: Loaded, server: OpenAIServer, shelf: Path) -> None:
     async with ConversationAgent(loaded) as agent:
         with agent.subscribe() as events:
             conversation = await agent.create_conversation()
@@ -279,7 +279,7 @@ def with_model(loaded: Loaded, **changes: Any) -> Loaded:
     return msgspec.structs.replace(loaded, settings=settings)
 
 
-async def test_a_preferred_model_counts_only_where_nobody_chose(
+async def test_a_preferred_model_counts_only_where_no_one_chose(
     loaded: Loaded, server: OpenAIServer, shelf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "<x model='openai/preferred' temperature='0.3'>hi</x>"

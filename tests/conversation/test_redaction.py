@@ -9,8 +9,8 @@ from ragforge_tui.export import to_json, to_markdown
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.redaction import MASK
 from tests.conversation.test_journaling import without_graph
+from tests.support.key_shapes import GITHUB_KEY, filled
 from tests.support.openai_server import OpenAIServer
-from tests.support.shapes import GITHUB_KEY, filled
 
 PASSWORD = filled("postgres://app:<24>@db/x")
 

@@ -71,7 +71,7 @@ async def test_always_is_written_and_holds_at_once(tmp_path: Path) -> None:
     assert loaded.config_file == str(file)
 
 
-async def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("tools: [", encoding="utf-8")
     asked = Asked(AllowedCommands((), str(file)), "always")

@@ -21,7 +21,7 @@ from tests.support.agents import with_memory
 from tests.support.openai_server import OpenAIServer
 
 
-async def test_the_tree_and_what_stands_under_it(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_the_tree_and_what_is_under_it(loaded: Loaded, server: OpenAIServer) -> None:
     engine = InProcessEngine(with_memory(loaded, summarization=FEW))
     try:
         conversation = await engine.agent.create_conversation()

@@ -89,7 +89,7 @@ async def test_what_somebody_else_changed_is_named_and_left(loaded: Loaded, serv
             await conversation.undo(1)
 
 
-def test_diffs_too_long_for_one_answer_are_cut_and_say_so() -> None:
+def test_diffs_too_long_for_one_answer_are_cut_and_show_so() -> None:
     files = [FileDiff(path=name, diff="x" * 6) for name in "abc"]
     assert [one.diff for one in fitted(files, 20)] == ["x" * 6] * 3
     first, second, third = (one.diff for one in fitted(files, 8))

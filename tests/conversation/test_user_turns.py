@@ -34,7 +34,7 @@ async def ended(events: asyncio.Queue[Event]) -> list[Event]:
     return seen
 
 
-async def test_a_command_of_the_person(loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_of_the_user(loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_TOKEN", "hidden-value")
     server.script([{"text": "I saw it."}])
     async with ConversationAgent(loaded) as agent:

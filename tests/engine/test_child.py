@@ -83,7 +83,7 @@ async def stored_reply(loaded: Loaded, conversation_id: str) -> Message:
 
 
 @pytest.mark.cold
-async def test_it_says_who_it_is_and_answers_while_a_turn_streams(
+async def test_it_shows_who_it_is_and_answers_while_a_turn_streams(
     child: ChildEngine, loaded: Loaded, server: OpenAIServer
 ) -> None:
     server.script([{"text": "words " * 40, "delay": 0.05}])
@@ -206,7 +206,7 @@ async def test_a_turn_of_another_process_is_followed_and_can_be_stopped(
         await second.close()
 
 
-async def test_a_very_long_message_crosses_the_pipe_and_comes_back(child: ChildEngine, server: OpenAIServer) -> None:
+async def test_a_very_long_message_crosses_the_pipe_and_returns(child: ChildEngine, server: OpenAIServer) -> None:
     server.script([{"text": "read"}])
     text = "0123456789" * 300_000
     view = await child.request(CreateConversation())

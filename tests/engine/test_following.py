@@ -157,7 +157,7 @@ async def test_a_turn_begun_here_and_asked_for_again_elsewhere_is_followed(
         assert len(one.elsewhere()) == told, "an answer that was told is not told again"
 
 
-async def test_a_retry_and_the_turn_after_it_are_both_told(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_retry_and_the_turn_after_it_are_both_reported(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "first try"}, {"text": "second try"}, *[{"text": "more"}] * 9])
     async with terminal(loaded) as one, terminal(loaded) as two:
         uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
@@ -172,7 +172,7 @@ async def test_a_retry_and_the_turn_after_it_are_both_told(loaded: Loaded, serve
         await one.until(lambda: {event.turn_index for event in one.elsewhere()} == {1, 2})
 
 
-async def test_what_becomes_of_the_conversation_elsewhere_is_said(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_what_becomes_of_the_conversation_elsewhere_is_reported(loaded: Loaded, server: OpenAIServer) -> None:
     server.script([{"text": "an answer"}] * 9)
     async with terminal(loaded) as one, terminal(loaded) as two:
         uuid_ = (await one.engine.request(CreateConversation())).conversation.uuid
@@ -223,7 +223,7 @@ async def test_nothing_is_asked_once_no_conversation_is_looked_at(loaded: Loaded
         assert not two.elsewhere()
 
 
-async def test_a_turn_whose_reading_failed_is_told_at_the_next_look(
+async def test_a_turn_whose_reading_failed_is_reported_at_the_next_look(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.script([{"text": "an answer"}] * 9)

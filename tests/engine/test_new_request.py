@@ -57,7 +57,7 @@ async def test_it_is_answered_in_process(engine: InProcessEngine, loaded: Loaded
     assert answer == WordCount({"to": 2, "be": 2, "or": 1, "not": 1}, loaded.workspace)
 
 
-async def test_without_a_handler_the_engine_says_so(engine: InProcessEngine) -> None:
+async def test_without_a_handler_the_engine_reports_it(engine: InProcessEngine) -> None:
     with pytest.raises(RagforgeError, match="does not support the request CountWords"):
         await engine.request(CountWords(text=""))
 

@@ -13,7 +13,7 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Conversation, Message, ToolCall, ToolResult, Turn
 from ragforge_tui.shared.tool_calls import main_argument
-from tests.support.shapes import GITHUB_KEY, filled
+from tests.support.key_shapes import GITHUB_KEY, filled
 
 MOMENT = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 

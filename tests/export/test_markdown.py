@@ -202,7 +202,7 @@ def test_plain_answers_stay_as_they_are() -> None:
     assert escaped_block("word " * 100_000).startswith("```\n")
 
 
-def test_the_tree_topics_and_files_are_told() -> None:
+def test_the_tree_topics_and_files_are_given() -> None:
     text = to_markdown(exported("app.py"))
     assert (
         "## Summaries\n\n"

@@ -82,7 +82,7 @@ async def test_pages_hold_whole_turns_and_meet(store: Store) -> None:
     assert joined == names(await store.tool_calls.page(uuid, limit=100))
 
 
-async def test_a_call_that_failed_says_why_and_long_arguments_are_cut(store: Store) -> None:
+async def test_a_call_that_failed_gives_the_reason_and_long_arguments_are_cut(store: Store) -> None:
     c = await store.conversations.create(conversation())
     await store.messages.begin_turn(message(c.uuid, content="go"))
     answer = await store.messages.add(message(c.uuid, role="assistant", turn_index=1))

@@ -70,7 +70,7 @@ class TestTransactions:
             }
         ]
 
-    async def test_moments_are_said_in_utc_on_both_backends(self, graph: Graph) -> None:
+    async def test_moments_are_reported_in_utc_on_both_backends(self, graph: Graph) -> None:
         moment = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
         await run(graph, "CREATE (:Conversation {uuid: 'm', created_at: $at, noted: $at})", at=moment)
         rows = await graph.query_readonly(
@@ -182,7 +182,7 @@ class TestRefusals:
         await again.close()
 
     @pytest.mark.parametrize("scheme", ["bolt", "neo4j"])
-    async def test_nobody_at_the_port(self, scheme: str, home: Any) -> None:
+    async def test_no_one_at_the_port(self, scheme: str, home: Any) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]

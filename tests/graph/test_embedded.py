@@ -43,7 +43,7 @@ def test_the_password_is_a_file_of_its_owner(files: ServerFiles) -> None:
     assert files.read_password() == password
 
 
-def test_a_lost_password_is_made_anew_with_the_list_of_users(files: ServerFiles) -> None:
+def test_a_lost_password_is_made_again_with_the_list_of_users(files: ServerFiles) -> None:
     users = files.root / "config" / "server-users.jsonl"
     users.parent.mkdir(parents=True)
     users.write_text("{}")
@@ -61,7 +61,7 @@ def test_data_of_a_newer_server_is_refused_and_untouched(files: ServerFiles) -> 
     assert msgspec.json.decode(files.version.read_bytes()) == {"arcadedb": "27.1.1"}
 
 
-async def test_a_chat_is_told_of_newer_data(home: Path) -> None:
+async def test_a_chat_is_reported_of_newer_data(home: Path) -> None:
     paths = paths_under(home)
     files = ServerFiles.of(paths)
     files.create_folders()
@@ -120,7 +120,7 @@ async def test_where_there_is_no_embedded_server_a_uri_is_asked_for(
     assert "NEO4J_URI" in caught.value.info.todo
 
 
-async def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file, not a folder")
     paths = Paths(config=str(tmp_path), data=str(tmp_path / "data"), state=str(tmp_path / "state"))
     with pytest.raises(GraphUnavailableError):

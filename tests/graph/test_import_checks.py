@@ -13,7 +13,7 @@ from ragforge_tui.shared.errors import GraphError, GraphUnavailableError
 from ragforge_tui.shared.export_records import ConversationExport, StoredContext
 from ragforge_tui.shared.records import Summary, ToolResult, Turn, now
 from tests.support.records import call_of, conversation, message, one_turn, rows_of
-from tests.support.remembered import remembered
+from tests.support.stored_memory import remembered
 
 _NODES = "MATCH (n) WHERE NOT n:RagforgeSchema AND NOT n:RagforgeMigration RETURN n.uuid"
 NO_IDS = [
@@ -273,7 +273,7 @@ async def test_a_record_that_is_somebody_elses_is_refused(store: Store, graph: G
     assert await rows_of(graph, _NODES) == before
 
 
-async def test_only_the_file_that_was_cut_short_goes_on_without_being_asked(
+async def test_only_the_file_that_was_cut_short_continues_without_being_asked(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export = exported(2)

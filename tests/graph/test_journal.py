@@ -177,7 +177,7 @@ async def test_the_file_of_a_living_process_is_its_own_and_of_a_dead_one_is_take
     assert (await store.turns.between(c.uuid, start=1, end=2))[0].messages[0].content == "from another process"
 
 
-def test_what_cannot_be_kept_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_kept_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("")
     with pytest.raises(GraphError, match="journal"):

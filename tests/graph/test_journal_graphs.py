@@ -65,7 +65,7 @@ async def test_the_identity_stays_and_is_given_to_a_graph_without(
         await each.close()
 
 
-async def test_what_was_said_to_a_graph_never_reached_waits_for_its_address(store: Store, tmp_path: Path) -> None:
+async def test_what_was_written_to_a_graph_never_reached_waits_for_its_address(store: Store, tmp_path: Path) -> None:
     said = said_to(tmp_path, A)
     assert await Journal(tmp_path, B).drain(store) == 0
     (info,) = JournalFolders(tmp_path).waiting()

@@ -11,7 +11,7 @@ from ragforge_tui.graph.store.turns import LINE_CHARS
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import ContextRecord, now
 from tests.support.records import conversation, message
-from tests.support.remembered import remembered, summary, talk
+from tests.support.stored_memory import remembered, summary, talk
 
 
 @pytest.fixture

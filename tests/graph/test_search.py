@@ -17,7 +17,7 @@ def store(graph: Graph) -> Store:
     return Store(graph)
 
 
-async def test_finds_says_where_and_highlights(store: Store) -> None:
+async def test_finds_shows_where_and_highlights(store: Store) -> None:
     c = await store.conversations.create(conversation(title="Dogs"))
     other = await store.conversations.create(conversation(title="Cats"))
     await one_turn(store, other.uuid, "nothing here")

@@ -148,7 +148,7 @@ async def test_a_connection_opened_later_is_checked_too(listener: Listener) -> N
 
 
 @pytest.mark.parametrize("known", [False, True])
-async def test_wrong_passwords_lock_nobody_out(paths: Paths, known: bool) -> None:
+async def test_wrong_passwords_lock_no_one_out(paths: Paths, known: bool) -> None:
     """Any account can have root locked; with the name of the chat's own user known, the server starts again."""
     assert await one(paths) == 1
     address = running(paths)

@@ -77,7 +77,7 @@ async def test_the_same_again_changes_nothing(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("range_", [(1, 2), (1, 5), (3, 5), (5, 6), (2, 3)])
-async def test_what_does_not_go_on_where_the_level_ends_is_refused(graph: Graph, range_: tuple[int, int]) -> None:
+async def test_what_does_not_continue_where_the_level_ends_is_refused(graph: Graph, range_: tuple[int, int]) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(8))
     await store.summaries.store(summary(uuid, 1, 3))
@@ -179,7 +179,7 @@ async def test_a_branch_with_own_summaries_keeps_them_when_the_parent_catches_up
     assert shared == {"messages": 10}
 
 
-async def test_sizes_count_what_was_said_and_not_what_tools_gave(graph: Graph) -> None:
+async def test_sizes_count_what_was_written_and_not_what_tools_gave(graph: Graph) -> None:
     store = Store(graph)
     uuid = (await store.conversations.create(conversation())).uuid
     asked = await store.messages.begin_turn(message(uuid, content="12345"))
@@ -213,7 +213,7 @@ async def test_sizes_count_what_was_said_and_not_what_tools_gave(graph: Graph) -
         await store.summaries.turn_sizes("nobody", start=1)
 
 
-async def test_a_command_of_the_persons_ends_its_turn_when_it_has_ended(graph: Graph) -> None:
+async def test_a_command_of_the_users_ends_its_turn_when_it_has_ended(graph: Graph) -> None:
     store = Store(graph)
     uuid = (await store.conversations.create(conversation())).uuid
     await store.messages.begin_turn(message(uuid, content="!make"))
@@ -341,7 +341,7 @@ async def test_an_extract_is_not_stored_over_a_models_text_on_a_conversation(gra
     assert await told("Another extract.", EXTRACTIVE) == "An extract."
 
 
-async def test_purge_leaves_no_summary_and_no_topic_nobody_has(graph: Graph) -> None:
+async def test_purge_leaves_no_summary_and_no_topic_no_one_has(graph: Graph) -> None:
     store = Store(graph)
     one, other = [await imported(store, exchanges(6), workspace="/w") for _ in range(2)]
     await store.summaries.store(summary(one, 1, 3), [*TOPICS, ProposedTopic(name="Only here")])

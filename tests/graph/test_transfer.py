@@ -107,7 +107,7 @@ async def test_more_than_a_statement_holds_is_imported_whole(store: Store, graph
     assert await rows_of(graph, "MATCH (m:Message) WHERE m.lex_key CONTAINS 'answer' RETURN m.uuid") == 600
 
 
-async def test_an_import_cut_short_goes_on(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_import_cut_short_continues(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     export = told(300)
     answer = export.turns[299].messages[1]
     export.conversation.total_chars += 1_200_000 - answer.char_count
@@ -165,7 +165,7 @@ async def test_counters_grow_with_what_is_added_and_never_shrink(store: Store) -
     assert [turn.turn_index for turn in await store.turns.between(uuid, start=1, end=99)] == list(range(1, 10))
 
 
-async def test_counters_of_a_branch_go_on_where_it_left_its_parent(store: Store) -> None:
+async def test_counters_of_a_branch_continue_where_it_left_its_parent(store: Store) -> None:
     root = await store.conversations.create(conversation())
     for n in range(1, 6):
         await one_turn(store, root.uuid, f"root {n}")

@@ -8,7 +8,7 @@ from ragforge_tui.export import from_json, to_json
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.topics import ProposedTopic
 from tests.support.records import conversation, rows_of
-from tests.support.remembered import remembered, summary, talk
+from tests.support.stored_memory import remembered, summary, talk
 
 _NODES = "MATCH (n) WHERE NOT n:RagforgeSchema AND NOT n:RagforgeMigration RETURN n.uuid"
 _EDGES = "MATCH ()-[r]->() RETURN 1 AS one"
@@ -41,7 +41,7 @@ async def test_memory_goes_round_without_loss_and_twice_is_once(store: Store, gr
         assert (await rows_of(graph, _NODES), await rows_of(graph, _EDGES)) == (nodes, edges)
 
 
-async def test_an_imported_conversation_goes_on_where_its_summaries_end(store: Store) -> None:
+async def test_an_imported_conversation_continues_where_its_summaries_end(store: Store) -> None:
     uuid = await remembered(store)
     export = from_json(to_json(await store.transfer.export(uuid)))
     await store.conversations.purge(uuid)
@@ -96,7 +96,7 @@ async def test_topics_merged_here_stay_merged(store: Store) -> None:
     assert len(await store.summaries.of(other)) == 3
 
 
-async def test_purge_removes_topics_nobody_names(store: Store, graph: Graph) -> None:
+async def test_purge_removes_topics_no_one_names(store: Store, graph: Graph) -> None:
     one, two = await remembered(store), await store.conversations.create(conversation(workspace="/w"))
     for n in (1, 2):
         await talk(store, two.uuid, str(n))

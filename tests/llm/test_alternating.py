@@ -66,7 +66,7 @@ def test_any_parts_become_a_request_that_is_taken(parts: list[Messages], begins_
     assert alternating(sent) == sent
 
 
-def test_what_is_joined_and_what_stands_between() -> None:
+def test_what_is_joined_and_what_is_between() -> None:
     first, second = "0123456789abcdef", "fedcba9876543210"
     parts = [
         SYSTEM,

@@ -27,9 +27,9 @@ from ragforge_tui.llm import (
 from ragforge_tui.settings.schema import ModelSettings
 from ragforge_tui.shared.errors import ModelError
 from tests.llm.conftest import MakeModel, collect, retries
+from tests.support.key_shapes import GITHUB_KEY
 from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
-from tests.support.shapes import GITHUB_KEY
 
 ROOT = Path(__file__).parents[2]
 TOOL = {
@@ -193,7 +193,7 @@ async def test_rate_limit_honours_retry_after(server: OpenAIServer, make: MakeMo
     assert text_of(parts) == "at last"
 
 
-async def test_rate_limit_says_how_long_to_wait(server: OpenAIServer, make: MakeModel) -> None:
+async def test_rate_limit_shows_how_long_to_wait(server: OpenAIServer, make: MakeModel) -> None:
     server.script([Step(status=429, headers={"Retry-After": "900"})])
     parts, error = await failure(make())
     assert parts == [] and error.info.kind == "rate_limit" and error.retry_after == 900
@@ -227,7 +227,7 @@ async def test_context_too_long(server: OpenAIServer, make: MakeModel) -> None:
     assert error.info.kind == "context_too_long"
 
 
-async def test_bad_request_says_what_the_provider_said(server: OpenAIServer, make: MakeModel) -> None:
+async def test_bad_request_shows_what_the_provider_reported(server: OpenAIServer, make: MakeModel) -> None:
     server.script([Step(status=400, message="temperature must be 1")])
     _, error = await failure(make())
     assert error.info.kind == "bad_request" and "temperature must be 1" in str(error)
@@ -246,7 +246,7 @@ async def test_cut_connection_keeps_what_came_and_is_not_asked_again(server: Ope
     ("destination", "who"),
     [("this machine", "the model's server on this machine (127.0.0.1:8080)"), ("api.example.com", "api.example.com")],
 )
-async def test_who_was_cut_off_is_said(destination: str, who: str) -> None:
+async def test_who_was_cut_off_is_reported(destination: str, who: str) -> None:
     choice = ModelChoice(name="openai/x", origin="", destination=destination, api_base="http://a:b@127.0.0.1:8080/v1")
     assert LiteLLMModel(choice, ModelSettings())._where() == who
 
@@ -257,7 +257,7 @@ async def test_connection_dropped_before_anything_is_retried(server: OpenAIServe
     assert len(retries(parts)) == 1 and text_of(parts) == "back"
 
 
-async def test_nobody_listens(server: OpenAIServer, make: MakeModel) -> None:
+async def test_no_one_listens(server: OpenAIServer, make: MakeModel) -> None:
     model = make(retries=0)
     await server.stop()
     _, error = await failure(model)

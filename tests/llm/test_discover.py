@@ -37,7 +37,7 @@ async def test_a_key_in_the_environment_names_its_provider(provider: object) -> 
     assert entry["supports_function_calling"] and not entry.get("deprecation_date")
 
 
-async def test_a_named_model_says_where_it_goes() -> None:
+async def test_a_named_model_shows_where_it_goes() -> None:
     cases = {
         ("anthropic/claude-sonnet-4-5", ""): "api.anthropic.com",
         ("gpt-5", ""): "api.openai.com",
@@ -64,7 +64,7 @@ async def test_an_address_without_a_name_takes_its_first_model() -> None:
         assert await list_models(settings, {}, local_servers=NOBODY) == ["openai/qwen3", "openai/other", "offline"]
 
 
-async def test_an_address_where_nobody_answers_is_an_error() -> None:
+async def test_an_address_where_no_one_answers_is_an_error() -> None:
     with pytest.raises(ModelError) as caught:
         await choose_model(ModelSettings(api_base="http://127.0.0.1:9/v1"), {})
     assert caught.value.info.kind == "no_network" and "127.0.0.1:9" in str(caught.value)

@@ -67,7 +67,7 @@ async def test_the_local_model_knows_languages_and_leaves_empty_texts_empty() ->
 
 
 @local
-async def test_the_event_loop_goes_on_while_it_embeds() -> None:
+async def test_the_event_loop_continues_while_it_embeds() -> None:
     embedder = LocalEmbedder()
     ticks = 0
 

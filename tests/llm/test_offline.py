@@ -70,7 +70,7 @@ def talk(tmp_path: Path) -> Talk:
     return Talk(tmp_path)
 
 
-async def test_it_says_once_what_it_is(talk: Talk) -> None:
+async def test_it_shows_once_what_it_is(talk: Talk) -> None:
     first = await talk.ask("hello")
     assert "not a language model" in first and talk.calls == []
     assert "not a language model" not in await talk.ask("what is in notes.txt")
@@ -105,7 +105,7 @@ async def test_a_question_is_answered_with_real_lines(talk: Talk) -> None:
     assert "MAX_RETRIES = 4" in answer and "src/retry.py:" in answer
 
 
-async def test_only_what_was_said_is_said_earlier(talk: Talk) -> None:
+async def test_only_what_was_written_is_reported_earlier(talk: Talk) -> None:
     await talk.ask("I set MAX_RETRIES to four because the server is slow")
     await talk.ask("show src/retry.py")
     answer = await talk.ask("what about MAX_RETRIES?")
@@ -114,7 +114,7 @@ async def test_only_what_was_said_is_said_earlier(talk: Talk) -> None:
     assert "me:" not in earlier and "= 4" not in earlier
 
 
-async def test_memory_beside_the_question_was_not_said_by_the_user() -> None:
+async def test_memory_next_to_the_question_was_not_reported_by_the_user() -> None:
     messages = [
         {"role": "user", "content": "The lantern is red."},
         {"role": "assistant", "content": "Noted."},
@@ -149,7 +149,7 @@ async def test_what_memory_gave_needs_two_words_of_a_longer_question_and_no_half
     assert "“A”" in text and "- [t2] “B”, 2026-11-20: the red lantern of the harb…" in text
 
 
-async def test_nothing_found_is_said(talk: Talk) -> None:
+async def test_nothing_found_is_reported(talk: Talk) -> None:
     answer = await talk.ask("what about zebrafish?")
     assert "nothing about `zebrafish`" in answer and "You can ask me" in answer
 
@@ -190,7 +190,7 @@ async def test_french_is_answered_in_french(talk: Talk) -> None:
     assert "README.md" in await talk.ask("liste les fichiers")
 
 
-async def test_what_was_said_before_is_remembered(talk: Talk) -> None:
+async def test_what_was_written_before_is_remembered(talk: Talk) -> None:
     await talk.ask("my favourite bird is the kingfisher")
     assert "you: my favourite bird is the kingfisher" in await talk.ask("what did I say about the kingfisher?")
 

@@ -152,7 +152,7 @@ def test_while_it_fits_all_turns_are_sent_as_they_were() -> None:
     assert names(context) == ["system", "past"]
 
 
-def test_what_comes_from_elsewhere_stands_beside_a_whole_conversation() -> None:
+def test_what_comes_from_elsewhere_is_next_to_a_whole_conversation() -> None:
     there = RecalledTurn(
         conversation_id="other", title="Earlier", turn_index=7, date=START, text="It was 42.", own=False
     )
@@ -193,7 +193,7 @@ def test_a_long_conversation_is_represented_from_its_first_goal_to_its_last_two_
     assert past == list(range(past[0], 61))
 
 
-def test_no_turn_stands_twice() -> None:
+def test_no_turn_is_twice() -> None:
     turns = long_conversation()
     context = built(inputs(turns), settings(4_000), recalling(turns))
     past = {item.turn_index for item in section(context, "past").items}
@@ -436,7 +436,7 @@ PARTS = [
 ]
 
 
-def test_the_parts_become_one_system_message_with_the_persona_between_marks() -> None:
+def test_the_parts_become_one_system_message_with_the_usera_between_marks() -> None:
     context = built(inputs([turn(1, "Look", "Done")], system=PARTS), settings(25_000))
     system, *rest = context.render()
     assert [m["role"] for m in rest] == ["user", "assistant"]

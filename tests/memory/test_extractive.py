@@ -47,7 +47,7 @@ def acted(index: int, asked: str, answer: str, *calls: tuple[str, str, str, str]
     return Turn(turn_index=index, messages=[*turn.messages, reply, last])
 
 
-def test_questions_and_answers_are_told_in_order() -> None:
+def test_questions_and_answers_are_given_in_order() -> None:
     draft = of(
         ("Hi there! Where are passwords checked?", "Sure! They are checked in auth.py. It uses bcrypt."),
         ("And the tests?", "The tests stand in tests/test_auth.py. Shall I run them?"),
@@ -65,7 +65,7 @@ def test_questions_and_answers_are_told_in_order() -> None:
     assert draft.made_by == "extractive"
 
 
-def test_french_is_told_in_french() -> None:
+def test_french_is_reported_in_french() -> None:
     draft = of(
         (
             "Pourquoi les essais échouent-ils ?",
@@ -93,7 +93,7 @@ TALKS = {
 
 
 @pytest.mark.parametrize("language", sorted(STOP_WORDS))
-def test_each_language_is_told_in_its_own_words(language: str) -> None:
+def test_each_language_is_reported_in_its_own_words(language: str) -> None:
     asked, answer = TALKS[language]
     said = phrases(language)
     call = ("read_file", '{"path": "src/app.py"}', "", '{"text": "x = 1"}')
@@ -105,7 +105,7 @@ def test_each_language_is_told_in_its_own_words(language: str) -> None:
     assert language == "en" or not english.intersection(re.findall(r"[a-z]{3,}", words.lower()))
 
 
-def test_what_the_user_says_of_themselves_is_kept_as_theirs() -> None:
+def test_what_the_user_shows_of_themselves_is_kept_as_theirs() -> None:
     draft = of(
         ("I adopted a dog called Rex yesterday. He is a beagle.", "Congratulations! You must be so happy!"),
         ("My sister moved to Lyon in 2021.", "How nice for you!"),
@@ -116,7 +116,7 @@ def test_what_the_user_says_of_themselves_is_kept_as_theirs() -> None:
     assert draft.conversation_summary.startswith("The user said: “I adopted a dog called Rex yesterday.”")
 
 
-def test_actions_are_told_with_their_reasons_and_outcomes() -> None:
+def test_actions_are_given_with_their_reasons_and_outcomes() -> None:
     lines = "\\n".join(f"     {n}\\tx" for n in range(3, 9))
     turns = [
         acted(
@@ -161,7 +161,7 @@ def test_actions_are_told_with_their_reasons_and_outcomes() -> None:
     assert extract(many).conversation_summary
 
 
-def test_code_says_of_itself_what_it_is() -> None:
+def test_code_shows_of_itself_what_it_is() -> None:
     block = (
         '     7\tdef mask(text):\n     8\t    """Replace what looks like a key. And more."""\n     9\t    return text'
     )
@@ -215,7 +215,7 @@ def test_cuts_keep_their_limit(text: str, limit: int) -> None:
 
 
 @given(st.lists(st.tuples(st.text(max_size=200), st.text(max_size=600)), min_size=1, max_size=6))
-def test_whatever_is_said_the_limits_hold(exchanges: list[tuple[str, str]]) -> None:
+def test_whatever_is_reported_the_limits_hold(exchanges: list[tuple[str, str]]) -> None:
     draft = of(*exchanges)
     assert 0 < len(draft.conversation_summary) <= 500
     assert len(draft.key_findings) <= 5
@@ -278,7 +278,7 @@ def test_a_conversation_in_three_sentences() -> None:
     assert extract_conversation([], []) == ""
 
 
-def test_topics_are_nouns_that_come_back() -> None:
+def test_topics_are_nouns_that_return() -> None:
     texts = ["The retry policy waits. The retry policy is in client.py.", "Is the retry policy tested? Thanks, Ada!"]
     assert key_terms(texts, "en")[0] == "retry policy"
     assert not {"Ada", "client.py", "Thanks"} & set(key_terms(texts, "en"))
@@ -311,7 +311,7 @@ def over(*exchanges: tuple[str, str], start: int = 1) -> Summary:
     return made
 
 
-def test_what_the_user_decided_is_found_before_what_nobody_asked_for() -> None:
+def test_what_the_user_decided_is_found_before_what_no_one_asked_for() -> None:
     draft = of(*DECIDED)
     texts = [finding.text for finding in draft.key_findings]
     assert "The user: “I decided on 15 seconds.”" in texts
@@ -356,7 +356,7 @@ def test_labels_of_all_languages_are_recognised(language: str) -> None:
     assert said.without_label("No.") == ("No.", False)
 
 
-def test_looks_are_only_counted_where_not_all_can_be_told() -> None:
+def test_looks_are_only_counted_where_not_all_can_be_given() -> None:
     looks = [("grep_files", f'{{"pattern": "{c * 40}"}}', f"To find {c * 30}", '{"text": ""}') for c in "abcde"]
     turn = acted(1, "Where is it?", "It is in app.py.", *looks, ("read_file", '{"path": "src/app.py"}', "", "{}"))
     assert extract([turn]).actions_summary == "Read `src/app.py`; and 5 more."

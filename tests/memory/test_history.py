@@ -79,7 +79,7 @@ def test_any_turn_becomes_a_valid_sequence(replies: list[tuple[MessageState, str
     assert refusal({"messages": alternating(following), "tools": [{}]}) == ""
 
 
-def test_an_interrupted_answer_says_so_and_a_lost_result_too() -> None:
+def test_an_interrupted_answer_reports_it_and_a_lost_result_too() -> None:
     reply = message("assistant", "half of it", state="interrupted")
     reply.tool_calls = [call("lost", result=False)]
     sent = turn_messages(Turn(turn_index=1, messages=[message("user", "go"), reply]))

@@ -18,7 +18,7 @@ from ragforge_tui.tools.memory import PAGE_CHARS, OpenCall, OpenTurn, SearchHist
 from ragforge_tui.tools.snapshots import UndoStore
 from ragforge_tui.tools.workspace import Workspace
 from tests.support.records import conversation, one_turn
-from tests.support.remembered import remembered, talk
+from tests.support.stored_memory import remembered, talk
 
 
 class Told:
@@ -77,7 +77,7 @@ async def test_nothing_found_and_empty_query() -> None:
         (NotFoundError("No such turn.", todo="It has turns 1 to 3."), "turns 1 to 3"),
     ],
 )
-async def test_trouble_is_said_so_that_the_model_can_act(error: Exception, said: str) -> None:
+async def test_trouble_is_reported_so_that_the_model_can_act(error: Exception, said: str) -> None:
     for name, arguments in (("search_history", {"query": "x"}), ("open_turn", {"turn": 1})):
         with pytest.raises(ToolError, match=said):
             await call(Told(error=error), name, **arguments)

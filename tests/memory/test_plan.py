@@ -108,7 +108,7 @@ def test_second_level(level_chars: int, length: int, second: list[tuple[int, int
     assert [(s.start_turn_index, s.end_turn_index) for s in made if s.level == 2] == second
 
 
-def test_a_turn_still_going_on_is_waited_for() -> None:
+def test_a_turn_still_continuing_is_waited_for() -> None:
     sizes = turns(12)
     sizes[6] = TurnSize(7, 100, finished=False)
     assert [(s.start_turn_index, s.end_turn_index) for s in grown(sizes, SummarizationSettings(), [10])] == [(1, 3)]
@@ -122,7 +122,7 @@ def test_findings_count_as_text_of_a_summary() -> None:
     assert text_size(summary) == 15
 
 
-def test_pending_says_what_is_missing() -> None:
+def test_pending_shows_what_is_missing() -> None:
     settings = SummarizationSettings(level_chars=1_000)
     assert pending([], turns(3), settings) == [Pending(level=1, turns=2, chars=9_700)]
     tree = grown(turns(8), settings, [300])

@@ -174,7 +174,7 @@ ACCESSES = st.lists(st.tuples(PATHS, st.sampled_from(["read", "write", "search",
 
 
 @given(st.lists(ACCESSES, max_size=8), st.integers(0, 400))
-def test_the_budget_holds_and_nothing_stands_twice(turns: list[list[tuple[str, FileAccessKind]]], budget: int) -> None:
+def test_the_budget_holds_and_nothing_is_twice(turns: list[list[tuple[str, FileAccessKind]]], budget: int) -> None:
     files = noted(*(turn(index, *accesses) for index, accesses in enumerate(turns, 1)))
     everything = files.groups()
     assert len({f.path for f in everything}) == len(everything) <= MOST_FILES

@@ -25,7 +25,7 @@ def quiet(event: Event) -> None:
 
 
 @pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
-async def test_what_tools_did_is_told_and_its_files_are_mentioned(graph: Graph) -> None:
+async def test_what_tools_did_is_reported_and_its_files_are_mentioned(graph: Graph) -> None:
     store = Store(graph)
     uuid = (await store.conversations.create(conversation(workspace="/w"))).uuid
     for n in range(1, 6):
@@ -61,7 +61,7 @@ async def test_what_tools_did_is_told_and_its_files_are_mentioned(graph: Graph) 
 
 
 @pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
-async def test_a_higher_level_says_which_topics_are_the_same(graph: Graph) -> None:
+async def test_a_higher_level_shows_which_topics_are_the_same(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(14), workspace="/w")
 
@@ -153,7 +153,7 @@ async def test_a_tree_that_does_not_fit_its_watermarks_is_given_up(graph: Graph)
 
 
 @pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
-async def test_who_comes_second_tells_what_is_there(graph: Graph) -> None:
+async def test_who_comes_second_shows_what_is_there(graph: Graph) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(6))
     wide = SummarizationSettings(every_turns=6)

@@ -21,7 +21,7 @@ def test_a_brief_in_one_line() -> None:
         brief_of(" | blue")
 
 
-def test_the_template_says_everything_that_was_said() -> None:
+def test_the_template_shows_everything_that_was_written() -> None:
     brief = PersonaBrief(
         name="Vega",
         purpose="Reviews SQL",
@@ -42,7 +42,7 @@ def test_the_template_says_everything_that_was_said() -> None:
 
 
 @given(st.builds(PersonaBrief, name=st.just("Vega"), purpose=st.text(), tone=st.text(), glyph=st.text()))
-def test_the_template_keeps_its_name_whatever_is_said(brief: PersonaBrief) -> None:
+def test_the_template_keeps_its_name_whatever_is_reported(brief: PersonaBrief) -> None:
     text = template(brief, '"><x name="Evil')
     assert persona_of(text.encode("utf-8", "surrogatepass"), "other", "own", "").name == "Vega"
 

@@ -50,7 +50,7 @@ def test_an_own_persona_hides_the_shipped_one(tmp_path: Path) -> None:
     assert library.names().count("Assistant") == 1
 
 
-def test_an_unknown_name_says_which_there_are(tmp_path: Path) -> None:
+def test_an_unknown_name_shows_which_there_are(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="Assistant"):
         PersonaLibrary(tmp_path).load("Nobody")
 
@@ -118,7 +118,7 @@ def library(tmp_path: Path, **files: str) -> PersonaLibrary:
     return PersonaLibrary(folders["own"], tmp_path / "work", (folders["shipped"],))
 
 
-def test_own_over_project_over_shipped_and_the_hidden_ones_are_said(tmp_path: Path) -> None:
+def test_own_over_project_over_shipped_and_the_hidden_ones_are_reported(tmp_path: Path) -> None:
     shelf = library(
         tmp_path, own_a="<x name='Vega'/>", project_vega="p", shipped_VEGA="s", project_b="b", shipped_b="c"
     )
@@ -162,7 +162,7 @@ def test_a_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:
     assert shelf.found() == []
 
 
-def test_files_nobody_can_use_are_listed_with_the_reason(tmp_path: Path) -> None:
+def test_files_no_one_can_use_are_listed_with_the_reason(tmp_path: Path) -> None:
     shelf = library(tmp_path, own_empty=" \n", own_large="<x>" * 400_000)
     (tmp_path / "own" / "pipe.luciform").mkdir()
     assert {one.name: one.problem for one in shelf.found()} == {
@@ -179,7 +179,7 @@ def test_other_encodings_are_understood(tmp_path: Path, encoding: str) -> None:
     assert PersonaLibrary(tmp_path).load("odd").text == STRANGE
 
 
-def test_bytes_that_are_no_text_are_said(tmp_path: Path) -> None:
+def test_bytes_that_are_no_text_are_reported(tmp_path: Path) -> None:
     (tmp_path / "odd.luciform").write_bytes(b"<x>caf\xe9</x>")
     persona = PersonaLibrary(tmp_path).load("odd")
     assert persona.text == "<x>caf\ufffd</x>"

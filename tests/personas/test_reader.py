@@ -73,7 +73,7 @@ def test_whatever_it_is_given_nothing_is_lost(text: str) -> None:
 
 
 @given(st.text(max_size=200))
-def test_any_text_comes_back(text: str) -> None:
+def test_any_text_returns(text: str) -> None:
     assert "".join(read(text).pieces()) == text
 
 
@@ -106,7 +106,7 @@ def test_what_a_strict_parser_refuses(text: str, tree: list[tuple[str, int]], wo
         assert said(text) == []
 
 
-def test_one_fault_is_said_once() -> None:
+def test_one_fault_is_reported_once() -> None:
     assert said("<a><!-- never closed</a>") == ["1:4 a comment without its end is taken as text"]
     assert said("<a><? x></a>") == ["1:4 a declaration that ends with '>', not with '?>'"]
 

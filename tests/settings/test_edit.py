@@ -77,13 +77,13 @@ def test_items_come_and_go_without_touching_their_neighbours(tmp_path: Path) -> 
     )
 
 
-def test_other_lists_are_written_anew(tmp_path: Path) -> None:
+def test_other_lists_are_written_again(tmp_path: Path) -> None:
     after = edit(tmp_path, OWN, "tools.ignore", ["a", "b"])
     assert at(after, "tools.ignore") == ["a", "b"]
     assert "# looks" in after and "# mine" in after
 
 
-def test_makes_the_file_for_the_person_alone(tmp_path: Path) -> None:
+def test_makes_the_file_for_the_user_alone(tmp_path: Path) -> None:
     path = tmp_path / "new" / "config.yaml"
     set_value(path, "tui.theme", "nord")
     assert path.read_text() == 'tui:\n  theme: "nord"\n'
@@ -109,7 +109,7 @@ def test_line_ends_and_a_missing_last_one(tmp_path: Path, newline: str) -> None:
     assert after == f"model:{newline}  name: x{newline}  retries: 1{newline}"
 
 
-def test_a_value_stands_under_its_commented_default(tmp_path: Path) -> None:
+def test_a_value_is_under_its_commented_default(tmp_path: Path) -> None:
     after = edit(tmp_path, example_yaml(), "tui.theme", "nord")
     assert after == example_yaml().replace('  # theme: "auto"\n', '  # theme: "auto"\n  theme: "nord"\n')
     again = edit(tmp_path, after, "tui.show_reasoning", True)

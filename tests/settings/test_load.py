@@ -275,7 +275,7 @@ def test_the_example_file_is_generated_by_the_module() -> None:
     assert run.stdout.decode() == example_yaml()
 
 
-def test_every_setting_says_what_it_does() -> None:
+def test_every_setting_shows_what_it_does() -> None:
     assert [key.path for key in keys().values() if not key.description] == []
     text = example_yaml()
     for key in keys().values():

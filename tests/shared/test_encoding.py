@@ -23,7 +23,7 @@ def test_what_is_not_utf_8_is_read_as_latin_1_byte_by_byte() -> None:
     assert decode_saved(b"") == ""
 
 
-def test_a_text_that_no_longer_tells_its_encoding_is_written_so_that_it_can_be_read() -> None:
+def test_a_text_that_no_longer_shows_its_encoding_is_written_so_that_it_can_be_read() -> None:
     encoding = encoding_of(TEXT.encode("utf-16-le"))
     raw = encoding.encode_detectable("é without a tag")
     assert encoding_of(raw).decode(raw) == "é without a tag"

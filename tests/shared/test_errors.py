@@ -15,7 +15,7 @@ def test_a_sentence_has_all_three_parts() -> None:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
-def test_trouble_with_the_disk_is_said_with_the_file(number: int) -> None:
+def test_trouble_with_the_disk_is_reported_with_the_file(number: int) -> None:
     info = storage_error(OSError(number, "reason", "/data/file"))
     assert info is not None
     assert info.kind == "storage"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragforge_tui.shared.redaction import MASK, RULES, Rule, adds_mask, mask_secrets, mask_value
-from tests.support.shapes import filled
+from tests.support.key_shapes import filled
 
 SHAPES = {
     "OpenAI, earlier": "sk-<48>",
@@ -101,7 +101,7 @@ def test_the_shape_is_masked_within_json(rule: Rule, before: str) -> None:
         assert msgspec.json.decode(masked)["text"].endswith("after")
 
 
-def test_the_start_of_a_key_says_which_it_was_and_no_more_than_a_quarter() -> None:
+def test_the_start_of_a_key_shows_which_it_was_and_no_more_than_a_quarter() -> None:
     assert mask_secrets(filled("my ghp_<36> here")) == filled("my ghp_<36>")[:9] + MASK + " here"
     assert mask_secrets("postgres://app:hunter22@db/x") == f"postgres://app:hu{MASK}@db/x"
 

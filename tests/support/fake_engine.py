@@ -53,11 +53,18 @@ from ragforge_tui.shared.requests.turns import (
 from ragforge_tui.shared.requests.work import ChangeModelSettings, ListFiles, ListModels, SetModel
 from ragforge_tui.shared.tool_calls import described_tools
 from ragforge_tui.shared.wire import PROTOCOL_VERSION, Empty, EngineState, Hello, Request
-from tests.support import call_shelf, session_answers
-from tests.support.memory_shelf import MemoryShelf
-from tests.support.persona_shelf import PersonaShelf
-from tests.support.subjects import CallRequest, MemoryRequest, PersonaRequest, SessionRequest, TreeRequest, WorkRequest
-from tests.support.work_shelf import WorkShelf
+from tests.support import fake_calls, fake_sessions
+from tests.support.fake_memory import MemoryShelf
+from tests.support.fake_personas import PersonaShelf
+from tests.support.fake_work import WorkShelf
+from tests.support.request_subjects import (
+    CallRequest,
+    MemoryRequest,
+    PersonaRequest,
+    SessionRequest,
+    TreeRequest,
+    WorkRequest,
+)
 
 R = TypeVar("R")
 CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
@@ -230,7 +237,7 @@ class FakeEngine:
                 dropped, self.queue = len(kept) < len(self.queue), kept
                 return dropped
             case ListConversations():
-                return session_answers.listed(self.conversations, request.filter)
+                return fake_sessions.listed(self.conversations, request.filter)
             case UpdateConversation():
                 owner = self._find(request.conversation_id)
                 for name in ("title", "tags", "private"):
@@ -262,11 +269,11 @@ class FakeEngine:
             case BranchConversation():
                 return self._branch(request.conversation_id, request.turn_index)
             case _ if isinstance(request, SessionRequest | Search):
-                return session_answers.answer(self.conversations, self.turns, request)
+                return fake_sessions.answer(self.conversations, self.turns, request)
             case _ if isinstance(request, PersonaRequest):
                 return self.shelf.answer(request, self.conversations)
             case _ if isinstance(request, CallRequest):
-                return call_shelf.answer(request, self.turns[request.conversation_id])
+                return fake_calls.answer(request, self.turns[request.conversation_id])
             case _ if isinstance(request, TreeRequest):
                 return self.memory.piece(request, self.turns.get(getattr(request, "conversation_id", ""), []))
             case _ if isinstance(request, MemoryRequest):

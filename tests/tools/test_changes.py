@@ -35,7 +35,7 @@ def test_results_of_writes_and_of_undos_are_read() -> None:
         assert changes_of(1, useless) == []
 
 
-def test_the_first_content_known_stands_against_the_last() -> None:
+def test_the_first_content_known_is_against_the_last() -> None:
     assert first_contents([A1, B2, A3]) == {"a": ("0", "2"), "b": ("", "x")}
 
 

@@ -14,7 +14,7 @@ from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.redaction import MASK, mask_secrets
 from ragforge_tui.tools.base import CallStopped
 from ragforge_tui.tools.registry import Toolbox
-from tests.support.shapes import GITHUB_KEY
+from tests.support.key_shapes import GITHUB_KEY
 from tests.tools.conftest import Call
 
 
@@ -110,7 +110,7 @@ async def test_edit_must_be_read_first_and_unchanged_since(folder: Path, box: To
             await box.prepare(name, arguments)
 
 
-async def test_a_write_that_is_stopped_too_late_says_what_it_wrote(
+async def test_a_write_that_is_stopped_too_late_shows_what_it_wrote(
     folder: Path, box: Toolbox, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "a.txt").write_text("one\n")
@@ -156,7 +156,7 @@ async def test_edit_that_fits_nowhere_or_twice(folder: Path, box: Toolbox, call:
         await box.prepare("edit_file", json.dumps({"path": "a.py", "old_string": old, "new_string": "y"}))
 
 
-async def test_edit_tells_where_only_white_space_differs(folder: Path, box: Toolbox, call: Call) -> None:
+async def test_edit_shows_where_only_white_space_differs(folder: Path, box: Toolbox, call: Call) -> None:
     (folder / "a.py").write_text("def f():\n    return 1\n")
     await call("read_file", path="a.py")
     with pytest.raises(ToolError, match="on line 2"):

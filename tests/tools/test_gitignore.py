@@ -229,7 +229,7 @@ async def test_a_question_mark_of_a_glob_is_one_character(call: Call, folder: Pa
     assert (await call("glob_files", pattern="caf?.txt")).text == "café.txt"
 
 
-async def test_a_search_that_runs_out_of_time_says_so(
+async def test_a_search_that_runs_out_of_time_reports_it(
     call: Call, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "found.txt").write_text("needle\n")

@@ -92,7 +92,7 @@ async def test_content_written_as_an_object_or_with_raw_line_breaks(folder: Path
         ("read_file", "[" * 100_000, "not valid JSON"),
     ],
 )
-async def test_errors_say_what_to_do(box: Toolbox, name: str, arguments: str, expected: str) -> None:
+async def test_errors_show_what_to_do(box: Toolbox, name: str, arguments: str, expected: str) -> None:
     with pytest.raises(ToolError) as caught:
         await box.prepare(name, arguments)
     assert expected in str(caught.value)

@@ -117,7 +117,7 @@ async def test_grep_caps_matches_and_lines(folder: Path, call: Call) -> None:
 
 
 @pytest.mark.usefixtures("reader")
-async def test_grep_leaves_out_the_persons_patterns_and_shows_escapes(folder: Path, tmp_path: Path) -> None:
+async def test_grep_leaves_out_the_users_patterns_and_shows_escapes(folder: Path, tmp_path: Path) -> None:
     settings = ToolSettings(ignore=["vendor/", "*.min.js"])
     box = Toolbox(folder, settings, undo_dir=tmp_path / "undo", state_dir=tmp_path / "state")
     for path in ("vendor/a.txt", "a.min.js", "a.txt"):
@@ -257,7 +257,7 @@ def test_rules_of_the_repository_above_count(folder: Path) -> None:
     assert [entry.path for entry in IgnoreRules(folder / "sub", []).walk()] == ["seen.txt"]
 
 
-async def test_a_list_of_files_is_renewed_beside_the_keys(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_of_files_is_renewed_next_to_the_keys(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ragforge_tui.tools.search.matching._FRESH_SECONDS", 0.0)
     monkeypatch.setattr("ragforge_tui.tools.search.matching._SHARE", 0)
     (folder / "first.txt").write_text("")

@@ -63,7 +63,7 @@ async def test_runs_in_the_workspace_without_input(folder: Path, call: Call) -> 
     assert str(folder) in (await call("run_command", command="pwd; cat")).text
 
 
-async def test_approval_shows_the_exact_command_and_says_it_is_not_confined(box: Toolbox) -> None:
+async def test_approval_shows_the_exact_command_and_shows_it_is_not_confined(box: Toolbox) -> None:
     prepared = await box.prepare("run_command", json.dumps({"command": "echo a\necho \x1b[8mhidden\r"}))
     need = prepared.approval
     assert need is not None

@@ -10,7 +10,7 @@ import pytest
 
 from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.tools.snapshots import UndoStore
-from tests.support.shapes import GITHUB_KEY
+from tests.support.key_shapes import GITHUB_KEY
 
 DAY = 86_400
 

@@ -34,7 +34,7 @@ async def test_send(run_chat: ChatRunner) -> None:
         assert len(chat.app.session.outbox) == 0
 
 
-async def test_a_refused_message_comes_back_into_the_prompt(run_chat: ChatRunner) -> None:
+async def test_a_refused_message_returns_into_the_prompt(run_chat: ChatRunner) -> None:
     engine = FakeEngine()
     engine.failures[CreateConversation] = GraphUnavailableError("The graph said no.", todo="Try again.")
     async with run_chat(engine) as chat:

@@ -182,7 +182,7 @@ async def test_enter_behind_a_free_argument_takes_what_was_typed(run_chat: ChatR
         assert chat.engine.asked(SetModel)[0].name == "gpt-5"
 
 
-async def test_walking_in_the_menu_says_what_is_wanted(run_chat: ChatRunner) -> None:
+async def test_walking_in_the_menu_shows_what_is_wanted(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.press(*"/model ")

@@ -148,7 +148,7 @@ async def test_sections_fold(run_chat: ChatRunner, engine: FakeEngine) -> None:
         assert "persona" not in shown(screen)
 
 
-async def test_a_turn_nothing_was_kept_of_is_said_and_passed_by(run_chat: ChatRunner, engine: FakeEngine) -> None:
+async def test_a_turn_nothing_was_kept_of_is_reported_and_passed_by(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001") as chat:
         screen = await opened(chat, "/context 99")
         assert "has no turn 99" in shown(screen)
@@ -156,7 +156,7 @@ async def test_a_turn_nothing_was_kept_of_is_said_and_passed_by(run_chat: ChatRu
         await chat.until(lambda: "Turn 12 of 12" in str(screen._title.content))
 
 
-async def test_a_source_that_changed_is_said(run_chat: ChatRunner, engine: FakeEngine) -> None:
+async def test_a_source_that_changed_is_reported(run_chat: ChatRunner, engine: FakeEngine) -> None:
     engine.memory.verified = False
     async with run_chat(engine, resume="00000001") as chat:
         screen = await opened(chat)

@@ -74,7 +74,7 @@ def test_an_edit_shows_why_and_what_changed() -> None:
         ("refused connection", "failed", "refused connection"),
     ],
 )
-def test_what_nobody_let_run_did_not_fail(error: str, state: str, why: str) -> None:
+def test_what_no_one_let_run_did_not_fail(error: str, state: str, why: str) -> None:
     one = call("run_command", '{"command": "make"}', {"text": "told"}, error=error, success=False)
     assert f" · {state}" in call_title(one, 1)
     assert failure_of(one) == why
@@ -91,7 +91,7 @@ def test_what_nobody_let_run_did_not_fail(error: str, state: str, why: str) -> N
     assert (state in exported) == (state != "failed")
 
 
-def test_a_failure_says_its_error_once() -> None:
+def test_a_failure_shows_its_error_once() -> None:
     failed = call("read_file", '{"path": "a.py"}', {"text": "gone"}, error="gone", success=False)
     assert titles(failed) == ["Error", "Arguments"]
     assert "failed" in call_title(failed, 1)
@@ -159,7 +159,7 @@ def test_a_file_and_what_was_changed_in_it(tmp_path: Path) -> None:
     ("path", "expected"),
     [("gone.py", "no longer"), ("folder", "not a file"), ("binary", "binary"), ("empty", "empty"), ("../x", "outside")],
 )
-def test_what_cannot_be_shown_is_said(tmp_path: Path, path: str, expected: str) -> None:
+def test_what_cannot_be_shown_is_reported(tmp_path: Path, path: str, expected: str) -> None:
     workspace = tmp_path / "w"
     (workspace / "folder").mkdir(parents=True)
     (workspace / "binary").write_bytes(b"\x7fELF\x00\x01")
@@ -168,7 +168,7 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path, path: str, expected: str) 
     assert expected in file_sections(workspace, path, "")[-1].text
 
 
-def test_a_large_file_is_cut_and_that_is_said(tmp_path: Path) -> None:
+def test_a_large_file_is_cut_and_that_is_reported(tmp_path: Path) -> None:
     (tmp_path / "large.txt").write_bytes(b"x" * (MAX_FILE_BYTES + 10))
     section = file_sections(tmp_path, "large.txt", "")[-1]
     assert len(section.text) == MAX_FILE_BYTES

@@ -51,7 +51,7 @@ async def test_waits_for_the_graph(run_chat: ChatRunner) -> None:
         await chat.until(lambda: chat.happened(TurnCompleted))
 
 
-async def test_an_unreachable_graph_is_said_and_the_chat_goes_on(run_chat: ChatRunner) -> None:
+async def test_an_unreachable_graph_is_reported_and_the_chat_continues(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         error = ErrorInfo(kind="graph_unreachable", what="No route to [bold]db[/x].", todo="Check the URI.")
@@ -93,7 +93,7 @@ async def reasons_and_calls(engine: FakeEngine, owner: Conversation, index: int,
     await asyncio.Event().wait()
 
 
-async def test_nothing_looks_under_way_while_the_engine_is_away(run_chat: ChatRunner) -> None:
+async def test_nothing_looks_running_while_the_engine_is_away(run_chat: ChatRunner) -> None:
     gate = asyncio.Event()
     async with run_chat(FakeEngine(script=reasons_and_calls), size=(140, 40), tui=TuiSettings()) as chat:
         good = chat.app.session.connect

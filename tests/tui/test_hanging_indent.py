@@ -12,7 +12,7 @@ def rows(lines: list[HangingLine], width: int) -> list[str]:
     return wrap_hanging(lines, width).plain.split("\n")
 
 
-def test_words_go_on_beside_the_number_and_the_indentation() -> None:
+def test_words_continue_next_to_the_number_and_the_indentation() -> None:
     text = "<a>\n    one two three four five six seven\n</a>"
     assert rows(source_lines(text, []), 24) == [
         "1   <a>",

@@ -20,7 +20,7 @@ def test_what_a_command_does_stays_in_its_column(screen: int) -> None:
     assert goes_on
 
 
-def test_on_a_narrow_screen_it_stands_below_the_command_at_one_column() -> None:
+def test_on_a_narrow_screen_it_is_below_the_command_at_one_column() -> None:
     lines = help_text(Registry(all_commands()), "1", {}, screen=60).plain.splitlines()
     assert max(map(len, lines)) <= 60 * 96 // 100 - FRAME
     assert {len(line) - len(line.lstrip()) for line in lines if line.startswith("   ")} == {4}

@@ -12,7 +12,7 @@ from ragforge_tui.tui.sidebar.sidebar import Layout
 PANES = ["trace", "memory", "files"]
 
 
-def test_what_is_kept_comes_back(tmp_path: Path) -> None:
+def test_what_is_kept_returns(tmp_path: Path) -> None:
     kept = Layout(open=False, width=60, active="files", zoomed=True, shares={"trace": 7, "memory": 0})
     sidebar.save_layout(tmp_path / "new", kept)
     assert sidebar.load_layout(tmp_path / "new") == kept
@@ -54,7 +54,7 @@ def test_in_little_height_one_pane_is_open() -> None:
     assert Layout(shares={"memory": 0}).opened(PANES, 35) == ["trace", "files"]
 
 
-def test_a_pane_that_shrinks_to_nothing_is_folded_and_comes_back() -> None:
+def test_a_pane_that_shrinks_to_nothing_is_folded_and_returns() -> None:
     kept = Layout()
     for _ in range(20):
         kept.grow("trace", -1)

@@ -30,7 +30,7 @@ from ragforge_tui.tui.sessions.session_rows import date_group, model_rows
 from ragforge_tui.tui.style.theme import choose
 from ragforge_tui.tui.terminal import copy_sequence
 from tests.support.fake_engine import CLOCK, conversation, message
-from tests.support.shapes import GITHUB_KEY
+from tests.support.key_shapes import GITHUB_KEY
 
 
 class TestFuzzy:

@@ -9,7 +9,7 @@ from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.widgets.status_bar import StatusLine
 from tests.support.fake_engine import FakeEngine, sessions
-from tests.support.memory_shelf import summary
+from tests.support.fake_memory import summary
 from tests.tui.conftest import ChatRunner
 
 
@@ -60,7 +60,7 @@ async def test_a_similar_conversation_is_opened(run_chat: ChatRunner, engine: Fa
         await chat.until(lambda: chat.app.session.state.conversation_id.startswith("00000002"))
 
 
-async def test_summaries_under_way_stand_in_the_status_line(run_chat: ChatRunner, engine: FakeEngine) -> None:
+async def test_summaries_running_are_in_the_status_line(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001") as chat:
         await chat.until(lambda: chat.app.session.state.conversation)
         uuid = chat.app.session.state.conversation_id

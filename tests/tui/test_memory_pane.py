@@ -12,7 +12,7 @@ from ragforge_tui.tui.memory.memory_pane import MemoryPane
 from ragforge_tui.tui.widgets.status_bar import StatusLine
 from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import FakeEngine, conversation, turn
-from tests.support.memory_shelf import HOSTILE, summary
+from tests.support.fake_memory import HOSTILE, summary
 from tests.tui.conftest import Chat, ChatRunner
 
 UUID = conversation(1).uuid
@@ -139,7 +139,7 @@ async def test_a_failure_is_read(run_chat: ChatRunner, engine: FakeEngine) -> No
         assert chat.app.screen.sections[0].text == "no room"
 
 
-async def test_the_conversations_own_summary_stands_on_top(run_chat: ChatRunner, engine: FakeEngine) -> None:
+async def test_the_conversations_own_summary_is_on_top(run_chat: ChatRunner, engine: FakeEngine) -> None:
     engine.conversations[UUID].summary = "Retries were looked at. " * 30 + HOSTILE
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         pane = await opened(chat)
@@ -173,7 +173,7 @@ async def test_topics_are_a_second_grouping(run_chat: ChatRunner, engine: FakeEn
         await chat.until(lambda: pane.tree_rows.display)
 
 
-async def test_an_outline_that_does_not_come_is_said_and_asked_for_again(
+async def test_an_outline_that_does_not_come_is_reported_and_asked_for_again(
     run_chat: ChatRunner, engine: FakeEngine
 ) -> None:
     engine.failures[FetchTree] = RagforgeError("The graph is away.")

@@ -10,7 +10,7 @@ from ragforge_tui.shared.requests.memory import MemoryDue, MemoryTree, TopicPlac
 from ragforge_tui.tui.memory.memory_tree import RAW, SummaryTree, chars_text, due_text, turn_key, turn_of
 from ragforge_tui.tui.memory.topic_list import TopicList, topic_sections
 from tests.support.fake_engine import CLOCK, conversation, message
-from tests.support.memory_shelf import summary
+from tests.support.fake_memory import summary
 
 UUID = conversation(1).uuid
 
@@ -108,7 +108,7 @@ def test_an_outline_asked_for_before_a_summary_came_does_not_lose_it() -> None:
     assert shown(tree) == ["summary1 1-5", "summary1 6-10", "raw 11-12"]
 
 
-def test_a_failure_is_said_until_it_is_tried_again() -> None:
+def test_a_failure_is_reported_until_it_is_tried_again() -> None:
     tree = loaded(last_turn=7)
     tree.apply(started(1, 1, 5))
     failed = SummaryFailed(
@@ -123,7 +123,7 @@ def test_a_failure_is_said_until_it_is_tried_again() -> None:
     assert tree.failure("failed:1-1") == ""
 
 
-def test_a_line_knows_its_turns_and_what_it_stands_under() -> None:
+def test_a_line_knows_its_turns_and_what_it_is_under() -> None:
     tree = loaded(node(1, 1, 5, "s2-1"), node(2, 1, 5), last_turn=7)
     assert tree.range_of("s2-1") == (1, 5)
     assert tree.range_of(RAW) == (6, 7)

@@ -98,7 +98,7 @@ class TestChoosing:
             await chat.until(lambda: chat.happened(TurnCompleted))
             assert chat.engine.asked(CreateConversation)[0].persona == "Assistant"
 
-    async def test_an_unknown_name_is_said(self, run_chat: ChatRunner) -> None:
+    async def test_an_unknown_name_is_reported(self, run_chat: ChatRunner) -> None:
         async with run_chat() as chat:
             await chat.ready()
             await chat.type("/set-persona nobody")
@@ -155,7 +155,7 @@ class TestChoosing:
             await chat.until(lambda: chat.engine.asked(AnswerTrust))
             assert chat.engine.asked(AnswerTrust)[0].allow is True
 
-    async def test_where_a_projects_one_is_refused_the_one_before_goes_on(self, run_chat: ChatRunner) -> None:
+    async def test_where_a_projects_one_is_refused_the_one_before_continues(self, run_chat: ChatRunner) -> None:
         engine = FakeEngine()
         engine.shelf.project.mkdir(parents=True)
         (engine.shelf.project / "Guide.luciform").write_text("<x>hi</x>", encoding="utf-8")
@@ -170,7 +170,7 @@ class TestChoosing:
             assert chat.engine.asked(AnswerTrust)[0].allow is False
             assert "Dev" in drawn(chat).splitlines()[0]
 
-    async def test_a_narrow_frame_still_says_who_speaks(self, run_chat: ChatRunner) -> None:
+    async def test_a_narrow_frame_still_shows_the_speaker(self, run_chat: ChatRunner) -> None:
         async with run_chat(size=(60, 20)) as chat:
             await chat.ready()
             await chat.type("a rather long first message that becomes the title")
@@ -279,7 +279,7 @@ class TestChanging:
             await chat.until(lambda: chat.noticed("Saved: "))
             assert (engine.shelf.own / "Vega.luciform").read_bytes() == "<x>déjà vu</x>".encode("utf-16")
 
-    async def test_bytes_that_could_not_be_read_are_said_before_they_are_written_over(
+    async def test_bytes_that_could_not_be_read_are_reported_before_they_are_written_over(
         self, run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         script = tmp_path / "edit.py"
@@ -323,7 +323,7 @@ class TestChanging:
             assert (engine.shelf.own / "Vega.luciform").exists()
 
     @pytest.mark.parametrize("talking", [False, True])
-    async def test_where_the_one_that_speaks_is_deleted_it_is_said_who_speaks(
+    async def test_where_the_one_that_speaks_is_deleted_it_is_reported_the_speaker(
         self, run_chat: ChatRunner, talking: bool
     ) -> None:
         engine = FakeEngine()
@@ -351,7 +351,7 @@ class TestChanging:
             await chat.type("/delete-persona Dev")
             await chat.until(lambda: chat.noticed("▸ Dev speaks from the next message on."))
 
-    async def test_who_was_chosen_since_goes_on_after_the_undo(self, run_chat: ChatRunner) -> None:
+    async def test_who_was_chosen_since_continues_after_the_undo(self, run_chat: ChatRunner) -> None:
         engine = FakeEngine()
         (engine.shelf.own / "Vega.luciform").write_text("<x glyph='☾'>vega</x>", encoding="utf-8")
         async with run_chat(engine, persona="Vega") as chat:

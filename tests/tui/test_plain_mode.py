@@ -72,7 +72,7 @@ def test_the_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not load_settings(Shared(workspace=str(tmp_path))).settings.tui.plain
 
 
-async def test_the_panes_say_in_words_what_their_signs_say(run_chat: ChatRunner) -> None:
+async def test_the_panes_show_in_words_what_their_signs_say(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=(140, 40), tui=PLAIN, continue_last=True) as chat:
         await chat.until(lambda: chat.app.session.state.conversation_id)
         for key, words in (("f4", ("ok ", "failed")), ("f5", ("turn ", "times, "))):
@@ -84,7 +84,7 @@ async def test_the_panes_say_in_words_what_their_signs_say(run_chat: ChatRunner)
             assert not set("●○◐×▸▾✕") & set("".join(lines(chat)))
 
 
-def test_the_tree_says_in_words_what_its_signs_say() -> None:
+def test_the_tree_shows_in_words_what_its_signs_say() -> None:
     plain = palette_of({"plain": "yes"}, dark=True, ansi=False)
 
     def text_of(kind: str, opened: bool | None = None) -> str:

@@ -77,7 +77,7 @@ async def test_each_choice(run_chat: ChatRunner, keys: list[str], decision: str)
         assert not chat.app.questions.display
 
 
-async def test_escape_says_no_while_the_prompt_holds_a_draft(run_chat: ChatRunner) -> None:
+async def test_escape_shows_no_while_the_prompt_holds_a_draft(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         await chat.press(*"draft")
@@ -141,7 +141,7 @@ async def test_someone_who_types_is_not_interrupted(run_chat: ChatRunner) -> Non
         assert await answers(chat) == [("a1", "once", "")]
 
 
-async def test_what_tab_does_is_said_as_it_is(run_chat: ChatRunner) -> None:
+async def test_what_tab_does_is_reported_as_it_is(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await asked(chat, "a")
         await chat.until(lambda: "tab the prompt · esc no" in chat.app.view.status_line.render().plain)

@@ -1,6 +1,6 @@
 """A recorded session of the real engine through the real screen: what came live is what is read back later.
 
-The recording is `tests/data/session.jsonl`; `python -m tests.support.record` makes another.
+The recording is `tests/data/session.jsonl`; `python -m tests.support.record_session` makes another.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragforge_tui.shared.events import TextDelta, ToolCallFinished, TurnCancelled, TurnFailed
-from tests.support.recording import Recording
+from tests.support.recorded_session import Recording
 from tests.tui.conftest import Chat, ChatRunner
 from tests.tui.pictures.picture import check
 from tests.tui.pictures.stage import Stage, State

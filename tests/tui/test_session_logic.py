@@ -107,7 +107,7 @@ class TestShelf:
         assert [row.label for row in kept.rows(SessionFilter(), LOOKS)] == ["Beta two"]
         assert kept.newest == CLOCK - timedelta(days=1)
 
-    def test_branches_stand_under_their_parent(self) -> None:
+    def test_branches_are_under_their_parent(self) -> None:
         parent, other = aged(1, "Parent", 3), aged(9, "Other", 1)
         kept = session_list(
             parent,
@@ -140,7 +140,7 @@ class TestShelf:
         assert (row.badge, row.lead) == ("(open now, private)", "✶ ")
 
 
-def test_a_row_says_how_much_and_when() -> None:
+def test_a_row_shows_how_much_and_when() -> None:
     def detail(**more: Any) -> str:
         return session_row(conversation(1, "T", **more), CLOCK).detail
 

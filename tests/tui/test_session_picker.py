@@ -276,7 +276,7 @@ async def test_by_mouse(run_chat: ChatRunner, engine: FakeEngine) -> None:
         await chat.until(lambda: not isinstance(chat.app.screen, SessionPicker))
 
 
-async def test_an_error_is_said_in_it(run_chat: ChatRunner, engine: FakeEngine) -> None:
+async def test_an_error_is_reported_in_it(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine) as chat:
         picking = await opened(chat)
         engine.failures[ArchiveConversation] = RagforgeError("The [graph] is away.")

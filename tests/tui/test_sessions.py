@@ -95,7 +95,7 @@ async def test_the_list_is_there_before_the_engine(run_chat: ChatRunner, engine:
         await picker(chat)
 
 
-async def test_the_header_says_what_is_on_its_way(run_chat: ChatRunner, engine: FakeEngine) -> None:
+async def test_the_header_shows_what_is_on_its_way(run_chat: ChatRunner, engine: FakeEngine) -> None:
     def header(chat: Chat) -> str:
         return str(chat.app.query_one("#header").render())
 
@@ -244,7 +244,7 @@ async def test_what_was_sent_while_a_turn_ran_here_is_not_shown_twice(run_chat: 
         assert said == ["Words come in"]
 
 
-async def test_a_turn_that_began_before_one_of_ours_stands_before_it(run_chat: ChatRunner, engine: FakeEngine) -> None:
+async def test_a_turn_that_began_before_one_of_ours_is_before_it(run_chat: ChatRunner, engine: FakeEngine) -> None:
     owner = engine.conversations[conversation(1).uuid]
     async with run_chat(engine, continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)

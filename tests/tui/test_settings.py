@@ -110,12 +110,12 @@ def test_what_is_typed_becomes_a_value(tmp_path: Path, key: str, text: str, valu
         ("model.api_base", "x", "http"),
     ],
 )
-def test_what_is_no_value_is_said(tmp_path: Path, key: str, text: str, expected: str) -> None:
+def test_what_is_no_value_is_reported(tmp_path: Path, key: str, text: str, expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
         parse(read(tmp_path)[key], text)
 
 
-def test_what_stands_in_the_line_reads_back(tmp_path: Path) -> None:
+def test_what_is_in_the_line_reads_back(tmp_path: Path) -> None:
     text = "tools: {ignore: [a, 'b c']}\nmodel: {retries: 2, temperature: 0.5}\nuser: {name: 'null'}\n"
     for row in read(tmp_path, text).values():
         if not row.choices and not row.secret:
@@ -241,7 +241,7 @@ async def test_a_wrong_value_stays_in_the_line(run_chat: ChatRunner, tmp_path: P
         assert screen.query_one("#settings-query", Input).has_focus and not file.exists()
 
 
-async def test_keys_that_cannot_work_are_said_when_they_are_set(run_chat: ChatRunner, tmp_path: Path) -> None:
+async def test_keys_that_cannot_work_are_reported_when_they_are_set(run_chat: ChatRunner, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     async with run_chat(config_file=file) as chat:
         screen = await open_settings(chat, "tui.keymap")
@@ -260,7 +260,7 @@ async def test_keys_that_cannot_work_are_said_when_they_are_set(run_chat: ChatRu
         assert chat.app.view.options.tui.keymap == {"retry": "f9"}
 
 
-async def test_what_wins_over_the_file_is_said(run_chat: ChatRunner, tmp_path: Path) -> None:
+async def test_what_wins_over_the_file_is_reported(run_chat: ChatRunner, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     async with run_chat(config_file=file, origins={"model.name": "RAGFORGE_MODEL"}) as chat:
         screen = await open_settings(chat, "model.name")

@@ -67,7 +67,7 @@ async def opened(chat: Chat) -> list[str]:
 # -- where it stands
 
 
-async def test_beside_the_chat_where_there_is_room(run_chat: ChatRunner) -> None:
+async def test_next_to_the_chat_where_there_is_room(run_chat: ChatRunner) -> None:
     async with run_chat(calls_engine(), size=WIDE, tui=SHOWN, continue_last=True) as chat:
         await chat.until(lambda: trace_of(chat) and trace_of(chat).trace.rows, "the calls are listed unasked")
         sidebar, transcript = chat.app.sidebar, chat.app.transcript
@@ -225,7 +225,7 @@ async def test_filters(run_chat: ChatRunner) -> None:
         assert pane.note == "4 of 48"
 
 
-async def test_a_call_under_way_is_a_row_that_changes(run_chat: ChatRunner) -> None:
+async def test_a_call_running_is_a_row_that_changes(run_chat: ChatRunner) -> None:
     engine = calls_engine()
     async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
         pane = await traced(chat)
@@ -246,7 +246,7 @@ async def test_a_call_under_way_is_a_row_that_changes(run_chat: ChatRunner) -> N
         assert len(pane.trace.rows) == 49, "other conversations are not listed"
 
 
-async def test_an_opened_call_goes_on_while_it_runs(run_chat: ChatRunner) -> None:
+async def test_an_opened_call_continues_while_it_runs(run_chat: ChatRunner) -> None:
     engine = calls_engine()
     async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
         pane = await traced(chat)
@@ -264,7 +264,7 @@ async def test_an_opened_call_goes_on_while_it_runs(run_chat: ChatRunner) -> Non
         await chat.until(lambda: " · done · " in screen._title.render().plain)
 
 
-async def test_without_the_graph_the_pane_says_so_and_no_notice_nags(run_chat: ChatRunner) -> None:
+async def test_without_the_graph_the_pane_reports_it_and_no_notice_nags(run_chat: ChatRunner) -> None:
     engine = calls_engine()
     engine.failures[ListCalls] = GraphUnavailableError("The graph is away.")
     async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
@@ -329,7 +329,7 @@ async def test_from_a_file_to_its_last_turn(run_chat: ChatRunner) -> None:
         assert not chat.app.sidebar.display, "the chat can be seen"
 
 
-async def test_files_follow_the_turn_under_way(run_chat: ChatRunner) -> None:
+async def test_files_follow_the_turn_running(run_chat: ChatRunner) -> None:
     engine = calls_engine()
     async with run_chat(engine, size=WIDE, tui=SHOWN, continue_last=True) as chat:
         pane = await filed(chat)

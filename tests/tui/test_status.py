@@ -67,7 +67,7 @@ def test_what_matters_now_stays() -> None:
     assert line(state(connection="lost"), 40).startswith("● engine lost")
 
 
-def test_a_small_cost_is_not_said_to_be_none() -> None:
+def test_a_small_cost_is_not_reported_to_be_none() -> None:
     assert " $0.0042 " in line(state(spent=Spent(input_tokens=900, output_tokens=10, cost=0.0042)), 120)
 
 
@@ -98,7 +98,7 @@ def test_tokens_of_the_last_request() -> None:
     assert sent_tokens([expected]) == 0
 
 
-def test_keys_as_the_person_has_them() -> None:
+def test_keys_as_the_user_has_them() -> None:
     assert foot_hints(REGISTRY, {}) == HINTS
     assert foot_hints(REGISTRY, {"quit": "ctrl+b"})[-1] == "^b quit"
     assert effective_keys({"retry": "f9", "exit": "f10"}, REGISTRY)["quit"] == "f10"

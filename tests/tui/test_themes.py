@@ -136,7 +136,7 @@ async def test_no_color(run_chat: ChatRunner, monkeypatch: pytest.MonkeyPatch) -
                     assert style.bgcolor is None or style.bgcolor.is_default
 
 
-async def test_a_theme_that_does_not_exist_and_keys_that_clash_are_said(run_chat: ChatRunner) -> None:
+async def test_a_theme_that_does_not_exist_and_keys_that_clash_are_reported(run_chat: ChatRunner) -> None:
     tui = TuiSettings(theme="nrod", keymap={"retry": "f1", "nothing": "f9", "stop": "ctrl+a"}, sidebar=False)
     async with run_chat(tui=tui) as chat:
         await chat.ready()
@@ -148,7 +148,7 @@ async def test_a_theme_that_does_not_exist_and_keys_that_clash_are_said(run_chat
 
 
 @pytest.mark.parametrize("wanted", [{"continue_last": True}, {"resume": "00000001"}, {"resume": ""}])
-async def test_what_is_wrong_with_the_keys_stands_below_the_conversation_that_is_resumed(
+async def test_what_is_wrong_with_the_keys_is_below_the_conversation_that_is_resumed(
     run_chat: ChatRunner, wanted: dict[str, Any]
 ) -> None:
     engine = FakeEngine()

@@ -114,14 +114,14 @@ async def test_a_name_is_taken_out_and_that_is_undone(run_chat: ChatRunner, engi
         await chat.until(lambda: "are one again" in note(screen))
 
 
-async def test_where_there_is_nothing_to_take_out_it_is_said(run_chat: ChatRunner, engine: FakeEngine) -> None:
+async def test_where_there_is_nothing_to_take_out_it_is_reported(run_chat: ChatRunner, engine: FakeEngine) -> None:
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         screen = await opened(chat)
         await chat.press("x")
         assert "Nothing was merged into retries" in note(screen)
 
 
-async def test_what_did_not_work_is_said(run_chat: ChatRunner, engine: FakeEngine) -> None:
+async def test_what_did_not_work_is_reported(run_chat: ChatRunner, engine: FakeEngine) -> None:
     engine.failures[MergeTopics] = NotFoundError("There is no topic 'locks'.")
     async with run_chat(engine, resume="00000001", size=(120, 40)) as chat:
         screen = await opened(chat)

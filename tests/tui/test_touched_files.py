@@ -33,7 +33,7 @@ def test_groups_newest_first() -> None:
     assert texts(files) == ["Modified", "c×1", "Read", "b×1", "a×3", "Found in searches", "d×1"]
 
 
-def test_a_file_moves_to_the_group_that_says_most() -> None:
+def test_a_file_moves_to_the_group_that_shows_most() -> None:
     files = TouchedFiles()
     for access in ("search", "read", "write", "read"):
         files.note(1, call(("a", access)))

@@ -155,7 +155,7 @@ def test_lines_have_a_heading_a_turn_and_the_reason_below(trace: Trace) -> None:
     assert trace.rows[1].reason == "no such file"
 
 
-def test_arguments_that_were_cut_still_say_the_main_one() -> None:
+def test_arguments_that_were_cut_still_show_the_main_one() -> None:
     cut = call("a", "write_file", arguments='{"path": "a/b.py", "content": "' + "x" * 1900)
     assert row_of(1, 1, cut).argument == "a/b.py"
     assert row_of(1, 1, call("a", arguments="{broken")).argument == "{broken"
@@ -191,7 +191,7 @@ def test_sizes(size: int, text: str) -> None:
     assert size_text(size) == text
 
 
-def test_calls_of_a_message_whose_end_was_missed_stand_before_those_of_later_ones() -> None:
+def test_calls_of_a_message_whose_end_was_missed_are_before_those_of_later_ones() -> None:
     """The pane was made in between: the events before it went to nobody."""
     made = Trace()
     made.apply(TurnStarted(message=message(OWNER, 1, "user", "go"), **where(1)))
@@ -214,7 +214,7 @@ def test_stored_calls_correct_where_one_heard_of_was_put() -> None:
     assert keys(made) == ["first", "second", "third"]
 
 
-def test_a_stored_call_tells_where_its_reply_stands() -> None:
+def test_a_stored_call_shows_where_its_reply_is() -> None:
     """What the same reply asks for next goes beside it, not where the reply was guessed to be."""
     made = Trace()
     middle = call("middle", message_id="m2", ordinal=1, iteration=2)

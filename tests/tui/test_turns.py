@@ -106,7 +106,7 @@ async def test_without_the_graph_what_is_loaded_is_looked_through(run_chat: Chat
         await chat.until(lambda: "turn 98, 1 of 1 loaded turn" in where(chat))
 
 
-async def test_any_turn_is_gone_to(run_chat: ChatRunner) -> None:
+async def test_any_turn_can_be_opened(run_chat: ChatRunner) -> None:
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
         await chat.type("/turn 50")
@@ -236,7 +236,7 @@ async def test_escape_in_the_chat_ends_the_search_and_n_takes_it_up_again(run_ch
         assert chat.app.transcript.has_focus
 
 
-async def test_a_notice_below_what_is_seen_is_said_in_the_status_line(run_chat: ChatRunner) -> None:
+async def test_a_notice_below_what_is_seen_is_reported_in_the_status_line(run_chat: ChatRunner) -> None:
     async with run_chat(zoo(), continue_last=True) as chat:
         await chat.until(lambda: chat.loaded)
         chat.app.prompt.insert("a draft")

@@ -36,7 +36,7 @@ async def test_the_text_behind_ctrl_f_is_what_is_looked_for(run_chat: ChatRunner
         assert chat.app.prompt.text == "x"
 
 
-async def test_keys_behind_tab_work_in_the_chat_and_come_back_with_it(run_chat: ChatRunner) -> None:
+async def test_keys_behind_tab_work_in_the_chat_and_return_with_it(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await opened(chat)
         type_at_once(chat, "h", "i", "tab", "j", "k")
@@ -141,7 +141,7 @@ async def test_what_is_typed_behind_a_command_goes_where_the_command_leads(run_c
         ("c", True, "no code here"),
     ],
 )
-async def test_a_key_of_the_chat_that_has_nothing_to_do_says_so_and_types_nothing(
+async def test_a_key_of_the_chat_that_has_nothing_to_do_reports_it_and_types_nothing(
     run_chat: ChatRunner, key: str, walked: bool, why: str
 ) -> None:
     async with run_chat() as chat:

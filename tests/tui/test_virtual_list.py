@@ -21,7 +21,7 @@ class Listing(App[None]):
         yield self.rows
 
 
-async def test_why_a_list_is_empty_is_told_to_the_end() -> None:
+async def test_why_a_list_is_empty_is_reported_to_the_end() -> None:
     app = Listing()
     async with app.run_test(size=(40, 10)):
         told = [app.rows.render_line(y).text.strip() for y in range(10)]

@@ -72,7 +72,7 @@ async def test_undo_asks_first(run_chat: ChatRunner) -> None:
         assert engine.asked(UndoTurn)[0].turn_index == 4
 
 
-async def test_an_undo_that_can_do_nothing_says_why(run_chat: ChatRunner) -> None:
+async def test_an_undo_that_can_do_nothing_gives_the_reason(run_chat: ChatRunner) -> None:
     engine = FakeEngine()
     engine.work.undo_plan = UndoPlan(
         turn_index=4, refused=[FileDiff(path="a.py", diff="", note="it was changed since")]
@@ -85,7 +85,7 @@ async def test_an_undo_that_can_do_nothing_says_why(run_chat: ChatRunner) -> Non
         await chat.until(lambda: chat.noticed("'last' is not the number of a turn"))
 
 
-async def test_a_command_of_the_person(run_chat: ChatRunner) -> None:
+async def test_a_command_of_the_user(run_chat: ChatRunner) -> None:
     async with run_chat() as chat:
         await chat.ready()
         chat.app.prompt.insert("!")

@@ -12,8 +12,8 @@ from ragforge_tui.graph import Store
 from ragforge_tui.graph.store import search
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.shared.records import Conversation, Finding, Summary, now
-from tests.support.meaning import FakeEmbedder
-from tests.support.recalling import MORNING, first_messages, ready, recall_of, said, talked
+from tests.support.fake_embedder import FakeEmbedder
+from tests.support.recall_conversations import MORNING, first_messages, ready, recall_of, said, talked
 from tests.support.records import conversation
 
 

@@ -32,7 +32,7 @@ def test_own_words_come_first_and_inflections_count() -> None:
     assert best(index, "which harbour closes?")[0] == 1
 
 
-def test_a_turn_is_found_by_what_stands_beside_it() -> None:
+def test_a_turn_is_found_by_what_is_next_to_it() -> None:
     filler = [f"small talk number {n} about weather" for n in range(8)]
     index = built([*filler, "do you remember the violin teacher?", "Her name was Ida.", "I see.", *filler])
     assert set(best(index, "violin teacher")[:3]) >= {9, 10}

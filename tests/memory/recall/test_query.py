@@ -13,7 +13,7 @@ from ragforge_tui.graph.store.recall import Span, spread
 from ragforge_tui.memory.recall import query
 from ragforge_tui.memory.recall.query import WordFrequencies
 from ragforge_tui.shared.errors import GraphUnavailableError
-from tests.support.recalling import TALK, ready, recall_of, talked
+from tests.support.recall_conversations import TALK, ready, recall_of, talked
 from tests.support.records import conversation, one_turn
 
 HARBOURS = [(f"What of ship {n}?", "It lies in the harbour.") for n in range(60)]
@@ -121,7 +121,7 @@ async def test_private_and_deleted_conversations_teach_nothing(store: Store) -> 
     assert (await learnt(store)).rarest(["harbour", "violin", "sloop"]) == ["harbour", "violin", "sloop"]
 
 
-async def test_a_graph_that_cannot_say_costs_nothing_but_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_graph_that_cannot_show_costs_nothing_but_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     async def away(_: WordFrequencies, __: Store) -> None:
         raise GraphUnavailableError("The graph is away.")
 

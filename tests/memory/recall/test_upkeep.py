@@ -13,11 +13,11 @@ from ragforge_tui.llm import count_tokens
 from ragforge_tui.memory.recall import catch_up, reembed
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.records import Finding
-from tests.support.meaning import FakeEmbedder
-from tests.support.recalling import MORNING, TALK, first_messages, hold, ready, recall_of, said, talked
+from tests.support.fake_embedder import FakeEmbedder
+from tests.support.recall_conversations import MORNING, TALK, first_messages, hold, ready, recall_of, said, talked
 from tests.support.records import conversation, message, one_turn, rows_of
-from tests.support.remembered import summary
 from tests.support.sizes import DIMENSION
+from tests.support.stored_memory import summary
 
 
 async def test_an_import_gets_keys_sittings_and_vectors(store: Store) -> None:
@@ -124,7 +124,7 @@ async def test_turns_are_taken_in_as_they_end(store: Store) -> None:
     )
 
 
-async def test_a_turn_answered_anew_loses_its_old_vector(store: Store) -> None:
+async def test_a_turn_answered_again_loses_its_old_vector(store: Store) -> None:
     c, embedder = await talked(store), FakeEmbedder()
     recall = recall_of(store, c, embedder)
     await ready(recall)
@@ -171,7 +171,7 @@ async def test_two_processes_keep_one_conversation(store: Store) -> None:
     assert len(ordinals) == len({row["n"] for row in ordinals})
 
 
-async def test_conversations_nobody_opens_are_caught_up_with(store: Store) -> None:
+async def test_conversations_no_one_opens_are_caught_up_with(store: Store) -> None:
     imported, opened = await talked(store), await talked(store, title="Opened")
     gone = await talked(store, status="deleted", deleted_at=MORNING)
     assert set(await store.recall.conversations_without_keys()) == {imported.uuid, opened.uuid}
@@ -188,7 +188,7 @@ async def test_conversations_nobody_opens_are_caught_up_with(store: Store) -> No
     await catch_up(store, None)
 
 
-async def test_only_what_was_said_there_is_indexed(store: Store) -> None:
+async def test_only_what_was_written_there_is_indexed(store: Store) -> None:
     c = await store.conversations.create(conversation(workspace="/w"))
     recall = recall_of(store, c)
     await ready(recall)
@@ -243,7 +243,7 @@ async def test_vectors_of_another_model_are_not_mixed_until_reembedded(store: St
     assert (await first_messages(store, c))[-1]["model"] is None
 
 
-async def test_reembedding_goes_on_where_it_was_cut_short(store: Store) -> None:
+async def test_reembedding_continues_where_it_was_cut_short(store: Store) -> None:
     c = await talked(store)
     await ready(recall_of(store, c, FakeEmbedder("first")))
     second = FakeEmbedder("second")

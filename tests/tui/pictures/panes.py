@@ -8,7 +8,7 @@ from ragforge_tui.shared.events import SummaryFailed, SummaryStarted
 from ragforge_tui.shared.requests.memory import MemoryDue
 from tests.support.calls_scene import calls_engine
 from tests.support.fake_engine import FakeEngine, conversation
-from tests.support.memory_shelf import HOSTILE, summary
+from tests.support.fake_memory import HOSTILE, summary
 from tests.tui.pictures.stage import Stage, State, command, keys
 
 

@@ -131,7 +131,7 @@ def stopped_turn() -> Turn:
     return Turn(turn_index=1, messages=[said("go"), reply("I run it.", calls=[call], state="interrupted")])
 
 
-def test_a_turn_stopped_in_its_calls_says_so_below_them_live_and_resumed() -> None:
+def test_a_turn_stopped_in_its_calls_reports_it_below_them_live_and_resumed() -> None:
     turn = stopped_turn()
     asked = msgspec.structs.replace(turn, messages=[turn.messages[0], reply("I run it.", calls=[])])
     asked.messages[1].tool_calls = turn.messages[1].tool_calls
@@ -141,7 +141,7 @@ def test_a_turn_stopped_in_its_calls_says_so_below_them_live_and_resumed() -> No
     assert drawn(document) == drawn(resumed(turn))
 
 
-def test_without_glyphs_the_state_of_a_call_is_said_once() -> None:
+def test_without_glyphs_the_state_of_a_call_is_reported_once() -> None:
     for error in ("stopped", "no such file", "refused by the person"):
         block = ToolBlock(1, called("run_command", {"command": "make"}, error=error), gap=0)
         line = text_of(block.draw(80, msgspec.structs.replace(DARK, plain=True)))[0]
@@ -152,7 +152,7 @@ def test_without_glyphs_the_state_of_a_call_is_said_once() -> None:
     assert text_of(unknown.draw(80, msgspec.structs.replace(DARK, plain=True)))[0].count("unknown") == 1
 
 
-def test_calls_of_a_reply_stand_as_they_were_asked_for() -> None:
+def test_calls_of_a_reply_are_as_they_were_asked_for() -> None:
     """They begin together, and whichever is stored first is told first."""
     calls = [called("read_file", {"path": f"{n}.py"}, {"text": "x"}, uuid=f"c{n}") for n in range(4)]
     for ordinal, call in enumerate(calls):
@@ -222,7 +222,7 @@ def test_a_silence_shows_until_something_comes() -> None:
     assert "has not answered" not in "\n".join(text_of(drawn(document)))
 
 
-def test_an_answer_that_falls_short_says_so_and_its_text_stays() -> None:
+def test_an_answer_that_falls_short_reports_it_and_its_text_stays() -> None:
     short = reply("Half of it", state="interrupted", error="The answer was cut off. /retry asks again.")
     shown = "\n".join(text_of(drawn(resumed(Turn(turn_index=1, messages=[said("go"), short])))))
     assert "Half of it" in shown and "! incomplete · The answer was cut off. /retry asks again." in shown
@@ -238,7 +238,7 @@ def test_asking_again_replaces_the_earlier_attempt() -> None:
     assert drawn(resumed(stored)) == drawn(resumed(second))
 
 
-def test_what_was_opened_stays_open_when_its_turn_is_put_anew() -> None:
+def test_what_was_opened_stays_open_when_its_turn_is_put_again() -> None:
     document = Document(shown())
     document.load([working_turn()])
     opened = [block for block in document.blocks if block.kind in ("tool", "head") and block.folded][1:3]
@@ -314,7 +314,7 @@ def test_turns_made_elsewhere_are_a_gap_before_one_that_begins() -> None:
     assert [block.turn_index for block in document.blocks if block.kind == "user"] == [1, 2, 3, 4, 5]
 
 
-def test_a_turn_under_way_goes_on_where_the_record_ends() -> None:
+def test_a_turn_running_continues_where_the_record_ends() -> None:
     message = reply("so f", state="streaming")
     document = resumed(Turn(turn_index=1, messages=[said("why?"), message]))
     document.apply(TextDelta(message_id="a1", text="ar, so **good**", **WHERE))

@@ -74,7 +74,7 @@ def test_copying_a_little_and_looking_for_a_text_do_not_make_all_lines(monkeypat
     assert len(made) == 2
 
 
-def test_a_call_shows_the_beginning_of_what_is_long_and_says_how_to_read_it_all() -> None:
+def test_a_call_shows_the_beginning_of_what_is_long_and_shows_how_to_read_it_all() -> None:
     long = "x" * 100_000
     made = called("write_file", {"path": "a", "content": long}, {"text": long})
     lines = text_of(opened(ToolBlock(1, made, gap=0)).lines(100, DARK))

@@ -213,7 +213,7 @@ async def test_only_rows_that_changed_are_drawn_again(monkeypatch: pytest.Monkey
         assert app.screen_text()[-1] == "  two and three"
 
 
-async def test_rows_kept_look_as_rows_drawn_anew() -> None:
+async def test_rows_kept_look_as_rows_rendered_again() -> None:
     app = TranscriptApp(plain_turns(20))
     async with app.run_test(size=(60, 20)) as pilot:
         view = app.transcript

@@ -80,7 +80,7 @@ async def test_earlier_turns_are_asked_for_once_and_keep_the_place() -> None:
         assert app.asked == [(1, 31)]
 
 
-async def test_any_turn_can_be_gone_to_and_what_is_between_is_asked_for() -> None:
+async def test_any_turn_can_be_opened_and_what_is_between_is_asked_for() -> None:
     app = TranscriptApp(plain_turns(10, first=91))
     async with app.run_test(size=(80, 12)) as pilot:
         await pilot.pause()
@@ -246,7 +246,7 @@ async def test_a_place_in_a_long_text_is_found_without_making_its_lines(monkeypa
         assert len(made) < 1_000
 
 
-async def test_what_is_read_stays_when_its_turn_is_put_anew_or_a_notice_at_the_top_goes() -> None:
+async def test_what_is_read_stays_when_its_turn_is_put_again_or_a_notice_at_the_top_goes() -> None:
     turns = plain_turns(20)
     app = TranscriptApp(turns)
     async with app.run_test(size=(80, 10)) as pilot:
@@ -294,7 +294,7 @@ async def test_notices_and_clearing() -> None:
         assert set(app.screen_text()) == {""}
 
 
-async def test_a_change_of_theme_draws_anew() -> None:
+async def test_a_change_of_theme_draws_again() -> None:
     app = TranscriptApp(plain_turns(2))
     async with app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()

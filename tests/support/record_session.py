@@ -1,4 +1,4 @@
-"""Record a session of the real engine for replaying: ``python -m tests.support.record FILE [--repository DIR]``.
+"""Record a session of the real engine: ``python -m tests.support.record_session FILE [--repository DIR]``.
 
 Runs the engine on a copy of a repository with an embedded graph of its own. The model is the scripted server: it
 thinks, streams, reads, searches, plans, edits and runs a command; approvals are given, one is refused; one answer is
@@ -25,7 +25,7 @@ from ragforge_tui.shared.requests.turns import CancelTurn, CreateConversation, F
 from ragforge_tui.shared.requests.work import AnswerApproval
 from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
-from tests.support.recording import Recording, Said
+from tests.support.recorded_session import Recording, Said
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 60.0

@@ -19,7 +19,7 @@ from ragforge_tui.shared.records import (
 )
 from ragforge_tui.shared.requests.sessions import FollowConversations, LeaveConversation, PeekConversation, Search
 from ragforge_tui.shared.wire import Empty
-from tests.support.subjects import SessionRequest
+from tests.support.request_subjects import SessionRequest
 
 
 def listed(conversations: dict[str, Conversation], wanted: ConversationFilter) -> list[Conversation]:

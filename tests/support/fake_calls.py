@@ -9,7 +9,7 @@ import msgspec
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import ToolCall, Turn
 from ragforge_tui.shared.requests.work import CallEntry, CallPage, FetchCall
-from tests.support.subjects import CallRequest
+from tests.support.request_subjects import CallRequest
 
 
 def answer(request: CallRequest, turns: Sequence[Turn]) -> CallPage | ToolCall:

@@ -11,7 +11,7 @@ from ragforge_tui.memory.recall import Recall
 from ragforge_tui.settings.schema import MemorySettings, RecallSettings
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Conversation, Message, Turn
-from tests.support.meaning import FakeEmbedder
+from tests.support.fake_embedder import FakeEmbedder
 from tests.support.records import conversation, message, one_turn
 
 MORNING = datetime(2024, 5, 6, 9, tzinfo=UTC)

@@ -1,6 +1,6 @@
 """A session as it was: what the engine said and when, and what is stored of it afterwards; JSON lines in a file.
 
-Made by `python -m tests.support.record`, read by tests that show it again through the real screen.
+Made by `python -m tests.support.record_session`, read by tests that show it again through the real screen.
 """
 
 from __future__ import annotations

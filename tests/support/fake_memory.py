@@ -43,7 +43,7 @@ from ragforge_tui.shared.requests.memory import (
     TurnLine,
     UnmergeTopic,
 )
-from tests.support.subjects import MemoryRequest, TreeRequest
+from tests.support.request_subjects import MemoryRequest, TreeRequest
 
 CLOCK = datetime(2026, 11, 3, 14, 2, tzinfo=UTC)
 HOSTILE = "\x1b[31m[bold]red[/bold]\x1b]0;owned\x07"

@@ -19,7 +19,7 @@ from ragforge_tui.shared.requests.work import (
     UndoPlan,
     UndoTurn,
 )
-from tests.support.subjects import WorkRequest
+from tests.support.request_subjects import WorkRequest
 
 if TYPE_CHECKING:
     from tests.support.fake_engine import FakeEngine

@@ -27,7 +27,7 @@ from ragforge_tui.shared.requests.personas import (
     SetPersona,
     ShowPersona,
 )
-from tests.support.subjects import PersonaRequest
+from tests.support.request_subjects import PersonaRequest
 
 USER = "Ada"
 

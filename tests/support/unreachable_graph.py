@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ragforge_tui.settings.schema import Loaded
-from tests.support.door import Door
+from tests.support.closable_proxy import Door
 
 
 def with_graph(loaded: Loaded, uri: str) -> Loaded:
