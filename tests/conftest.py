@@ -17,6 +17,7 @@ from ragforge_tui.graph import Graph, GraphTarget, stop_server
 from ragforge_tui.graph.embedded.attach import ServerHold
 from ragforge_tui.memory.recall import recall
 from ragforge_tui.settings.schema import Loaded, Paths
+from ragforge_tui.shared import tool_calls
 from tests.support.agents import loaded_for, settings_for
 from tests.support.light_server import light_servers
 from tests.support.neo4j_server import Neo4jMissingError, Neo4jServer
@@ -84,6 +85,12 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("RAGFORGE_HOME", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def known_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the tools that a test describes."""
+    monkeypatch.setattr(tool_calls, "_tools", dict(tool_calls._tools))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -15,7 +15,7 @@ import msgspec
 
 from ragforge_tui.shared.json_text import json_object
 from ragforge_tui.shared.records import CallEnd, ToolCall
-from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.shared.sanitize import plain_text, plain_value
 
 ToolAccess = Literal["read", "write", "command", "control"]
 CHANGING: frozenset[ToolAccess] = frozenset({"write", "command"})
@@ -83,8 +83,9 @@ _tools: dict[str, ToolInfo] = {}
 
 
 def describe_tools(tools: Iterable[ToolInfo]) -> None:
-    """Add descriptions; one of the same name is replaced."""
-    _tools.update({tool.name: tool for tool in tools})
+    """Add descriptions, without control characters; one of the same name is replaced."""
+    for tool in tools:
+        _tools[tool.name] = msgspec.convert(plain_value(msgspec.to_builtins(tool)), ToolInfo)
 
 
 def described_tools() -> list[ToolInfo]:

@@ -36,6 +36,13 @@ async def pids_in(path: Path, count: int) -> list[int]:
     return numbers_in(path)
 
 
+async def ended(pids: list[int]) -> None:
+    """Wait until the processes are gone; killed ones need a moment until they are reaped."""
+    async with asyncio.timeout(30):
+        while any(alive(pid) for pid in pids):
+            await asyncio.sleep(0.01)
+
+
 def numbers_in(path: Path) -> list[int]:
     return [int(word) for word in path.read_text().split()] if path.exists() else []
 
@@ -161,7 +168,7 @@ async def test_time_out_ends_children_of_children(folder: Path, tmp_path: Path) 
     outcome = await (await box.prepare("run_command", json.dumps({"command": command}))).run()
     assert outcome.text.startswith("started\n[Timed out after 1.5 s")
     assert outcome.data["timed_out"]
-    assert not any(alive(pid) for pid in await pids_in(folder / "pids", 4))
+    await ended(await pids_in(folder / "pids", 4))
     assert not list((tmp_path / "state" / "commands").glob("*.json"))
 
 
@@ -171,14 +178,14 @@ async def test_cancel_ends_the_group(folder: Path, call: Call) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert not any(alive(pid) for pid in pids)
+    await ended(pids)
 
 
 async def test_close_ends_what_runs(folder: Path, box: Toolbox, call: Call) -> None:
     task = asyncio.create_task(_run(call, THREE_GENERATIONS + "sleep 305"))
     pids = await pids_in(folder / "pids", 3)
     await box.close()
-    assert not any(alive(pid) for pid in pids)
+    await ended(pids)
     outcome = await task
     assert outcome.data["exit_status"] == -signal.SIGTERM
     assert "SIGTERM" in outcome.text
@@ -187,7 +194,7 @@ async def test_close_ends_what_runs(folder: Path, box: Toolbox, call: Call) -> N
 async def test_background_processes_do_not_hold_up_the_end(folder: Path, call: Call) -> None:
     outcome = await call("run_command", command="sleep 306 & echo $! > pids; echo done")
     assert outcome.text.startswith("done\n[Exit status 0. Its background processes were ended")
-    assert not alive(int((folder / "pids").read_text()))
+    await ended([int((folder / "pids").read_text())])
 
 
 async def test_frozen_toolbox_starts_nothing(folder: Path, box: Toolbox) -> None:
