@@ -93,7 +93,7 @@ class TestChoosing:
 
     async def test_a_start_with_a_name_that_means_nothing(self, run_chat: ChatRunner) -> None:
         async with run_chat(persona="Nobody") as chat:
-            await chat.until(lambda: chat.noticed("There is no persona named Nobody; Assistant speaks."))
+            await chat.until(lambda: chat.noticed("There is no persona named Nobody; Assistant answers instead."))
             await chat.type("hello")
             await chat.until(lambda: chat.happened(TurnCompleted))
             assert chat.engine.asked(CreateConversation)[0].persona == "Assistant"

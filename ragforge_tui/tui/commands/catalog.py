@@ -129,9 +129,7 @@ def all_commands() -> tuple[Command, ...]:
             arguments="NAME",
             completes="personas",
         ),
-        Command(
-            "undo-delete-persona", "Bring back the persona deleted last", lambda host, _: undo_delete_persona(host)
-        ),
+        Command("undo-delete-persona", "Restore the persona deleted last", lambda host, _: undo_delete_persona(host)),
         Command(
             "context",
             "Show what the model was sent in a turn",
@@ -140,7 +138,7 @@ def all_commands() -> tuple[Command, ...]:
             group="Memory, tools and files",
         ),
         *(_pane_command(entry) for entry in sorted(PANES, key=lambda entry: entry.key)),
-        Command("sidebar", "Show or fold the sidebar", toggle_sidebar, key="f8"),
+        Command("sidebar", "Show or hide the sidebar", toggle_sidebar, key="f8"),
         Command("summary", "Write this conversation's summary now", lambda host, _: summarize(host)),
         Command(
             "topics",
@@ -149,7 +147,7 @@ def all_commands() -> tuple[Command, ...]:
             arguments="[WORDS]",
             completes="topics",
         ),
-        Command("similar", "Show conversations like this one", lambda host, _: show_similar(host)),
+        Command("similar", "Show similar conversations", lambda host, _: show_similar(host)),
         Command(
             "find",
             "Find a text in this conversation",
@@ -173,8 +171,10 @@ def all_commands() -> tuple[Command, ...]:
             completes=("on", "off"),
         ),
         Command("archive", "Archive this conversation", lambda host, _: archive(host)),
-        Command("delete", "Delete it; /undo-delete brings it back for 7 days", lambda host, _: delete(host)),
-        Command("undo-delete", "Bring back the conversation deleted last", lambda host, _: undo_delete(host)),
+        Command(
+            "delete", "Delete this conversation; /undo-delete restores it within 7 days", lambda host, _: delete(host)
+        ),
+        Command("undo-delete", "Restore the conversation deleted last", lambda host, _: undo_delete(host)),
         Command(
             "export",
             "Write this conversation to a file (.json or .md)",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ragforge_tui.tui.personas.persona_editor import Reviewed
     from ragforge_tui.tui.personas.persona_picker import Picked
 
-UNREAD = "\ufffd marks bytes of the file that could not be read; saving replaces them with that sign."
+UNREAD = "\ufffd marks bytes of the file that could not be read; saving replaces them with that character."
 
 # -- choosing
 
@@ -176,7 +176,7 @@ async def delete_persona(host: Host, name: str) -> None:
     session, state = host.session, host.session.state
     speaker = state.speaker
     info = await session.ask(DeletePersona(name=name))
-    session.notice(f"Deleted: {_signed(info)}. /undo-delete-persona brings it back.")
+    session.notice(f"Deleted: {_signed(info)}. /undo-delete-persona restores it.")
     if _same(info.name, state.persona):
         state.persona = ""
     found = await session.load_personas()

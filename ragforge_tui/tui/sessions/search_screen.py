@@ -232,7 +232,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
                 self._input.value = with_topic(self._input.value, "" if name == ANY_TOPIC else name)
                 self._input.cursor_position = len(self._input.value)
 
-        empty = "no topics yet; summaries bring them"
+        empty = "no topics yet; summaries add them"
         self.app.push_screen(Picker("Topics", self._topics, empty=empty, verb="search in it"), picked)
 
     async def _topics(self) -> list[Choice]:
