@@ -192,7 +192,7 @@ async def undo_delete_persona(host: Host) -> None:
     """Restore the persona deleted last; it speaks again if it did before and the user chose no other since."""
     session, state = host.session, host.session.state
     info = await session.ask(RestorePersona())
-    session.notice(f"{_signed(info)} is back.")
+    session.notice(f"Restored: {_signed(info)}.")
     await session.load_personas()
     deleted, replacement = state.deleted_persona
     state.deleted_persona = ("", "")
