@@ -59,7 +59,7 @@ async def test_undo_asks_first(run_chat: ChatRunner) -> None:
         await chat.type("/undo")
         await chat.until(lambda: chat.app.questions.waiting)
         question = chat.app.questions.waiting[0]
-        assert question.title.startswith("Undo turn 4? 1 file as before it; 1 unchanged.")
+        assert question.title.startswith("Undo turn 4? 1 file will be restored; 1 unchanged.")
         assert question.detail.startswith("a.py stays unchanged: it was changed by someone else since.")
         await chat.until(lambda: chat.app.questions.has_focus)
         await chat.press("n")

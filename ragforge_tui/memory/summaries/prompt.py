@@ -50,7 +50,7 @@ _FORM = """Answer with one JSON object and nothing else, of this form:
 _RULES = """- conversation_summary: at most 500 characters. What the user asked and what was answered or decided, in \
 order, factual, with names, numbers and dates ("The user asked X, so I answered Y").
 - actions_summary: at most 500 characters. Which tools were used and why, what each returned, what failed; an empty \
-text if no tool was used.
+string if no tool was used.
 - key_findings: 3 to 5 facts worth knowing months later (decisions, causes, values, preferences, names, dates), each \
 understandable by itself, with the turns it comes from.
 - files_mentioned: important files, written as in the material.

@@ -63,7 +63,7 @@ class RestoreFiles(Tool):
             "diff": "".join(diffs)[:STORED_DIFF],
         }
         names = ", ".join(file.path for file in restored)
-        done = f"Restored as before turn {arguments.turn}: {names}." if restored else "Nothing was restored."
+        done = f"Restored to the state before turn {arguments.turn}: {names}." if restored else "Nothing was restored."
         return ToolOutcome(
             text="\n".join([done, *(f"Not restored: {problem}" for problem in problems)]),
             success=bool(restored),

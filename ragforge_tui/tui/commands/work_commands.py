@@ -74,7 +74,7 @@ async def _offer_undo(host: Host, request: PlanUndo) -> None:
     left = [f"{one.path} stays unchanged: {one.note}." for one in plan.refused]
     if not plan.restored:
         raise RagforgeError(
-            " ".join(left) or "The files are already as they were before it.", todo="/diff shows the changes."
+            " ".join(left) or "The files are already as they were before that turn.", todo="/diff shows the changes."
         )
 
     def answer(decision: str, _: str) -> None:
@@ -92,4 +92,4 @@ def _question(plan: UndoPlan) -> str:
     what = f"Revert the undo of turn {plan.turn_index}" if plan.redo else f"Undo turn {plan.turn_index}"
     unchanged = f"; {len(plan.refused)} unchanged" if plan.refused else ""
     back = "/undo" if plan.redo else "/redo"
-    return f"{what}? {files} as before it{unchanged}. {back} reverts this."
+    return f"{what}? {files} will be restored{unchanged}. {back} reverts this."

@@ -40,7 +40,7 @@ from ragforge_tui.tui.widgets.list_screen import ListScreen
 SETTLE_SECONDS = 0.15
 """A search starts this long after the last letter."""
 ANY_TOPIC = "\x00any"
-HINT = 'type words · topic:NAME or topic:"MORE WORDS" searches only turns about it'
+HINT = 'type words · topic:NAME or topic:"MORE WORDS" limits the search to a topic'
 
 
 HIT_LINES = 3
