@@ -123,10 +123,10 @@ class TurnBudget:
                 raise CostDeclined
             what = "this turn" if scope == "turn" else "this session"
             raise CostStopped(
-                f"Stopped before a request that would exceed {SETTINGS[scope]} ({dollars(limit.dollars or 0.0)}): "
-                f"{dollars(limit.spent)} was spent in {what}.",
+                f"Stopped: the next request would exceed {SETTINGS[scope]} ({dollars(limit.dollars or 0.0)}); "
+                f"{what} has cost {dollars(limit.spent)}.",
                 kept="The partial answer is stored.",
-                todo=f"/retry asks again; a higher {SETTINGS[scope]} allows it to continue.",
+                todo=f"Use /retry to ask again; a higher {SETTINGS[scope]} lets it continue.",
                 kind="max_cost",
             )
 

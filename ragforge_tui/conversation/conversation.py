@@ -358,7 +358,7 @@ class Conversation:
         stored = await (await self._services.store()).turns.between(self.record.uuid, start=index, end=index + 1)
         if stored and len(stored[0].messages) > 1:
             raise RagforgeError(
-                f"Turn {index} was already started and does not run again: {message.content[:80]}",
+                f"Turn {index} had already started, so it is not run again: {message.content[:80]}",
                 todo="Check its effects, then enter it again if you still need it.",
             )
 

@@ -180,4 +180,4 @@ class PersonaModels:
     def _propose(self, persona: Persona, name: str) -> None:
         if (persona.digest, name) not in self._proposed:
             self._proposed.add((persona.digest, name))
-            self._emit(Notice(text=f"{persona.name} prefers the model {name}: /model {name} switches to it."))
+            self._emit(Notice(text=f"{persona.name} prefers the model {name}; switch with /model {name}."))

@@ -100,7 +100,7 @@ class ConversationMemory:
         if not reason and self._vectors.running:
             made, turns = self.recall.progress()
             if turns - made >= MANY_VECTORS:
-                reason = f"{made:,} of {turns:,} turns are searchable by meaning so far, all by their words."
+                reason = f"{made:,} of {turns:,} turns can be searched by meaning so far; all can be searched by words."
         return reason
 
     # --- before a turn -----------------------------------------------------------------------------------------------
@@ -243,13 +243,12 @@ class ConversationMemory:
         many = turns - made >= MANY_VECTORS
         if many:
             self._notify(
-                f"Making {turns - made:,} turns searchable by meaning in the background. "
-                "You can already search them by their words."
+                f"Preparing {turns - made:,} turns for search by meaning. You can already search them by words."
             )
         await self.recall.embed()
         self._warn_words_only()
         if many and not self.recall.reason:
-            self._notify(f"All {turns:,} turns of this conversation are now searchable by meaning.")
+            self._notify(f"All {turns:,} turns of this conversation can now be searched by meaning.")
 
     async def _summarise(self) -> None:
         """Create the title and the due summaries, unless the model is in its backoff time."""

@@ -140,7 +140,7 @@ def _gone() -> EngineGoneError:
     return EngineGoneError(
         "The engine ended unexpectedly.",
         kept="The conversation is stored.",
-        todo="It restarts; /retry the turn.",
+        todo="Use /retry once it has restarted.",
     )
 
 

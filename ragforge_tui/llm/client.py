@@ -54,7 +54,7 @@ FIRST_TOKEN_TIMEOUT = 600.0
 _CONNECT_TIMEOUT = 30.0
 _NO_TIMEOUT = 1e7
 """Seconds; at most providers LiteLLM reads None as its own limit of 600 s."""
-NO_ANSWER = "[No answer was given to these results.]"
+NO_ANSWER = "[These results were not answered.]"
 """Sent between tool results and a user message: the turn was interrupted, or a note follows."""
 LEFT_OUT = "[Earlier messages are left out.]"
 """Sent first in a conversation that starts with the assistant's message, as some imported ones do."""

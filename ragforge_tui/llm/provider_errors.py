@@ -131,9 +131,9 @@ def never_began(where: str, seconds: float | None) -> ModelError:
 def cut_off(where: str) -> ModelError:
     """Return the error for a connection lost in the middle of an answer."""
     return ModelError(
-        f"The connection to {where} was cut while it answered.",
+        f"The connection to {where} broke during the answer.",
         kind="no_network",
-        todo="/retry asks again.",
+        todo="Use /retry to ask again.",
         transient=True,
     )
 
@@ -143,7 +143,7 @@ def unfinished(where: str) -> ModelError:
     return ModelError(
         f"{_sentence(where)} stopped in the middle: the answer has no finish reason.",
         kind="unfinished",
-        todo="/retry asks again.",
+        todo="Use /retry to ask again.",
         transient=True,
     )
 

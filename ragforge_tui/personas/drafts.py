@@ -69,7 +69,7 @@ class _Words(msgspec.Struct, frozen=True):
 
 _ENGLISH = _Words(
     entry="{USER_NAME} calls %name%",
-    note="Speaks until another is called",
+    note="Speaks until another persona is chosen",
     who="You are **%name%**, and you work with {USER_NAME}.",
     purpose="You help with files, commands, questions and plans.",
     language="You speak %language%, unless {USER_NAME} asks for another language.",

@@ -54,7 +54,7 @@ _CLOSING = frozenset({_CLOSES, _CUT, _NAMELESS})
 _FAR = 200
 """Token length in characters from which restarting the search behind it is cheaper than skipping matches in it."""
 _RUN = re.compile(r"<++")
-_NO_END = "<{} has no '>' and is taken as text"
+_NO_END = "<{} has no '>' and is read as text"
 _END_CUT = "</{} has no '>'"
 _LABELS = {COMMENT: "comment", CDATA: "cdata", DECLARATION: "declaration"}
 
@@ -195,7 +195,7 @@ class _Reader:
         """
         levels = self._levels(name or self._names[-1]) if name or self._names else None
         if not levels:
-            self._note(start, "</{}> closes nothing that is open", name)
+            self._note(start, "</{}> has no opening tag", name)
             return STRAY
         level = levels.pop()
         if name and self._names[level] != name:
@@ -246,7 +246,7 @@ class _Reader:
         """Skip a `<` that starts no tag; in a run of several, the last one may start a tag."""
         text = self._text
         if not text[start + 1].isdigit():
-            self._note(start, "'<' does not start a tag here and is taken as text", severity="note")
+            self._note(start, "'<' does not start a tag here and is read as text", severity="note")
         run = _RUN.match(text, start + 1) if text[start + 1] == "<" else None
         return run.end() - 1 if run else start + 1
 
@@ -267,7 +267,7 @@ class _Reader:
         """
         end = self._find(closing, start + opening)
         if end < 0:
-            self._note(start, "a {} without its end is taken as text", _LABELS[kind])
+            self._note(start, "an unterminated {} is read as text", _LABELS[kind])
             return start + 1
         end += len(closing)
         self._tokens.add(start, end, kind)
@@ -343,7 +343,7 @@ class _Reader:
         start = match.start(match.lastindex or 0)
         quote = self._text[start : start + 1]
         if match.lastindex == ODD and quote in ('"', "'"):
-            self._note(start, "a value without its closing {}", quote)
+            self._note(start, "a value lacks its closing {}", quote)
         else:
             self._note(start, "a value without quotes", severity="note")
 

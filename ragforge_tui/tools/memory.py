@@ -24,9 +24,7 @@ _EARLIEST_CUT = PAGE_CHARS * 3 // 4
 
 
 class SearchHistoryArguments(ToolArguments):
-    query: Annotated[
-        str, Meta(description="Words that were probably used then: names, terms, paths. Not a whole question.")
-    ]
+    query: Annotated[str, Meta(description="Words that were probably used: names, terms, paths; not a whole question.")]
     topic: Annotated[str, Meta(description="Optional: only turns about this topic, by its name.")] = ""
     limit: Annotated[int, Meta(ge=1, le=50, description="Maximum number of turns to return.")] = 10
 

@@ -208,7 +208,7 @@ class Toolbox:
         try:
             await asyncio.to_thread(self.undo.prune)
         except OSError as error:
-            _log.warning("kept contents not pruned: %s", error)
+            _log.warning("stored contents not pruned: %s", error)
         return ended
 
     async def close(self) -> None:

@@ -94,7 +94,7 @@ class UndoStore:
         place = workspace.locate(path)
         current = read_bytes(place)
         if digest_of(current) != after:
-            raise ToolError(f"{place.shown} has changed since that write and was left alone.", kind="changed")
+            raise ToolError(f"{place.shown} has changed since that write.", kind="changed")
         earlier = None if before == ABSENT else self.load(before)
         if current is not None:
             self.keep(current, secret=place.secret)

@@ -104,7 +104,7 @@ class Workspace:
         if again.relative != place.relative:
             raise ToolError(
                 f"{visible(given)} now points to another file than when it was checked; nothing was done.",
-                todo="Look at the folder again.",
+                todo="List the folder again.",
                 kind="changed",
             )
         return again

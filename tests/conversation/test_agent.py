@@ -225,7 +225,7 @@ async def test_a_connection_cut_in_mid_answer_is_reported_as_that(loaded: Loaded
         conversation = await agent.create_conversation()
         failed = [event async for event in conversation.stream("go") if isinstance(event, TurnFailed)]
         said = failed[0].error.sentence()
-        assert "was cut while it answered. 4 words of the answer are stored. /retry asks again." in said
+        assert "broke during the answer. 4 words of the answer are stored. Use /retry to ask again." in said
         assert "No connection" not in said
         stored = (await conversation.get_history())[-1].messages[-1]
         assert (stored.content, stored.state) == ("Half of an answer", "failed") and "4 words" in stored.error

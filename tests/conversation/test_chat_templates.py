@@ -68,7 +68,7 @@ async def test_a_long_conversation_is_taken_by_every_template(loaded: Loaded, se
     for messages in sent:
         assert [at for at, message in enumerate(messages) if message["role"] == "system"] == [0]
     plain = [body["messages"][0]["content"] for body in bodies(server, tools=False)]
-    for task in ("You name a conversation", "You summarise turns", "You say in two or three", "You write personas"):
+    for task in ("You name a conversation", "You summarise turns", "You describe in two", "You write personas"):
         assert any(text.startswith(task) for text in plain), task
     assert any(messages[-1]["content"].startswith("That cannot be used") for messages in sent)
     texts = [message["content"] for body in bodies(server, tools=True) for message in body["messages"]]

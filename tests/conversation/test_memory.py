@@ -210,10 +210,10 @@ async def test_an_import_is_recalled_by_its_words_while_its_vectors_are_made(
                         await asyncio.sleep(0.01)
                 emitted = [events.get_nowait() for _ in range(events.qsize())]
             assert conversation.memory.behind == (
-                f"{stuck_after} of 1,502 turns are searchable by meaning so far, all by their words."
+                f"{stuck_after} of 1,502 turns can be searched by meaning so far; all can be searched by words."
             )
             said = [event.text for event in emitted if isinstance(event, Notice)]
-            assert [text for text in said if "searchable by meaning in the background" in text]
+            assert [text for text in said if "for search by meaning" in text]
         finally:
             await record_embedding(store.graph, "", DIMENSION)
             await agent.close(settle_seconds=0.0)

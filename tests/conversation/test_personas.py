@@ -210,7 +210,7 @@ async def test_no_one_there_to_answer_a_projects_persona_stays_unused(
             await conversation.send_message("two")
             notices = [event for event in drained(events) if isinstance(event, Notice)]
         assert [notice.text for notice in notices if "persona" in notice.text] == [
-            "The project's persona Assistant was not allowed; Assistant answers instead."
+            "The project's persona Assistant was not allowed. Assistant answers instead."
         ]
     assert "foreign" not in system(server)
     assert 'name="Assistant"' in system(server)
@@ -290,7 +290,7 @@ async def test_a_preferred_model_counts_only_where_no_one_chose(
             notices = [event.text for event in drained(events) if isinstance(event, Notice)]
         assert server.chats()[-1]["model"] == "scripted"
         assert server.chats()[-1]["temperature"] == 0.3
-        assert "Vega prefers the model openai/preferred: /model openai/preferred switches to it." in notices
+        assert "Vega prefers the model openai/preferred; switch with /model openai/preferred." in notices
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
     monkeypatch.setenv("OPENAI_API_BASE", server.base_url)

@@ -59,7 +59,9 @@ async def test_diff_undo_and_redo(loaded: Loaded, server: OpenAIServer) -> None:
         await conversation.send_message("what happened?")
         uuid = conversation.record.uuid
     sent = [m["content"] for m in server.chats()[-1]["messages"] if m["role"] == "user"]
-    assert any("The user did this themselves" in text and "Restored as before turn 1" in text for text in sent)
+    assert any(
+        "The user did this themselves" in text and "Restored to the state before turn 1" in text for text in sent
+    )
     assert not any(m.get("tool_calls") and "restore_files" in str(m) for m in server.chats()[-1]["messages"])
     async with ConversationAgent(loaded) as again:
         resumed = await again.load_conversation(uuid)

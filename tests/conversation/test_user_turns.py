@@ -57,7 +57,7 @@ async def test_a_command_of_the_user(loaded: Loaded, server: OpenAIServer, monke
             await conversation.retry()
         conversation._own_ids.clear()  # as an engine that was started after a crash knows nothing
         for _ in range(2):  # refused each time, not taken for one that waits
-            with pytest.raises(RagforgeError, match="does not run again"):
+            with pytest.raises(RagforgeError, match="is not run again"):
                 await conversation.run_command("echo out", "m1")
         await conversation.send_message("What did it say?")
         assert conversation.record.title == "What did it say?"

@@ -239,7 +239,7 @@ async def test_cut_connection_keeps_what_came_and_is_not_asked_again(server: Ope
     parts, error = await failure(make())
     assert text_of(parts) == "Half of an ans" and retries(parts) == []
     assert error.info.kind == "no_network" and len(server.requests) == 1
-    assert error.info.what.endswith(" was cut while it answered.") and "No connection" not in str(error)
+    assert error.info.what.endswith(" broke during the answer.") and "No connection" not in str(error)
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ async def test_only_what_was_written_is_reported_earlier(talk: Talk) -> None:
     await talk.ask("I set MAX_RETRIES to four because the server is slow")
     await talk.ask("show src/retry.py")
     answer = await talk.ask("what about MAX_RETRIES?")
-    _, _, earlier = answer.partition("Said earlier here:")
+    _, _, earlier = answer.partition("From earlier in this conversation:")
     assert "you: I set MAX_RETRIES to four" in earlier
     assert "me:" not in earlier and "= 4" not in earlier
 

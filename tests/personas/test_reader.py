@@ -81,16 +81,16 @@ def test_any_text_returns(text: str) -> None:
     ("text", "tree", "word"),
     [
         ("<a><b>hi<c>x</c></a>", [("a", 0), ("b", 1), ("c", 1)], "1:4 <b> is never closed"),
-        ("<a><b></a></b>", [("a", 0), ("b", 1)], "1:11 </b> closes nothing that is open"),
+        ("<a><b></a></b>", [("a", 0), ("b", 1)], "1:11 </b> has no opening tag"),
         ("<⛧a>x</a>", [("a", 0)], "1:6 </a> closes an element that is spelled differently"),
         ("<a b=c d='1'>x</a>", [("a", 0)], "1:6 a value without quotes"),
-        ('<a b="1\nc>x</a>', [("a", 0)], '1:6 a value without its closing "'),
+        ('<a b="1\nc>x</a>', [("a", 0)], '1:6 a value lacks its closing "'),
         ("<a x='1' x='2'/>", [("a", 0)], "1:10 the attribute x is given twice; the first counts"),
         ("<a/>\n<b/>", [("a", 0), ("b", 0)], "2:1 <b> is an additional root"),
-        ("<a>if i <n; <b/></a>", [("a", 0), ("b", 1)], "1:9 <n; has no '>' and is taken as text"),
+        ("<a>if i <n; <b/></a>", [("a", 0), ("b", 1)], "1:9 <n; has no '>' and is read as text"),
         ("<a>1 < 2 && <3</a>", [("a", 0)], ""),
         ("<a>&amp;&x;</a>", [("a", 0)], ""),
-        ("<a><!-- never closed</a>", [("a", 0)], "1:4 a comment without its end is taken as text"),
+        ("<a><!-- never closed</a>", [("a", 0)], "1:4 an unterminated comment is read as text"),
         ("plain words", [], "1:1 no element: all of it is text"),
         ("<?xml version='1.0'?><!DOCTYPE a [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><a>&e;</a>", [("a", 0)], ""),
         ("```xml\n<a>x</a>\n```", [("a", 0)], ""),
@@ -107,7 +107,7 @@ def test_what_a_strict_parser_refuses(text: str, tree: list[tuple[str, int]], wo
 
 
 def test_one_fault_is_reported_once() -> None:
-    assert said("<a><!-- never closed</a>") == ["1:4 a comment without its end is taken as text"]
+    assert said("<a><!-- never closed</a>") == ["1:4 an unterminated comment is read as text"]
     assert said("<a><? x></a>") == ["1:4 a declaration that ends with '>', not with '?>'"]
 
 

@@ -58,7 +58,7 @@ def test_an_edit_shows_why_and_what_changed() -> None:
         "edit_file", given, {"text": "done", "diff": "@@\n-x\n+z", "after": "abc"}, success=True, duration_ms=7
     )
     sections = call_sections(edited)
-    assert [section.title for section in sections] == ["Why", "Diff", "Arguments", "Result", "Also kept"]
+    assert [section.title for section in sections] == ["Why", "Diff", "Arguments", "Result", "Also stored"]
     assert sections[0].text == "it is wrong"
     assert "old_string" not in sections[2].text
     assert call_title(edited, 9) == "edit_file · turn 9 · done · 7 ms · 12 345 bytes"

@@ -111,7 +111,7 @@ async def test_nothing_looks_running_while_the_engine_is_away(run_chat: ChatRunn
         assert isinstance(pane, TracePane)
         await chat.until(lambda: pane.trace.rows)
         chat.engine.crash()
-        await chat.until(lambda: chat.noticed("Starting it again"))
+        await chat.until(lambda: chat.noticed("It is restarting"))
         assert not any(getattr(block, "thinking", False) for block in document.blocks)
         assert [str(block.state) for block in document.blocks if isinstance(block, ToolBlock)] == ["unknown"]
         assert [block.source for block in document.blocks if block.kind == "state"] == ["interrupted"]
@@ -134,7 +134,7 @@ async def test_an_offer_to_retry_goes_when_that_succeeded(run_chat: ChatRunner) 
         await chat.until(lambda: chat.happened(TurnCompleted))
         shown = [block.source for block in chat.app.transcript.document.blocks]
         assert not any("/retry" in text for text in shown)
-        assert any("started again" in text for text in shown)
+        assert any("was restarted" in text for text in shown)
 
 
 async def test_an_engine_that_never_starts_is_given_up_then_tried_again(run_chat: ChatRunner) -> None:

@@ -121,7 +121,7 @@ async def test_nothing_is_being_made_without_an_engine(run_chat: ChatRunner, eng
         engine.emit(SummaryStarted(conversation_id=UUID, level=1, start_turn_index=6, end_turn_index=8))
         await chat.until(lambda: listed(pane, "summarising"))
         engine.crash()
-        await chat.until(lambda: chat.noticed("Starting it again"))
+        await chat.until(lambda: chat.noticed("It is restarting"))
         await chat.until(lambda: not listed(pane, "summarising"))
         assert not pane.memory.working
 

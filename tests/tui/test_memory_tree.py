@@ -205,9 +205,9 @@ def test_what_there_is_to_read_on_a_topic() -> None:
     found = topics().topics
     place = TopicPlace(conversation_id="own", title="Mine", first=1, last=5)
     assert {section.title: section.text for section in topic_sections(found[0], [place])} == {
-        "What it is": "Trying twice.",
+        "Description": "Trying twice.",
         "Also called": "again",
-        "Near it": "locks (0.60): both wait",
+        "Related": "locks (0.60): both wait",
         "Found in": "Mine: t1–5",
     }
-    assert [(section.title, section.text) for section in topic_sections(found[1])] == [("What it is", "locks")]
+    assert [(section.title, section.text) for section in topic_sections(found[1])] == [("Name", "locks")]

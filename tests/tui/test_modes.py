@@ -77,7 +77,7 @@ async def test_the_mode_outlives_the_engine(run_chat: ChatRunner) -> None:
         await chat.type("/mode edits")
         await chat.until(lambda: "edits" in first.work.modes.values())
         first.crash()
-        await chat.until(lambda: chat.noticed("was started again"))
+        await chat.until(lambda: chat.noticed("was restarted"))
         assert " accept edits" in shown(chat)
         await chat.type("more")
         await chat.until(lambda: heir.asked(SendMessage))

@@ -93,7 +93,7 @@ class TestChoosing:
 
     async def test_a_start_with_a_name_that_means_nothing(self, run_chat: ChatRunner) -> None:
         async with run_chat(persona="Nobody") as chat:
-            await chat.until(lambda: chat.noticed("There is no persona named Nobody; Assistant speaks."))
+            await chat.until(lambda: chat.noticed("There is no persona named Nobody; Assistant answers instead."))
             await chat.type("hello")
             await chat.until(lambda: chat.happened(TurnCompleted))
             assert chat.engine.asked(CreateConversation)[0].persona == "Assistant"
@@ -319,7 +319,7 @@ class TestChanging:
             await chat.until(lambda: chat.noticed("Deleted: ☾ Vega."))
             assert not (engine.shelf.own / "Vega.luciform").exists()
             await chat.type("/undo-delete-persona")
-            await chat.until(lambda: chat.noticed("☾ Vega is back."))
+            await chat.until(lambda: chat.noticed("Restored: ☾ Vega."))
             assert (engine.shelf.own / "Vega.luciform").exists()
 
     @pytest.mark.parametrize("talking", [False, True])
@@ -361,6 +361,6 @@ class TestChanging:
             await chat.type("/set-persona Dev")
             await chat.until(lambda: chat.noticed("▸ Dev speaks"))
             await chat.type("/undo-delete-persona")
-            await chat.until(lambda: chat.noticed("☾ Vega is back."))
+            await chat.until(lambda: chat.noticed("Restored: ☾ Vega."))
             await chat.pilot.pause(0.1)
             assert not chat.noticed("☾ Vega speaks")

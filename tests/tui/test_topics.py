@@ -71,7 +71,7 @@ async def test_a_topic_is_read(run_chat: ChatRunner, engine: FakeEngine) -> None
         await chat.press("r")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)
         assert isinstance(chat.app.screen, DetailScreen)
-        assert [section.title for section in chat.app.screen.sections] == ["Near it", "Found in"]
+        assert [section.title for section in chat.app.screen.sections] == ["Related", "Found in"]
 
 
 async def test_topics_of_a_new_summary_appear_by_themselves(run_chat: ChatRunner, engine: FakeEngine) -> None:
@@ -107,11 +107,11 @@ async def test_a_name_is_taken_out_and_that_is_undone(run_chat: ChatRunner, engi
         await chat.press("enter")
         await chat.until(lambda: names(screen) == ["retries", "locks"])
         await chat.press("down", "x")
-        await chat.until(lambda: "is a topic of its own again" in note(screen))
+        await chat.until(lambda: "is a separate topic again" in note(screen))
         assert screen.rows.chosen == "t2"
         await chat.press("u")
         await chat.until(lambda: engine.memory.merges == [("t2", "t1")])
-        await chat.until(lambda: "are one again" in note(screen))
+        await chat.until(lambda: "are merged again" in note(screen))
 
 
 async def test_where_there_is_nothing_to_take_out_it_is_reported(run_chat: ChatRunner, engine: FakeEngine) -> None:

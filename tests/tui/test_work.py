@@ -59,8 +59,8 @@ async def test_undo_asks_first(run_chat: ChatRunner) -> None:
         await chat.type("/undo")
         await chat.until(lambda: chat.app.questions.waiting)
         question = chat.app.questions.waiting[0]
-        assert question.title.startswith("Undo turn 4? 1 file as before it; 1 left alone.")
-        assert question.detail.startswith("a.py is left alone: it was changed by someone else since.")
+        assert question.title.startswith("Undo turn 4? 1 file will be restored; 1 unchanged.")
+        assert question.detail.startswith("a.py stays unchanged: it was changed by someone else since.")
         await chat.until(lambda: chat.app.questions.has_focus)
         await chat.press("n")
         await chat.until(lambda: not chat.app.questions.waiting)
@@ -80,7 +80,7 @@ async def test_an_undo_that_can_do_nothing_gives_the_reason(run_chat: ChatRunner
     async with run_chat(engine) as chat:
         await talked(chat)
         await chat.type("/undo")
-        await chat.until(lambda: chat.noticed("a.py is left alone: it was changed since."))
+        await chat.until(lambda: chat.noticed("a.py stays unchanged: it was changed since."))
         await chat.type("/undo last")
         await chat.until(lambda: chat.noticed("'last' is not the number of a turn"))
 

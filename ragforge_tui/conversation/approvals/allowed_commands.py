@@ -306,9 +306,9 @@ class AllowedCommands:
         self._file = config_file
 
     def problems(self) -> list[str]:
-        """Return a sentence for each invalid pattern, which allows nothing."""
+        """Return a sentence for each invalid pattern, which has no effect."""
         wrong = ((pattern, problem_of(pattern)) for pattern in self.patterns)
-        return [f"{SETTING}: {pattern!r} allows nothing, {problem}." for pattern, problem in wrong if problem]
+        return [f"{SETTING}: {pattern!r} has no effect, because {problem}." for pattern, problem in wrong if problem]
 
     def offer(self, command: str) -> str:
         """Return the pattern to offer for this command; empty if there is none."""

@@ -134,7 +134,9 @@ class InstructionTrust:
         if not self._interactive:
             if not self._noticed:
                 self._noticed = True
-                self._emit(Notice(text=f"{', '.join(names)} not used: not allowed yet for {instructions.root}."))
+                unused = f"{names[0]} is" if len(names) == 1 else f"{', '.join(names)} are"
+                them = "it" if len(names) == 1 else "them"
+                self._emit(Notice(text=f"{unused} not used: you have not allowed {them} for {instructions.root} yet."))
             return False
         if self._asked is None or self._asked.done():
             self._in_question = instructions

@@ -91,7 +91,7 @@ class Personas:
         except RagforgeError as error:
             reason = error.info.what.rstrip(".")
         persona = self._fallback(name)
-        self._notify_once(f"{reason}; {persona.name} answers instead.", "warning")
+        self._notify_once(f"{reason}. {persona.name} answers instead.", "warning")
         return persona
 
     def _fallback(self, name: str) -> Persona:

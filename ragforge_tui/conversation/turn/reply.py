@@ -152,7 +152,7 @@ class Reply:
             shortfall = ""
         if shortfall:
             kept = " The partial answer is stored." if any(self._text) else ""
-            await self._finish("interrupted", f"{shortfall}{kept} /retry asks again.")
+            await self._finish("interrupted", f"{shortfall}{kept} Use /retry to ask again.")
         else:
             await self._finish("complete")
 

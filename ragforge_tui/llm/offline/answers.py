@@ -228,7 +228,7 @@ def _memory(evidence: Evidence) -> list[str]:
     if evidence.past:
         who = {"user": "vous" if french else "you", "assistant": "moi" if french else "me"}
         lines = "\n".join(f"- {who[role]}: {_short(line)}" for role, line in evidence.past)
-        parts.append(("Dit plus tôt ici :\n" if french else "Said earlier here:\n") + lines)
+        parts.append(("Dit plus tôt ici :\n" if french else "From earlier in this conversation:\n") + lines)
     folded = [term.lower() for term in evidence.intent.terms]
     in_files = any(grep_hits(call.text) for call in evidence.done if call.name == "grep_files")
     recalled = [

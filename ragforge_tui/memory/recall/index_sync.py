@@ -76,7 +76,7 @@ class VectorModel:
             vectors = await self.embedder.embed([cut_middle(text, EMBED_CHARS, "\n") for text in texts])
         except ModelError as error:
             log.warning("not embedded: %s", error)
-            self.failure = f"{error} Search uses words only until it answers."
+            self.failure = f"{error} Search uses words only until it responds."
             return None
         self.failure = ""
         return vectors
@@ -330,7 +330,7 @@ async def reembed(store: Store, embedder: Embedder, progress: Callable[[int, int
         await embed_missing(store, model, label, made=made)
     if left := await store.vectors.count_missing(model.name):
         raise ModelError(
-            f"{left} vectors could not be made with {model.name}, {done} were.",
+            f"{done} vectors were created with {model.name}; {left} failed.",
             kind="provider",
             todo="Run it again; it continues from there.",
         )

@@ -284,7 +284,7 @@ class Recall:
             async with asyncio.timeout(seconds):
                 vectors = await self._model.embed([question])
         except TimeoutError:
-            log.warning("the question's vector took too long; words decide alone")
+            log.warning("embedding the question took too long; only words are searched")
             return None
         return vectors[0] if vectors is not None and vectors.any() else None
 

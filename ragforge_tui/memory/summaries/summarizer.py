@@ -71,7 +71,7 @@ _MOST_REFUSED = 20
 """Consecutive summaries that another process may store first before a run gives up."""
 
 
-_LATE = "the model gave no answer in time"
+_LATE = "the model did not answer in time"
 
 
 class _Source(msgspec.Struct, kw_only=True):
@@ -188,7 +188,7 @@ class Summarizer:
         if refreshed.kept and self._model is not None:
             raise ModelError(
                 f"{self._model.name} wrote no summary of the conversation. The existing one was kept.",
-                todo="Try again in a while.",
+                todo="Try again later.",
                 kind="provider",
             )
         return refreshed.text
@@ -232,7 +232,7 @@ class Summarizer:
                 case GraphError():
                     reason = str(error)
                 case TimeoutError():
-                    reason = f"{_LATE[0].upper()}{_LATE[1:]}. It will be asked again later."
+                    reason = f"{_LATE[0].upper()}{_LATE[1:]}. The summary is retried later."
                 case _:
                     reason = "It was cancelled."
             self._emit(_failed(started, reason))
@@ -246,7 +246,7 @@ class Summarizer:
 
         Raises:
             ModelError: The model failed.
-            TimeoutError: It gave no answer in time.
+            TimeoutError: It did not answer in time.
         """
         conversation_id = extracted.conversation_id
         due = due_for_rewrite(extracted, tree)
@@ -292,7 +292,7 @@ class Summarizer:
 
         Raises:
             ModelError: The model failed.
-            TimeoutError: It gave no answer in time.
+            TimeoutError: It did not answer in time.
         """
         turns, children = source.turns, source.children
         request = partial(prompt.over_summaries, children) if children else partial(prompt.over_turns, turns)

@@ -61,7 +61,7 @@ class FolderTool(Tool):
         place = self.context.workspace.locate(given)
         if not place.absolute.is_dir():
             what = "is not a folder" if place.absolute.exists() else "does not exist"
-            raise ToolError(f"{place.shown} {what}.", todo="Look with list_directory or search_files.")
+            raise ToolError(f"{place.shown} {what}.", todo="Use list_directory or search_files to find it.")
         return place
 
     def rules(self) -> IgnoreRules:

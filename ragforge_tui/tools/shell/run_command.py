@@ -105,7 +105,7 @@ class RunCommand(Tool):
         if not command.strip():
             raise ToolError("The command is empty.", todo="Give a shell command.")
         if "\0" in command:
-            raise ToolError("The command contains a NUL character.", todo="Leave it out.")
+            raise ToolError("The command contains a NUL character.", todo="Remove it.")
         limit = self.context.settings.command_timeout
         requested = arguments.timeout_seconds
         timeout = min(requested, limit) if requested is not None and requested > 0 else limit

@@ -62,9 +62,9 @@ class RestoreFiles(Tool):
             "diff": "".join(diffs)[:STORED_DIFF],
         }
         names = ", ".join(file.path for file in restored)
-        done = f"Restored as before turn {arguments.turn}: {names}." if restored else "Nothing was restored."
+        done = f"Restored to the state before turn {arguments.turn}: {names}." if restored else "Nothing was restored."
         return ToolOutcome(
-            text="\n".join([done, *(f"Left alone: {problem}" for problem in problems)]),
+            text="\n".join([done, *(f"Not restored: {problem}" for problem in problems)]),
             success=bool(restored),
             error=None if restored else (problems[0] if problems else done),
             data=data,

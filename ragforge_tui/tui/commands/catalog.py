@@ -45,7 +45,7 @@ def _pane_command(entry: PaneEntry) -> Command:
 def all_commands() -> tuple[Command, ...]:
     """Return all commands, those of the registered panes among them."""
     panes = [_pane_command(entry) for entry in sorted(PANES, key=lambda entry: entry.key)]
-    panes.append(Command("sidebar", "Show or fold the sidebar", toggle_sidebar, key="f8", group=PANE_GROUP))
+    panes.append(Command("sidebar", "Show or hide the sidebar", toggle_sidebar, key="f8", group=PANE_GROUP))
     commands = [command for subject in SUBJECTS for command in subject.COMMANDS]
     # The panes follow the first command of their group, which shows what a model was sent.
     first = next(n for n, command in enumerate(commands) if command.group == PANE_GROUP) + 1

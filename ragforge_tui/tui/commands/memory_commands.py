@@ -76,7 +76,7 @@ async def show_topics(host: Host, query: str) -> None:
 
 
 async def show_similar(host: Host) -> None:
-    """Show conversations like this one and open the picked one."""
+    """Show similar conversations and open the picked one."""
     from ragforge_tui.tui.dialogs.picker import Picker
 
     uuid = conversation_with_messages(host)
@@ -88,8 +88,8 @@ async def show_similar(host: Host) -> None:
     async def load() -> list[Choice]:
         return await _similar_rows(host, uuid)
 
-    empty = "no conversation is like this one, or this one has no summary yet"
-    host.open_screen(Picker("Conversations like this one", load, empty=empty, verb="open"), picked)
+    empty = "no similar conversation, or this one has no summary yet"
+    host.open_screen(Picker("Similar conversations", load, empty=empty, verb="open"), picked)
 
 
 async def _similar_rows(host: Host, uuid: str) -> list[Choice]:
@@ -130,7 +130,7 @@ COMMANDS = (
     ),
     Command(
         "similar",
-        "Show conversations like this one",
+        "Show similar conversations",
         lambda host, _: show_similar(host),
         group="Memory, tools and files",
     ),

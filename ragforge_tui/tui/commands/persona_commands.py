@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragforge_tui.tui.personas.persona_editor import Reviewed
     from ragforge_tui.tui.personas.persona_picker import Picked
 
-UNREAD = "\ufffd marks bytes of the file that could not be read; saving replaces them with that sign."
+UNREAD = "\ufffd marks bytes of the file that could not be read; saving replaces them with that character."
 
 # -- choosing
 
@@ -177,7 +177,7 @@ async def delete_persona(host: Host, name: str) -> None:
     session, state = host.session, host.session.state
     speaker = state.speaker
     info = await session.ask(DeletePersona(name=name))
-    session.notice(f"Deleted: {_signed(info)}. /undo-delete-persona brings it back.")
+    session.notice(f"Deleted: {_signed(info)}. /undo-delete-persona restores it.")
     if _same(info.name, state.persona):
         state.persona = ""
     found = await session.load_personas()
@@ -193,7 +193,7 @@ async def undo_delete_persona(host: Host) -> None:
     """Restore the persona deleted last; it speaks again if it did before and the user chose no other since."""
     session, state = host.session, host.session.state
     info = await session.ask(RestorePersona())
-    session.notice(f"{_signed(info)} is back.")
+    session.notice(f"Restored: {_signed(info)}.")
     await session.load_personas()
     deleted, replacement = state.deleted_persona
     state.deleted_persona = ("", "")
@@ -261,7 +261,7 @@ COMMANDS = (
     ),
     Command(
         "undo-delete-persona",
-        "Bring back the persona deleted last",
+        "Restore the persona deleted last",
         lambda host, _: undo_delete_persona(host),
         group="Personas",
     ),

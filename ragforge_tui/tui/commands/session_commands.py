@@ -42,7 +42,7 @@ async def set_private(host: Host, wanted: str) -> None:
     conversation_id = open_conversation_id(host)
     conversation = host.session.state.conversation
     if wanted not in ("", "on", "off"):
-        raise RagforgeError(f"/private takes on or off, not {wanted!r}.", todo="/private alone switches.")
+        raise RagforgeError(f"/private takes on or off, not {wanted!r}.", todo="/private alone toggles it.")
     private = wanted == "on" if wanted else not (conversation and conversation.private)
     await SessionService(host).set_private(conversation_id, private)
     host.session.notice(
@@ -62,7 +62,7 @@ async def archive(host: Host) -> None:
 async def delete(host: Host) -> None:
     """Hide the conversation; it is purged after seven days."""
     await SessionService(host).delete(open_conversation_id(host))
-    host.session.notice("Deleted; it is kept for 7 days. /undo-delete brings it back.")
+    host.session.notice("Deleted. /undo-delete restores it within 7 days.")
 
 
 async def undo_delete(host: Host) -> None:
@@ -92,13 +92,13 @@ COMMANDS = (
     Command("archive", "Archive this conversation", lambda host, _: archive(host), group="This conversation"),
     Command(
         "delete",
-        "Delete it; /undo-delete brings it back for 7 days",
+        "Delete this conversation; /undo-delete restores it within 7 days",
         lambda host, _: delete(host),
         group="This conversation",
     ),
     Command(
         "undo-delete",
-        "Bring back the conversation deleted last",
+        "Restore the conversation deleted last",
         lambda host, _: undo_delete(host),
         group="This conversation",
     ),

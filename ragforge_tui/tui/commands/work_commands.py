@@ -72,10 +72,10 @@ async def _offer_undo(host: Host, request: PlanUndo) -> None:
     from ragforge_tui.tui.widgets.choice_list import Choice
 
     plan = await host.session.ask(request)
-    left = [f"{one.path} is left alone: {one.note}." for one in plan.refused]
+    left = [f"{one.path} stays unchanged: {one.note}." for one in plan.refused]
     if not plan.restored:
         raise RagforgeError(
-            " ".join(left) or "The files are already as they were before it.", todo="/diff shows the changes."
+            " ".join(left) or "The files are already as they were before that turn.", todo="/diff shows the changes."
         )
 
     def answer(decision: str, _: str) -> None:
@@ -91,9 +91,9 @@ async def _offer_undo(host: Host, request: PlanUndo) -> None:
 def _question(plan: UndoPlan) -> str:
     files = f"{len(plan.restored)} file{'s' if len(plan.restored) > 1 else ''}"
     what = f"Revert the undo of turn {plan.turn_index}" if plan.redo else f"Undo turn {plan.turn_index}"
-    alone = f"; {len(plan.refused)} left alone" if plan.refused else ""
+    unchanged = f"; {len(plan.refused)} unchanged" if plan.refused else ""
     back = "/undo" if plan.redo else "/redo"
-    return f"{what}? {files} as before it{alone}. {back} reverts this."
+    return f"{what}? {files} will be restored{unchanged}. {back} reverts this."
 
 
 COMMANDS = (

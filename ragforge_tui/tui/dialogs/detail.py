@@ -99,7 +99,7 @@ def call_sections(call: ToolCall) -> list[Section]:
         sections.append(Section(title="Result", text=text, kind=kind, language=language, numbered=numbered))
     rest = {key: value for key, value in result.items() if key not in ("text", "diff")}
     if rest:
-        sections.append(Section(title="Also kept", text=_pretty(rest), language="json"))
+        sections.append(Section(title="Also stored", text=_pretty(rest), language="json"))
     elif call.result is not None and not result and call.result.result:
         sections.append(Section(title="Result", text=call.result.result, language="json"))
     return sections

@@ -23,7 +23,7 @@ FRAME = 5
 KEYS = (
     ("enter", "send"),
     ("^j, alt+enter", "new line"),
-    ("↑ ↓", "earlier prompts; first, ↑ takes back the last queued message"),
+    ("↑ ↓", "earlier prompts; ↑ first takes back the last queued message"),
     ("tab", "complete; else go to a waiting question or the chat"),
     ("@", "in the prompt: mention a file by a few letters of its name"),
     ("!", "at the start of the prompt: run a shell command"),

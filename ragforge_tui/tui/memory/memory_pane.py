@@ -88,7 +88,7 @@ class MemoryPane(Pane):
         self.memory = SummaryTree()
         self.topics = TopicList()
         self.tree_rows = TreeRows(self._turn_missing)
-        self.topic_rows = TopicRows(empty="no topics yet; summaries bring them")
+        self.topic_rows = TopicRows(empty="no topics yet; summaries add them")
         self.topic_rows.display = False
         self._foot = Foot(self)
         self._bar = KeyBar(self)

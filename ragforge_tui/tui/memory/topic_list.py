@@ -125,12 +125,12 @@ def topic_sections(topic: Topic, places: Sequence[TopicPlace] = ()) -> list[Sect
     ]
     where = [f"{place.title or place.conversation_id[:8]}: t{range_text(place.first, place.last)}" for place in places]
     parts = [
-        ("What it is", topic.description),
+        ("Description", topic.description),
         ("Also called", "\n".join(merged)),
-        ("Near it", "\n".join(near)),
+        ("Related", "\n".join(near)),
         ("Found in", "\n".join(where)),
     ]
-    known = [(title, text) for title, text in parts if text] or [("What it is", topic.name)]
+    known = [(title, text) for title, text in parts if text] or [("Name", topic.name)]
     return [Section(title=title, text=text, kind="prose") for title, text in known]
 
 

@@ -110,7 +110,7 @@ class TopicsScreen(Dialog[TopicPlace | None]):
         await self._find_places()
 
     def _show(self) -> None:
-        empty = "no topic matches" if self._words.value.strip() else "no topics yet; summaries bring them"
+        empty = "no topic matches" if self._words.value.strip() else "no topics yet; summaries add them"
         self.rows.show(self.topics.lines(self._conversation_id), empty=empty)
 
     async def _find_places(self) -> None:
@@ -239,7 +239,7 @@ class TopicsScreen(Dialog[TopicPlace | None]):
             self._done.append(Step(False, target.uuid, topic.uuid, f"{target.name} and {topic.name}"))
             await self._load()
             self.rows.choose(target.uuid)
-            self._note(f"{target.name} is a topic of its own again · u undoes it")
+            self._note(f"{target.name} is a separate topic again · u undoes it")
 
         self.run_guarded(work(), group="topics")
 
@@ -256,6 +256,6 @@ class TopicsScreen(Dialog[TopicPlace | None]):
             await self._ask(request)
             self._done.pop()
             await self._load()
-            self._note(f"Undone: {step.names} are {'two' if step.merged else 'one'} again")
+            self._note(f"Undone: {step.names} are {'separate' if step.merged else 'merged'} again")
 
         self.run_guarded(work(), group="topics")

@@ -118,7 +118,7 @@ class PersonaWizard(Dialog[PersonaBrief | None]):
         self.dismiss(None)
 
 
-DRAFT_KEYS = "enter save and speak · s save · i improve with the model · e edit · esc discard"
+DRAFT_KEYS = "enter save and use · s save · i improve with the model · e edit · esc discard"
 ASKING_KEYS = "the model is writing … · esc stop"
 DIFF_KEYS = "y accept · n keep the draft · page up/down"
 

@@ -33,7 +33,7 @@ from ragforge_tui.tui.widgets.list_screen import ListScreen
 
 WIDE = 100
 """Columns from which the preview is next to the list."""
-KEYS = "enter speak · ^e edit · ^d delete · esc back"
+KEYS = "enter choose · ^e edit · ^d delete · esc back"
 
 
 class Picked(msgspec.Struct, frozen=True):

@@ -89,7 +89,7 @@ def approval_question(event: ApprovalRequested, answer: Callable[[str, str], Non
 def _saving_question(question: Question, answer: Callable[[str, str], None]) -> Question:
     """Return the question whether to save the pattern; only Enter and a click answer it."""
     answers = [Choice("always", "Enter: run it, and save this pattern"), Choice("back", "back to the question")]
-    title = "Save this pattern? Commands that fit it will run without asking, in every folder, from now on."
+    title = "Save this pattern? Commands that match it will run without asking, in every folder, from now on."
     return Question(f"{question.key}:always", "command", title, question.saves, answers, answer)
 
 
@@ -110,10 +110,12 @@ def trust_question(event: TrustRequested, answer: Callable[[str, str], None]) ->
     files = ", ".join(event.files)
     if event.persona:
         answers = [Choice("yes", "let it speak with exactly this text", mark="y"), Choice("no", "no", mark="n")]
-        title = f"Let the persona {event.persona} speak? Its file {files} came with the folder and instructs the agent."
+        title = (
+            f"Let the persona {event.persona} speak? Its file {files} is part of this folder and instructs the agent."
+        )
         return Question(f"trust:{event.root}", "text", title, event.text, answers, answer)
     answers = [Choice("yes", "use them, in this repository from now on", mark="y"), Choice("no", "no", mark="n")]
-    title = f"Follow the instructions in {files}? They came with the folder."
+    title = f"Follow the instructions in {files}? They are part of this folder."
     return Question(f"trust:{event.root}", "text", title, event.text, answers, answer)
 
 

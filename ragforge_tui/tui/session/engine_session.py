@@ -169,7 +169,7 @@ class EngineSession:
             self._pending_open = self.state.conversation_id
             self._was_lost = True
         what = error.sentence() if error else "The engine ended unexpectedly; its answer is kept."
-        again = "Send a message to try again." if give_up else "Starting it again."
+        again = "Send a message to try again." if give_up else "It is restarting."
         self.notice(f"{what} {again}", "error")
         self.changed()
 
@@ -205,7 +205,7 @@ class EngineSession:
             self.notice(error.info.sentence(), "error")
         except Exception as error:
             log.exception("request failed")
-            self.notice(f"That did not work: {error}. See the log.", "error")
+            self.notice(f"The request failed: {error}. See the log.", "error")
 
     async def close(self) -> None:
         """End the engine in order; a running turn is stored as interrupted."""
@@ -251,7 +251,7 @@ class EngineSession:
                 if event.conversation_id == state.conversation_id:
                     self._remote.show(event)
                     if event.interrupted and not event.active and event.conversation_id not in state.running:
-                        self.offer_retry("That answer was interrupted.")
+                        self.offer_retry("The answer was interrupted.")
             case SummaryCreated() | SummaryFailed():
                 state.apply(event)
                 self._refresh_due(event.conversation_id)
@@ -310,7 +310,7 @@ class EngineSession:
         if event.error is not None and (before is None or before.error != event.error):
             self.notice(event.error.sentence(), "error")
         elif event.phase == "ready" and before is not None and before.phase == "unreachable":
-            self.notice("The graph is back.")
+            self.notice("The graph is reachable again.")
         if self.state.ready:
             self.spawn(self._resume_work(), group="begin")
 
@@ -339,7 +339,7 @@ class EngineSession:
         state.persona = names.get(wanted.casefold(), found.default)
         if wanted.casefold() not in names:
             missing, used = (one_line(name) for name in (wanted, state.persona))
-            self.notice(f"There is no persona named {missing}; {used} speaks.")
+            self.notice(f"There is no persona named {missing}; {used} answers instead.")
         self.changed()
         return found
 
@@ -409,7 +409,7 @@ class EngineSession:
         self.changed()
         if self._was_lost:
             self._was_lost = False
-            self.notice("The engine ended and was started again; the answer so far is kept.", "warning")
+            self.notice("The engine was restarted; the answer so far is kept.", "warning")
 
     # -- messages
 

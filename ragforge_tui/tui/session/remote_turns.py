@@ -45,7 +45,7 @@ class RemoteTurns:
         """Start to follow a turn, with a notice."""
         self._shown[turn.turn_index] = turn
         self._state.followed = turn.turn_index
-        text = "Another process is answering this turn; it is followed here."
+        text = "Another process is answering this turn; its answer is shown here."
         self._listener.notice(text, passing=True)
 
     def show(self, event: TurnElsewhere) -> None:

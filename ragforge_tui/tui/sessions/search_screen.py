@@ -40,7 +40,7 @@ from ragforge_tui.tui.widgets.list_screen import ListScreen
 SETTLE_SECONDS = 0.15
 """A search starts this long after the last letter."""
 ANY_TOPIC = "\x00any"
-HINT = 'type words · topic:NAME or topic:"MORE WORDS" searches only turns about it'
+HINT = 'type words · topic:NAME or topic:"MORE WORDS" limits the search to a topic'
 
 
 HIT_LINES = 3
@@ -232,7 +232,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
                 self._input.value = with_topic(self._input.value, "" if name == ANY_TOPIC else name)
                 self._input.cursor_position = len(self._input.value)
 
-        empty = "no topics yet; summaries bring them"
+        empty = "no topics yet; summaries add them"
         self.app.push_screen(Picker("Topics", self._topics, empty=empty, verb="search in it"), picked)
 
     async def _topics(self) -> list[Choice]:

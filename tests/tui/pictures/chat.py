@@ -230,7 +230,7 @@ async def lost(stage: Stage) -> None:
     """The engine ended in the middle of an answer; the next one is slow to come."""
     await asked("thinking …")(stage)
     stage.engine.crash()
-    await stage.shows("Starting it again.")
+    await stage.shows("It is restarting.")
 
 
 async def private(stage: Stage) -> None:

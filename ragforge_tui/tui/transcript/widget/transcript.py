@@ -46,7 +46,7 @@ class Transcript(BlockView, can_focus=True):
         Binding("j,ctrl+down", "move_cursor(1)", "Next block", show=False),
         Binding("k,ctrl+up", "move_cursor(-1)", "Previous block", show=False),
         Binding("enter,space", "activate", "Open or close", show=False),
-        Binding("v", "view", "Read it whole", show=False),
+        Binding("v", "view", "Show all of it", show=False),
         Binding("y", "copy_block", "Copy block", show=False),
         Binding("c", "copy_code", "Copy code", show=False),
         Binding("o", "open_link", "Open a link", show=False),
@@ -362,7 +362,7 @@ class Transcript(BlockView, can_focus=True):
         """Read the whole block at the cursor."""
         block = self.cursor.block
         if block is None or not block.source:
-            self._nothing(_NO_BLOCK if block is None else "nothing more to read here")
+            self._nothing(_NO_BLOCK if block is None else "nothing more to show here")
         else:
             self.post_message(self.ViewRequested(block))
 
