@@ -122,7 +122,7 @@ async def test_an_answer_that_falls_short_reports_it(
         conversation = await agent.create_conversation()
         *_, finished, end = [event async for event in conversation.stream("Go on.")]
         assert isinstance(finished, MessageFinished) and isinstance(end, TurnCompleted) and end.text == text
-        assert said in finished.message.error and finished.message.error.endswith("/retry asks again.")
+        assert said in finished.message.error and finished.message.error.endswith("Use /retry to ask again.")
         assert ("The partial answer is stored." in finished.message.error) == bool(text)
     async with ConversationAgent(loaded) as again:
         (turn,) = await (await again.load_conversation(conversation.record.uuid)).get_history()
@@ -149,7 +149,7 @@ async def test_an_answer_whose_server_died_is_kept_and_the_turn_fails(loaded: Lo
         conversation = await agent.create_conversation()
         *_, end = [event async for event in conversation.stream("Go on.")]
         assert isinstance(end, TurnFailed) and end.text == "Half of an answer"
-        assert "no finish reason. 4 words of the answer are stored. /retry asks again." in end.error.sentence()
+        assert "no finish reason. 4 words of the answer are stored. Use /retry to ask again." in end.error.sentence()
         (turn,) = await conversation.get_history()
         assert (turn.messages[1].state, turn.messages[1].content) == ("failed", "Half of an answer")
 
