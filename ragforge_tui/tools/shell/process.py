@@ -120,11 +120,14 @@ class Commands:
     def __init__(self, state_dir: Path) -> None:
         self._folder = state_dir / "commands"
         self._running: dict[str, RunningCommand] = {}
+        self._starting: set[asyncio.Task[RunningCommand]] = set()
 
     async def start(self, command: str, folder: Path) -> RunningCommand:
         """Start a command in its own session, with output and errors in one pipe; `end` must be called afterwards."""
         mark = secrets.token_hex(16)
-        task = asyncio.ensure_future(self._spawn(mark, command, folder))
+        task = asyncio.create_task(self._spawn(mark, command, folder))
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -174,6 +177,8 @@ class Commands:
         return any_running
 
     async def close(self) -> None:
+        if self._starting:
+            await asyncio.wait(self._starting)  # A command that just starts runs already, but is not listed yet.
         await asyncio.gather(*(self.end(mark) for mark in list(self._running)))
 
     def _save(self, record: CommandRecord) -> None:
