@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -191,6 +192,24 @@ async def test_close_ends_what_runs(folder: Path, box: Toolbox, call: Call) -> N
     assert "SIGTERM" in outcome.text
 
 
+async def test_close_ends_a_command_that_is_just_starting(
+    folder: Path, box: Toolbox, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = process_module._piped
+
+    async def slow(*arguments: Any) -> Any:
+        running = await real(*arguments)
+        await asyncio.sleep(0.5)  # it runs, but is not listed yet
+        return running
+
+    monkeypatch.setattr(process_module, "_piped", slow)
+    task = asyncio.create_task(_run(call, THREE_GENERATIONS + "sleep 307"))
+    pids = await pids_in(folder / "pids", 3)
+    await box.close()
+    await ended(pids)
+    assert (await task).data["exit_status"] == -signal.SIGTERM
+
+
 async def test_background_processes_do_not_hold_up_the_end(folder: Path, call: Call) -> None:
     outcome = await call("run_command", command="sleep 306 & echo $! > pids; echo done")
     assert outcome.text.startswith("done\n[Exit status 0. Its background processes were ended")
@@ -219,6 +238,7 @@ async def test_commands_that_are_none(box: Toolbox, command: str) -> None:
 ENGINE = """
 import asyncio, sys
 from pathlib import Path
+from typing import Any
 from ragforge_tui.tools.shell import process
 
 if len(sys.argv) > 4:
