@@ -82,7 +82,7 @@ async def test_topics(run_chat: ChatRunner, engine: FakeEngine) -> None:
         await chat.until(lambda: "topic retries" in line_of(chat, "title"))
         assert "add words" in line_of(chat)
         await chat.press(*"okapi")
-        await chat.until(lambda: engine.asked(Search)[-1].query == "okapi")
+        await chat.until(lambda: [asked.query for asked in engine.asked(Search)][-1:] == ["okapi"])
         await chat.until(lambda: len(where(chat)) == 3)
         asked = engine.asked(Search)[-1]
         assert (asked.query, asked.topic, asked.workspace) == ("okapi", "retries", "/w")
