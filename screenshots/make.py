@@ -137,19 +137,18 @@ async def offline(studio: Studio) -> None:
         await studio.close()
 
 
-def _copy(source: Path, folder: Path) -> Path:
-    workspace = folder / source.resolve().name
-    shutil.copytree(source, workspace, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    return workspace
+SESSIONS = {
+    "recorded": (HERE / "project", "courier", RECORDED_SETTINGS, recorded),
+    "offline": (HERE.parent / "ragforge_tui", "ragforge-chat/ragforge_tui", OFFLINE_SETTINGS, offline),
+}
+"""Source of the workspace, its copy (the first folder is the workspace), settings and the session itself."""
 
 
 async def _make(name: str, folder: Path, out: Path, fonts: Path) -> None:
     async with OpenAIServer(msgspec.json.decode((HERE / "answers.json").read_bytes(), type=list[Step])) as server:
-        source, settings, session = {
-            "recorded": (HERE / "project", RECORDED_SETTINGS, recorded),
-            "offline": (HERE.parent / "ragforge_tui", OFFLINE_SETTINGS, offline),
-        }[name]
-        workspace = _copy(source, folder)
+        source, copy, settings, session = SESSIONS[name]
+        shutil.copytree(source, folder / copy, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+        workspace = folder / Path(copy).parts[0]
         env = {"RAGFORGE_HOME": str(folder / "home"), "RAGFORGE_API_BASE": server.base_url, "OPENAI_API_KEY": "none"}
         loaded = load(workspace=str(workspace), flags=settings, env=env)
         try:
@@ -162,12 +161,12 @@ def main() -> None:
     """Make the pictures."""
     parser = argparse.ArgumentParser(description="Make the pictures of the README.")
     parser.add_argument("--out", type=Path, default=HERE)
-    parser.add_argument("--only", choices=("recorded", "offline"))
+    parser.add_argument("--only", choices=list(SESSIONS))
     parser.add_argument("--fonts", type=Path, default=Path("/usr/share/fonts/truetype/dejavu"))
     options = parser.parse_args()
     # The model's commands run the Python of this environment.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    for name in [options.only] if options.only else ["recorded", "offline"]:
+    for name in [options.only] if options.only else SESSIONS:
         with tempfile.TemporaryDirectory(prefix="screenshots-", ignore_cleanup_errors=True) as folder:
             asyncio.run(_make(name, Path(folder), options.out, options.fonts))
     sys.stdout.write(f"pictures in {options.out}\n")
