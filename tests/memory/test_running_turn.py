@@ -38,7 +38,7 @@ def test_a_turn_that_fits_is_sent_as_it_is() -> None:
     turn = RunningTurn(3, "Look")
     turn.add(step("one", lines(10)))
     assert turn.messages(10_000) == [{"role": "user", "content": "Look"}, *step("one", lines(10))]
-    assert not turn.shortened
+    assert turn.messages(10_000) == turn.messages(1_000_000)
 
 
 def test_the_largest_and_oldest_results_are_cut_first() -> None:

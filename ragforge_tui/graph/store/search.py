@@ -81,12 +81,6 @@ class Scope(msgspec.Struct, frozen=True):
     named: list[str] | None
     excluded: list[str]
 
-    def without(self, uuids: Sequence[str]) -> Scope:
-        """Return the scope without some conversations."""
-        if self.named is not None:
-            return Scope([uuid for uuid in self.named if uuid not in uuids], [])
-        return Scope(None, [*self.excluded, *uuids])
-
     def allows(self, uuid: str) -> bool:
         return uuid not in self.excluded and (self.named is None or uuid in self.named)
 

@@ -65,11 +65,6 @@ class RunningTurn:
         self._notes_tokens = 0
         self._counts: dict[tuple[int, int], int] = {}
 
-    @property
-    def shortened(self) -> bool:
-        """True if any message is sent shortened."""
-        return bool(self._left_out or self._text_limit or any(step.limit for step in self._steps))
-
     def add(self, messages: list[ChatMessage]) -> None:
         """Append a reply with the results of its calls, or a note."""
         if messages:
