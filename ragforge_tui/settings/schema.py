@@ -322,6 +322,13 @@ class MemorySettings(_Section, frozen=True):
 class AgentSettings(_Section, frozen=True):
     """The agent."""
 
+    instructions: Annotated[
+        str,
+        Meta(
+            description="Text sent to the model in place of the program's own instructions; persona and AGENTS.md are "
+            "sent in any case. Empty: the built-in ones, which /context shows."
+        ),
+    ] = ""
     memory: MemorySettings = msgspec.field(default_factory=MemorySettings)
 
 

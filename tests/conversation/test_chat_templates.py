@@ -72,7 +72,7 @@ async def test_a_long_conversation_is_taken_by_every_template(loaded: Loaded, se
         assert any(text.startswith(task) for text in plain), task
     assert any(messages[-1]["content"].startswith("That cannot be used") for messages in sent)
     texts = [message["content"] for body in bodies(server, tools=True) for message in body["messages"]]
-    for told in (CLOSING, NO_ANSWER, "in planning mode", "ended planning", "with restore_files", "used all the steps"):
+    for told in (CLOSING, NO_ANSWER, "in planning mode", "ended planning", "(/redo)", "used all the steps"):
         assert any(told in text for text in texts), told
     assert any(calls_of(messages) for messages in sent)
 

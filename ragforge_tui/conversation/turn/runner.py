@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 from ragforge_tui.conversation.budget import CostDeclined, CostStopped, TurnBudget
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.storage.recorder import Recorder
-from ragforge_tui.conversation.turn.inputs import PLANNING, InputBuilder
+from ragforge_tui.conversation.turn.environment import MODE_NOTES, PLANNING_ENDED
+from ragforge_tui.conversation.turn.inputs import InputBuilder
 from ragforge_tui.conversation.turn.reply import Reply
 from ragforge_tui.conversation.turn.request import TurnRequest
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
@@ -38,8 +39,6 @@ _LAST_CALL = (
     "You have used all the steps of this turn; no further tool call will run. "
     "Answer now with what you have, and state what remains to be done."
 )
-
-_PLANNING_ENDED = "[The user ended planning mode: you may now use the tools that write files and run commands.]"
 
 
 class TurnRunner:
@@ -176,7 +175,7 @@ class TurnRunner:
         planning = self._mode() == "plan"
         if planning != self._planning:
             self._planning = planning
-            note = f"[The user switched to planning mode.] {PLANNING}" if planning else _PLANNING_ENDED
+            note = MODE_NOTES["plan"] if planning else PLANNING_ENDED
             request.add([{"role": "user", "content": note}])
 
     def _record_reply(self, message: Message) -> None:
