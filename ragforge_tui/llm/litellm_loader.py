@@ -85,9 +85,31 @@ def _configured() -> Any:
     module.disable_hf_tokenizer_download = True
     # aiohttp complains about unclosed sessions when the process ends; httpx closes a cancelled stream at once.
     module.disable_aiohttp_transport = True
+    _keep_reasoning_details(module.CustomStreamWrapper)
+    # Else requests that LiteLLM sends to OpenAI's newer address, as all with tools to GPT-5.4 and later, fail: it looks
+    # for MCP servers among the tools, with a package it does not depend on.
+    responses: Any = importlib.import_module("litellm.responses.main")
+    responses._responses_try_dispatch_mcp_gateway = lambda **_: None
     _silence()
     _warm_up(module)
     return module
+
+
+def _keep_reasoning_details(stream: Any) -> None:
+    """Make streams keep chunks that hold only `reasoning_details`, which LiteLLM 1.106 drops as empty.
+
+    OpenRouter sends signatures and encrypted reasoning in such chunks, and expects them back.
+    """
+    is_not_empty = getattr(stream, "is_chunk_non_empty", None)
+    if is_not_empty is None:
+        return  # a later release, which may keep them
+
+    def keeps(self: Any, completion: Any, chunk: Any, response: Any) -> bool:
+        choices = getattr(response.get("original_chunk"), "choices", None)
+        details = choices and getattr(choices[0].delta, "reasoning_details", None)
+        return bool(details or is_not_empty(self, completion, chunk, response))
+
+    stream.is_chunk_non_empty = keeps
 
 
 def _warm_up(module: Any) -> None:

@@ -243,7 +243,7 @@ def cache_marks(items: list[ContextItem]) -> list[int]:
 def request_messages(record: ContextRecord, past: list[ChatMessage]) -> list[ChatMessage]:
     """Return the messages before the turn's own: the stable part, past turns, the memory block.
 
-    Runs of user messages are joined only when the request is sent (`llm.client.alternating`).
+    Runs of user messages are joined only when the request is sent (`llm.forms.alternating`).
     """
     items = [item for section in record.sections if section.name in SYSTEM_SECTIONS for item in section.items]
     system: list[ChatMessage] = [{"role": "system", "content": system_text(items)}] if items else []
