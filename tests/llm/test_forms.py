@@ -348,3 +348,18 @@ async def test_anthropic_takes_the_marks(server: OpenAIServer) -> None:
     marked = [message["role"] for message in body["messages"] if "cache_control" in str(message)]
     assert marked == ["assistant", "user"]
     assert body["messages"][-1]["content"][0] | KEPT == body["messages"][-1]["content"][0]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("claude-sonnet-4-5", "enabled"), ("claude-opus-4-7", "adaptive")])
+async def test_claude_thinks_in_every_turn(server: OpenAIServer, name: str, kind: str) -> None:
+    """LiteLLM would switch thinking off for good once a past turn has calls, which go without their blocks."""
+    server.script([anthropic(({"type": "text", "text": ""}, [{"type": "text_delta", "text": "Done."}]))])
+    call = {"id": "c", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+    past = [
+        {"role": "user", "content": "earlier"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "text"},
+        {"role": "assistant", "content": "Yes."},
+    ]
+    await reply_of(native(server, f"anthropic/{name}"), [RULES, *past, {"role": "user", "content": "now"}])
+    assert server.requests[0].body["thinking"]["type"] == kind
