@@ -170,7 +170,7 @@ class OpenAIServer:
     def _tokens(self, body: dict[str, Any]) -> int:
         return int(request_tokens(body) * self.token_scale)
 
-    def _take(self, body: dict[str, Any]) -> Step:
+    async def _take(self, body: dict[str, Any]) -> Step:
         for step in self.steps:
             if step.fits(body, self._turns_only):
                 self.steps.remove(step)
@@ -190,7 +190,7 @@ class OpenAIServer:
             error = {"message": text, "type": "invalid_request_error", "code": "context_length_exceeded"}
             await self._json(writer, 400, {"error": error})
             return True
-        step = self._take(request.body)
+        step = await self._take(request.body)
         if step.drop:
             writer.transport.abort()
             return False
