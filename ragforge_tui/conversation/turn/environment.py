@@ -187,7 +187,8 @@ def workspace_text(seen: Workspace) -> str:
     if (repository := seen.repository) is not None:
         lines.append(f"Git branch: {_name(repository.branch)}")
         lines.append(f"Uncommitted: {_names(repository.changes, MOST_CHANGES) or 'nothing'}")
-        lines += ["Last commits:", *(f"- {_name(commit)}" for commit in repository.commits)]
+        lines += [f"Last commit: {_name(commit)}" for commit in repository.commits[:1]]
+        lines += [f"Before it: {_name(commit)}" for commit in repository.commits[1:]]
     if not lines:
         return ""
     return (
