@@ -39,6 +39,13 @@ class ModelSettings(_Section, frozen=True):
     temperature: Annotated[float | None, Meta(description="Sampling temperature; null leaves it to the provider.")] = (
         None
     )
+    reasoning_effort: Annotated[
+        Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None,
+        Meta(
+            description="How much a reasoning model thinks, where it can be set; null leaves it to the provider.",
+            extra={"live": "request"},
+        ),
+    ] = None
     max_output_tokens: Annotated[
         PositiveInt | None,
         Meta(description="Longest reply in tokens; null: the provider's limit.", extra={"live": "request"}),

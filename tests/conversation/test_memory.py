@@ -8,7 +8,7 @@ import json
 import msgspec
 import pytest
 
-from ragforge_tui.conversation import Conversation, ConversationAgent
+from ragforge_tui.conversation import Conversation, ConversationAgent, background_model
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.memory.context import look_up, to_stored
@@ -243,7 +243,13 @@ async def test_extracts_are_written_again_by_a_model_that_is_free(loaded: Loaded
         assert {s.made_by for s in stored} == {"openai/scripted"}
 
 
-async def test_a_model_that_failed_is_left_alone_for_a_while(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_model_that_failed_is_left_alone_for_a_while(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Five turns may take a minute where much else runs.
+    monkeypatch.setattr(background_model, "FIRST_PAUSE", 3_600.0)
+    monkeypatch.setattr(background_model, "LONGEST_PAUSE", 3_600.0)
+
     def plain() -> int:
         return len([body for body in server.chats() if not body.get("tools")])
 
@@ -389,7 +395,8 @@ async def test_summaries_are_written_by_the_model_that_is_set_for_them(loaded: L
     own = msgspec.structs.replace(FEW, model="openai/for-summaries")
     async with ConversationAgent(with_memory(loaded, summarization=own)) as agent:
         conversation = await agent.create_conversation(title="Mine")
-        server.script([SUMMARY, *[{"text": f"Pier {n}."} for n in range(4)]])
+        # Due after the third turn: a request that the fourth interrupts has taken an answer.
+        server.script([*[SUMMARY] * 4, *[{"text": f"Pier {n}."} for n in range(4)]])
         for n in range(4):
             await conversation.send_message(filler(n))
         await conversation.memory.settle()

@@ -252,7 +252,7 @@ def cache_marks(items: list[ContextItem]) -> list[int]:
 def request_messages(record: ContextRecord, past: list[ChatMessage]) -> list[ChatMessage]:
     """Return the messages before the turn's own: the stable part, past turns, the memory block.
 
-    Runs of user messages are joined only when the request is sent (`llm.client.alternating`).
+    Runs of user messages are joined only when the request is sent (`llm.forms.alternating`).
     """
     items = _items(record, SYSTEM_SECTION)
     system: list[ChatMessage] = [{"role": "system", "content": system_text(items)}] if items else []
