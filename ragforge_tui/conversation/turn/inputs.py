@@ -116,6 +116,7 @@ class InputBuilder:
         self._memory = memory
         self._mode = mode
         self._environment = Environment(services.toolbox, services.settings.tools.ignore)
+        self._environment.look()
 
     async def build(self, turn: Turn) -> TurnInputs:
         """Build the inputs of a turn that a model answers; store the note that its message gets."""
