@@ -18,7 +18,7 @@ from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.turn.window import TurnWindow
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
-from ragforge_tui.memory.context import PERSONA_PART, BuiltContext, SystemPart
+from ragforge_tui.memory.context import PERSONA_PART, BuiltContext, SystemPart, past_tokens
 from ragforge_tui.personas import Persona
 from ragforge_tui.shared.records import Conversation, Turn
 from ragforge_tui.shared.redaction import mask_secrets
@@ -104,6 +104,8 @@ class InputBuilder:
         planning = self._mode() == "plan"
         instructions = await services.trust.instructions()
         window = services.windows.of(model)
+        if not services.recorder.journaling:
+            await self._window.extend(past_tokens(services.settings.agent.memory, window))
         overhead = len(msgspec.json.encode(tools.schemas())) // CHARS_PER_TOKEN
         context = await self._memory.context(
             turn.messages[0].content,
@@ -127,7 +129,7 @@ class InputBuilder:
 
     def learn_window(self, model: ChatModel, tokens: int) -> None:
         """Remember that a model reads fewer tokens than was assumed."""
-        self._services.windows.learn(model, tokens)
+        self._services.model.learn_window(model, tokens)
 
 
 def system_parts(
