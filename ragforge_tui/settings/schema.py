@@ -311,8 +311,8 @@ class MemorySettings(_Section, frozen=True):
     max_context_chars: Annotated[
         PositiveInt | None,
         Meta(
-            description="Budget for the past in a request, four characters a token; null: 60 % of what the model's "
-            "window leaves."
+            description="Budget for the past in a request, four characters a token; null: 60 % of the window, less "
+            "the instructions and the answer."
         ),
     ] = None
     max_context_messages: Annotated[
