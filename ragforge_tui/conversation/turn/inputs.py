@@ -24,7 +24,7 @@ from ragforge_tui.shared.records import Conversation, Turn
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import fenced
-from ragforge_tui.tools.restrictions import RestrictedTools
+from ragforge_tui.tools.registry import RestrictedTools
 
 _INSTRUCTIONS = """\
 You are the agent of a terminal chat and help a user with the files of one folder, the workspace.
