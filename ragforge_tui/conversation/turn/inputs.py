@@ -27,7 +27,7 @@ from ragforge_tui.shared.records import Conversation, Turn
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import fenced
-from ragforge_tui.tools.restrictions import RestrictedTools
+from ragforge_tui.tools.registry import RestrictedTools
 
 INSTRUCTIONS = """\
 You are the agent of a terminal chat. You work for the user in one folder, the workspace, with the tools you are \
