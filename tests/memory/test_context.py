@@ -167,10 +167,10 @@ def test_what_comes_from_elsewhere_is_next_to_a_whole_conversation() -> None:
 
     recall = SimpleNamespace(for_context=for_context)
     context = built(inputs([turn(1, "Hello", "Hi")], files=lambda tokens: "Read:\n- a.py"), settings(25_000), recall)
+    assert names(context) == ["system", "past", "recalled"], "the files stand in the turns already"
     block = context.render()[-1]
     assert block["role"] == "user"
     assert "another conversation: Earlier\n[t7] It was 42." in block["content"]
-    assert "- a.py" in block["content"]
     item = section(context, "recalled").items[0]
     assert (item.conversation_id, item.title, item.turn_index) == ("other", "Earlier", 7)
 

@@ -211,13 +211,13 @@ class ContextBuilder:
         later = budget.share("goal") + budget.share("queries")
         recall = self._settings.recall
         recalled = 0 if recall.strategy == "recent" else min(recall.max_tokens, int(budget.total * RECALL_SHARE))
-        left = budget.total - FRAME_TOKENS - recalled - files.tokens - topics.tokens
+        left = budget.total - FRAME_TOKENS - recalled
         represented = frontier_section(frontier, budget.share("frontier")).tokens
-        past = self._past.choose(inputs.turns, self._limits(inputs, left, left - later - represented))
-        draft = _Draft(
-            budget=budget, past=past, sent={sent.turn.turn_index for sent in past.turns}, files=files, topics=topics
-        )
+        sections = files.tokens + topics.tokens + later + represented
+        past = self._past.choose(inputs.turns, self._limits(inputs, left, left - sections))
+        draft = _Draft(budget=budget, past=past, sent={sent.turn.turn_index for sent in past.turns})
         if not past.complete:
+            draft.files, draft.topics = files, topics
             first = min(draft.sent, default=inputs.turn_index)
             left = budget.total - draft.used - later
             older = [summary for summary in frontier if summary.start_turn_index < first]
