@@ -77,7 +77,7 @@ class SearchHistory(_MemoryTool):
     description = (
         "Search earlier turns of this conversation and of others in your memory, by words. Use it when the user refers "
         "to something from before that you do not see above (a decision, a file, an error, a preference), and before "
-        "you answer that you do not know. Each hit names its source."
+        "you answer that you do not know. Each hit names its source; what you see above is left out."
     )
     arguments = SearchHistoryArguments
 

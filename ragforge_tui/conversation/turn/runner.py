@@ -21,6 +21,7 @@ from ragforge_tui.conversation.turn.reply import Reply
 from ragforge_tui.conversation.turn.request import TurnRequest
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
 from ragforge_tui.llm import ToolRequest
+from ragforge_tui.memory.history_source import called_from
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.shared.events import TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.records import Message, MessageState, Turn, Usage, now
@@ -146,7 +147,9 @@ class TurnRunner:
             requests = await self._ask(request)
             if not requests:
                 return
-            request.add(await tools.run(self._turn.messages[-1], requests, iteration))
+            with called_from(self._conversation_id, self._turn.turn_index, held=request.inputs.context.held):
+                answers = await tools.run(self._turn.messages[-1], requests, iteration)
+            request.add(answers)
         # Tools stay in the request, since providers refuse calls in the history of a request without them.
         request.add([{"role": "user", "content": _LAST_CALL}])
         await self._ask(request)

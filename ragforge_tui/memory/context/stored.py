@@ -12,11 +12,13 @@ import msgspec
 
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.context.builder import BuiltContext, digest_of
+from ragforge_tui.memory.context.earlier import earlier_blocks, earlier_turn_text
 from ragforge_tui.memory.context.sections import (
-    CLOSING,
-    EARLIER_CLOSING,
+    BLOCK_VERSION,
     KEPT,
     PAST_SECTION,
+    SAID,
+    block_sections,
     item_label,
     request_parts,
     summary_text,
@@ -24,7 +26,7 @@ from ragforge_tui.memory.context.sections import (
 from ragforge_tui.memory.context.truncation import take
 from ragforge_tui.memory.context.turn_formats import render_turn
 from ragforge_tui.memory.history import ChatMessage
-from ragforge_tui.memory.recall import turn_text
+from ragforge_tui.memory.recall.keys import said_text
 from ragforge_tui.memory.recall.packing import CUT_MARK
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import ContextItem, ContextRecord, Summary, Turn
@@ -76,8 +78,8 @@ async def look_up(record: ContextRecord, store: Store) -> ContextRecord:
                 item.text = system.get(item.source, MISSING)
             elif not item.text:
                 item.text = await _text_of(item, sources)
-    closings = (CLOSING, EARLIER_CLOSING)
-    record.verified = any(digest_of(request_parts(record, past, line)) == record.digest for line in closings)
+    blocks = earlier_blocks(block_sections(record)) if record.version < BLOCK_VERSION else (None,)
+    record.verified = any(digest_of(request_parts(record, past, block)) == record.digest for block in blocks)
     return record
 
 
@@ -139,5 +141,6 @@ async def _text_of(item: ContextItem, sources: _Sources) -> str:
             source = summary_text(summary) if summary else None
         case "turn":
             turn = await sources.get(item.conversation_id, item.turn_index)
-            return take(turn_text(turn), item.spans, CUT_MARK) if turn else MISSING
+            text = said_text if item.form == SAID else earlier_turn_text
+            return take(text(turn), item.spans, CUT_MARK) if turn else MISSING
     return MISSING if source is None else item_label(item) + take(source, item.spans)
