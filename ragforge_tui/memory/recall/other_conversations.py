@@ -70,7 +70,8 @@ def rank(found: Sequence[OtherTurn], question: Question, similar: float) -> list
     for row in np.argsort(-scores, kind="stable"):
         turn = found[row]
         matched = terms.matched(question.rarities, turn.text, language_of(turn.text))
-        relevance = scoring.relevance(matched, cosine(question.vector, turn.vector), similar)
+        near = cosine(question.vector, turn.vector)
+        relevance = scoring.relevance(matched, near, similar, in_context=bool(question.context))
         if relevance < scoring.RELEVANT:
             continue
         candidate = Candidate(

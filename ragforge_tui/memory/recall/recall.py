@@ -208,7 +208,13 @@ class Recall:
                 rarities = self._rarities(question)
                 recalled.findings = findings_of(rated, rarities, settings, exclude=exclude)
                 recalled.summaries = summaries_of(
-                    rated, rarities, settings, turns=recalled.turns, sent=exclude, exclude=exclude_summaries
+                    rated,
+                    rarities,
+                    settings,
+                    in_context=bool(question.context),
+                    turns=recalled.turns,
+                    sent=exclude,
+                    exclude=exclude_summaries,
                 )
             return recalled
 
@@ -313,12 +319,14 @@ class Recall:
         )
         matched = self.index.matched(self._rarities(question))
         similar = self._settings.recall.min_score
-        candidates = [
-            self._candidate(turn.turn_index, turn.score, relevance(matched.get(turn.turn_index, 0.0), near, similar))
-            for turn in ranked
-            if turn.score >= ranked[0].score * TAIL
-            for near in [cosine(question.vector, self.index.vector(turn.turn_index))]
-        ]
+        candidates = []
+        for turn in ranked:
+            if turn.score < ranked[0].score * TAIL:
+                break
+            shared = matched.get(turn.turn_index, 0.0)
+            near = cosine(question.vector, self.index.vector(turn.turn_index))
+            relevant = relevance(shared, near, similar, in_context=bool(question.context))
+            candidates.append(self._candidate(turn.turn_index, turn.score, relevant))
         return candidates if any(candidate.relevance >= RELEVANT for candidate in candidates) else []
 
     async def _on_topic(self, topic: str) -> Ranges | None:

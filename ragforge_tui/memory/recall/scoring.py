@@ -62,14 +62,17 @@ def rarity(having: float, documents: float) -> float:
     return math.log(1 + (documents - having + 0.5) / (having + 0.5)) / math.log(1 + (documents - 0.5) / 1.5)
 
 
-def relevance(matched: float, cosine: float | None, similar: float) -> float:
+def relevance(matched: float, cosine: float | None, similar: float, *, in_context: bool = False) -> float:
     """Return how much a text has to do with a message, in units of one rare word in common.
 
     Args:
+        in_context: The vector is that of the message with the one before, whose subject does not count alone.
         matched: Summed `rarity` of the words in common.
         cosine: Similarity of the two; None if it is unknown, which counts as `similar`.
         similar: Cosine that counts as much as one rare word; with 0 or less nearly everything is relevant.
     """
+    if in_context and not matched:
+        return 0.0
     return matched + (1.0 if cosine is None else max(cosine, 0.0) / max(similar, SMALLEST_SIMILAR))
 
 

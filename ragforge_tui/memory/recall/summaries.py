@@ -64,6 +64,7 @@ def summaries_of(
     rarities: Mapping[str, float],
     settings: RecallSettings,
     *,
+    in_context: bool,
     turns: Collection[RecalledTurn],
     sent: Collection[int],
     exclude: Collection[str],
@@ -73,6 +74,7 @@ def summaries_of(
     The score is the relevance times the factors of level and age (see `scoring`).
 
     Args:
+        in_context: See `scoring.relevance`.
         turns: Recalled turns.
         sent: Turns of the open conversation that are sent anyway; summaries of these alone are left out.
         exclude: Ids of summaries that are sent anyway.
@@ -82,7 +84,8 @@ def summaries_of(
         summary = one.summary
         facts = (finding.text for finding in summary.key_findings)
         text = "\n".join((summary.conversation_summary, summary.actions_summary, *facts))
-        score = scoring.relevance(terms.matched(rarities, text, language_of(text)), one.cosine, settings.min_score)
+        matched = terms.matched(rarities, text, language_of(text))
+        score = scoring.relevance(matched, one.cosine, settings.min_score, in_context=in_context)
         if score >= RELEVANT and summary.uuid not in exclude:
             age = (datetime.now(UTC) - one.ended).total_seconds() / 86_400
             score *= scoring.level_factor(summary.level, settings.level_boost)
