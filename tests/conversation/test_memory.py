@@ -13,7 +13,8 @@ from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.memory.context import look_up, to_stored
 from ragforge_tui.memory.context.builder import digest_of
-from ragforge_tui.memory.context.sections import CLOSING, EARLIER_CLOSING, OPENING, request_parts
+from ragforge_tui.memory.context.earlier import earlier_blocks
+from ragforge_tui.memory.context.sections import CLOSING, OPENING, block_sections, block_text, request_parts
 from ragforge_tui.memory.recall import recall
 from ragforge_tui.settings.schema import Loaded, PersistenceSettings, RecallSettings, SummarizationSettings
 from ragforge_tui.shared.events import Notice, SummaryCreated, SummaryStarted
@@ -107,7 +108,7 @@ async def test_other_conversations_of_the_folder_are_recalled_with_their_name(
         later = await agent.create_conversation()
         await later.send_message("Where is the deploy key kept?")
         assert SECRET in block(server)
-        assert "another conversation: Where things are" in block(server)
+        assert f"in conversation {earlier.record.uuid[:8]} “Where things are”" in block(server)
         await (await agent.store()).conversations.update(earlier.record.uuid, private=True)
         another = await agent.create_conversation()
         await another.send_message("Where is the deploy key of the vault kept?")
@@ -154,12 +155,15 @@ async def test_what_was_sent_can_be_shown_to_the_letter(loaded: Loaded, server: 
         # Looking again is not what was sent; the context of a turn to come can be asked for.
         built = await conversation.build_context("And the harbour?")
         assert built.render()[0] == sent[0]
-        # Records of earlier versions, whose memory block ended with another line, are verified too.
-        assert EARLIER_CLOSING in str(request_parts(built.record, built.past, EARLIER_CLOSING))
-        earlier = msgspec.json.decode(to_stored(built).items, type=ContextRecord)
-        earlier.digest = digest_of(request_parts(built.record, built.past, EARLIER_CLOSING))
-        assert earlier.digest != built.record.digest
-        assert (await look_up(earlier, await engine.agent.store())).verified
+        # Records of earlier versions, whose memory block had another form, are verified too.
+        assert block_text(block_sections(built.record))
+        for old in earlier_blocks(block_sections(built.record)):
+            earlier = msgspec.json.decode(to_stored(built).items, type=ContextRecord)
+            assert earlier.version == 2
+            earlier.version = 1
+            earlier.digest = digest_of(request_parts(built.record, built.past, old))
+            assert earlier.digest != built.record.digest
+            assert (await look_up(earlier, await engine.agent.store())).verified
     finally:
         await engine.close()
 

@@ -132,22 +132,25 @@ class Recall:
                 await tx.run(
                     "UNWIND $rows AS row WITH row.id AS id, max(row.turn) AS last "
                     "MATCH (c:Conversation {uuid: id}) "
-                    "SET c.indexed_turn = "
+                    "SET c.keys_version = $version, c.indexed_turn = "
                     "CASE WHEN coalesce(c.indexed_turn, 0) > last THEN c.indexed_turn ELSE last END",
                     rows=batch,
+                    version=batch[0]["set"]["recall_version"],
                 )
 
             await self._graph.write(work)
 
-    async def conversations_without_keys(self, *, limit: int = 1_000) -> list[str]:
-        """Return conversations whose last turns have no keys, newest first, without deleted ones."""
+    async def conversations_without_keys(self, version: int, *, limit: int = 1_000) -> list[str]:
+        """Return conversations whose last turns lack keys of this version, newest first, without deleted ones."""
         return [
             record["uuid"]
             for record in await self._graph.rows(
                 "MATCH (c:Conversation) WHERE c.status <> 'deleted' AND NOT coalesce(c.stub, false) "
-                "AND coalesce(c.indexed_turn, coalesce(c.branch_turn, 0)) < c.next_turn - 1 "
+                "AND coalesce(c.branch_turn, 0) < c.next_turn - 1 "
+                "AND (coalesce(c.indexed_turn, 0) < c.next_turn - 1 OR coalesce(c.keys_version, 1) < $version) "
                 "RETURN c.uuid AS uuid ORDER BY c.updated_at DESC LIMIT $limit",
                 limit=limit,
+                version=version,
             )
         ]
 
