@@ -119,7 +119,7 @@ def open_chat(flags: ChatFlags) -> int:
     from ragforge_tui import __version__
     from ragforge_tui.settings.load import user_file
     from ragforge_tui.tui.app import run_chat
-    from ragforge_tui.tui.options import ChatOptions
+    from ragforge_tui.tui.session.state import ChatOptions
 
     async def connect() -> Engine:
         from ragforge_tui.engine import connect_child

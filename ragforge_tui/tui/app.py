@@ -31,9 +31,9 @@ from ragforge_tui.tui.command_registry import effective_keys, key_name
 from ragforge_tui.tui.commands.chat_commands import pick_session
 from ragforge_tui.tui.commands.link_commands import choose_link, open_link
 from ragforge_tui.tui.commands.turn_commands import cancel_edit, close_find, find_step, resend, view_block
-from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.prompt.prompt import Prompt, teach_alt_enter
 from ragforge_tui.tui.questions.question_panel import QuestionPanel
+from ragforge_tui.tui.session.state import ChatOptions
 from ragforge_tui.tui.settings.live_settings import line_filters, theme_variables, with_plain_mode
 from ragforge_tui.tui.sidebar.sidebar import Body
 from ragforge_tui.tui.terminal import copy_sequence

@@ -33,10 +33,9 @@ from ragforge_tui.shared.requests.turns import ConversationView, FetchTurns
 from ragforge_tui.shared.requests.work import AnswerApproval, AnswerTrust
 from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.command_registry import Command, Registry
-from ragforge_tui.tui.commands.catalog import all_commands
+from ragforge_tui.tui.commands import all_commands
 from ragforge_tui.tui.commands.persona_commands import restore_persona
 from ragforge_tui.tui.commands.suggestions import suggest, warm_up_files
-from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, History
 from ragforge_tui.tui.prompt.prompt import Prompt
@@ -48,14 +47,13 @@ from ragforge_tui.tui.questions.question_panel import (
     trust_question,
 )
 from ragforge_tui.tui.session.engine_session import EngineSession
-from ragforge_tui.tui.session.state import EventScreen, Level
+from ragforge_tui.tui.session.state import ChatOptions, EventScreen, Level
 from ragforge_tui.tui.settings.live_settings import LiveSettings
 from ragforge_tui.tui.sidebar.sidebar import Sidebar
-from ragforge_tui.tui.style.line_filters import PLAIN
-from ragforge_tui.tui.terminal import Attention
+from ragforge_tui.tui.terminal import PLAIN, Attention
 from ragforge_tui.tui.transcript import Transcript
-from ragforge_tui.tui.transcript.model.document import DisplayOptions
-from ragforge_tui.tui.transcript.widget.transcript import PAGE_TURNS
+from ragforge_tui.tui.transcript.document import DisplayOptions
+from ragforge_tui.tui.transcript.transcript import PAGE_TURNS
 from ragforge_tui.tui.type_ahead import TypeAheadApp
 from ragforge_tui.tui.widgets.header import Header, Queue, header_contents
 from ragforge_tui.tui.widgets.status_bar import StatusLine, foot_hints, status_parts

@@ -13,8 +13,8 @@ from textual.app import App
 from textual.screen import Screen
 
 from ragforge_tui.tui.command_registry import Registry
-from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.session.engine_session import EngineSession
+from ragforge_tui.tui.session.state import ChatOptions
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.prompt.prompt import Prompt

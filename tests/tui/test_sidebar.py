@@ -22,7 +22,7 @@ from ragforge_tui.tui.sidebar.files_pane import FilesPane
 from ragforge_tui.tui.sidebar.pane import PaneTitle
 from ragforge_tui.tui.sidebar.sidebar import FILE_NAME, Divider, Layout, load_layout
 from ragforge_tui.tui.sidebar.trace_pane import TracePane
-from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
+from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from ragforge_tui.tui.widgets.key_bar import KeyBar
 from tests.support.calls_scene import calls_engine, calls_of
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, message

@@ -10,9 +10,9 @@ import yaml
 from textual.color import Color
 
 from ragforge_tui.settings.schema import TuiSettings
+from ragforge_tui.tui.drawing import theme
+from ragforge_tui.tui.drawing.palette import COLOR_NAMES, contrast, palette_of, persona_color
 from ragforge_tui.tui.settings.settings_screen import ThemePicker
-from ragforge_tui.tui.style import theme
-from ragforge_tui.tui.style.palette import COLOR_NAMES, contrast, palette_of, persona_color
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import ChatRunner
 

@@ -8,7 +8,7 @@ from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.requests.work import ListModels, SetModel
 from ragforge_tui.tui.command_registry import Command
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.sessions.session_rows import model_rows
+from ragforge_tui.tui.sessions.session_list_model import model_rows
 from ragforge_tui.tui.sessions.session_service import SessionService
 from ragforge_tui.tui.widgets.choice_list import Choice
 
@@ -74,7 +74,7 @@ async def use_model(host: Host, name: str) -> None:
             where = f" ({changed.destination})" if changed.destination else ""
             session.notice(f"{changed.name}{where} answers from the next message on.")
         return
-    from ragforge_tui.tui.dialogs.picker import Picker
+    from ragforge_tui.tui.widgets.list_screen import Picker
 
     async def rows() -> list[Choice]:
         model = session.state.model

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.transcript.render.links import Link, file_path, web_address
+from ragforge_tui.tui.transcript.links import Link, file_path, web_address
 from ragforge_tui.tui.widgets.choice_list import Choice
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def choose_link(host: Host, links: list[Link]) -> None:
     if len(links) == 1:
         host.session.spawn(open_link(host, links[0].target), group="link", exclusive=True)
         return
-    from ragforge_tui.tui.dialogs.picker import Picker
+    from ragforge_tui.tui.widgets.list_screen import Picker
 
     async def rows() -> list[Choice]:
         return [Choice(link.target, link.target, detail=_label(link)) for link in links]

@@ -77,7 +77,7 @@ async def show_topics(host: Host, query: str) -> None:
 
 async def show_similar(host: Host) -> None:
     """Show similar conversations and open the picked one."""
-    from ragforge_tui.tui.dialogs.picker import Picker
+    from ragforge_tui.tui.widgets.list_screen import Picker
 
     uuid = conversation_with_messages(host)
 

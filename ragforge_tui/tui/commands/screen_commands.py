@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.tui.command_registry import Command
+from ragforge_tui.tui.drawing.theme import NAMES
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.style.theme import NAMES
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.settings.setting_rows import Setting

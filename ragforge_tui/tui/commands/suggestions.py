@@ -11,10 +11,10 @@ from ragforge_tui.shared.requests.memory import ListTopics
 from ragforge_tui.shared.requests.personas import ListPersonas
 from ragforge_tui.shared.requests.sessions import ListConversations
 from ragforge_tui.shared.requests.work import ListFiles, ListModels
+from ragforge_tui.tui.drawing.theme import NAMES
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.prompt.completion import Suggestion, mention_row
 from ragforge_tui.tui.session.engine_session import EngineSession
-from ragforge_tui.tui.style.theme import NAMES
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from ragforge_tui.tui.host import Host
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.dialogs.find_bar import FindBar
-    from ragforge_tui.tui.transcript.model.blocks import Block
+    from ragforge_tui.tui.transcript.blocks import Block
 
 
 async def go_to_turn(host: Host, which: str) -> None:

@@ -26,12 +26,11 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section, call_sections, call_title, diff_section, is_numbered
 from ragforge_tui.tui.drawing.code import diff_counts, highlight
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, one_line, wrap
+from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, NoteBlock, UserBlock
-from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
-from ragforge_tui.tui.transcript.render.tool_text import CallState
-from ragforge_tui.tui.transcript.widget.block_view import BlockView
+from ragforge_tui.tui.transcript.block_view import BlockView
+from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, NoteBlock, UserBlock
+from ragforge_tui.tui.transcript.tool_block import CallState, ToolBlock
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
 

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.style import Style as ContentStyle
 
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, wrap
-from ragforge_tui.tui.style.palette import Palette
+from ragforge_tui.tui.drawing.palette import Palette
 
 _MAX_HIGHLIGHTED = 200_000
 _DIFF_NAMES = frozenset({"diff", "patch", "udiff"})

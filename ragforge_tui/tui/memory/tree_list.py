@@ -14,9 +14,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
+from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.memory.memory_tree import TreeLine, range_text
 from ragforge_tui.tui.memory.topic_list import TopicLine
-from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
 L = TypeVar("L")

@@ -19,7 +19,7 @@ from ragforge_tui.shared.persona_records import FIELDS, PersonaInfo, PersonaRema
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.code import diff_content
 from ragforge_tui.tui.drawing.lines import one_line
-from ragforge_tui.tui.style.palette import Palette, persona_color
+from ragforge_tui.tui.drawing.palette import Palette, persona_color
 
 NARROWEST = 12
 """If a head leaves fewer cells than this, its line is wrapped below it."""

@@ -24,8 +24,8 @@ from ragforge_tui.shared.formatting import counted, dollars
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tui.drawing.code import diff_content
+from ragforge_tui.tui.drawing.palette import Palette, palette_for
 from ragforge_tui.tui.questions.command_text import MIN_ROWS, CommandText, drawn
-from ragforge_tui.tui.style.palette import Palette, palette_for
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 
 MAX_DETAIL_CHARS = 100_000

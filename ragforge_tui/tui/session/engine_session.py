@@ -48,9 +48,8 @@ from ragforge_tui.shared.requests.work import ChangeModelSettings, RunShell, Set
 from ragforge_tui.shared.tool_calls import describe_tools
 from ragforge_tui.shared.wire import Engine, Hello, Request
 from ragforge_tui.tui.drawing.lines import one_line
-from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.session.remote_turns import RemoteTurns
-from ragforge_tui.tui.session.state import ChatState, Level, Outbox, Outgoing, SessionListener, sent_tokens
+from ragforge_tui.tui.session.state import ChatOptions, ChatState, Level, Outbox, Outgoing, SessionListener, sent_tokens
 from ragforge_tui.tui.workers import start_worker
 
 log = logging.getLogger(__name__)

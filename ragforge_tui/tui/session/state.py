@@ -1,4 +1,4 @@
-"""State of the chat: connection, conversation, running turns, cost, and the queue of messages that wait to be sent.
+"""State of the chat: its options, connection, conversation, running turns, cost, and the messages that wait to be sent.
 
 Pure. `EngineSession` updates it and reports changes to a `SessionListener`; header, status line and panes are drawn
 from it.
@@ -7,11 +7,13 @@ from it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 from uuid import uuid4
 
 import msgspec
 
+from ragforge_tui.settings.schema import Settings, TuiSettings
 from ragforge_tui.shared.events import (
     ConversationChanged,
     Event,
@@ -33,6 +35,32 @@ from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
 from ragforge_tui.shared.requests.memory import MemoryDue
 from ragforge_tui.shared.requests.turns import ConversationView
 from ragforge_tui.shared.requests.work import Mode
+
+
+class ChatOptions(msgspec.Struct, kw_only=True, frozen=True):
+    """Options of one chat.
+
+    Attributes:
+        resume: Id or unique prefix to resume; empty string: pick one; None: do not resume.
+        continue_last: Open the newest conversation of the workspace.
+        state_dir: Folder of prompt history and drafts.
+        workspace: The folder the agent works in, absolute.
+        persona: Persona of a new conversation; empty: the default one.
+        settings: All settings, for the settings screen; `origins` names the source of each.
+        config_file: The user's settings file, where changes are saved; None: nothing is saved.
+    """
+
+    resume: str | None = None
+    continue_last: bool = False
+    tui: TuiSettings = TuiSettings()
+    state_dir: Path
+    workspace: str = ""
+    persona: str = ""
+    version: str = ""
+    settings: Settings = msgspec.field(default_factory=Settings)
+    origins: dict[str, str] = {}
+    config_file: Path | None = None
+
 
 Place = Literal["waiting", "sending", "queued"]
 

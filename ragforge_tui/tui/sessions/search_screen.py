@@ -23,8 +23,7 @@ from textual.widgets import Input, Static
 from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import one_line
-from ragforge_tui.tui.sessions.session_list_model import clickable
-from ragforge_tui.tui.sessions.session_rows import short_time
+from ragforge_tui.tui.sessions.session_list_model import clickable, short_time
 from ragforge_tui.tui.sessions.session_service import (
     MOST_HITS,
     SCOPE_NAMES,
@@ -225,7 +224,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
 
     def action_topic(self) -> None:
         """Choose a topic to search in."""
-        from ragforge_tui.tui.dialogs.picker import Picker
+        from ragforge_tui.tui.widgets.list_screen import Picker
 
         def picked(name: str | None) -> None:
             if name is not None:

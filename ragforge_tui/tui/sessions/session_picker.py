@@ -33,8 +33,8 @@ from ragforge_tui.tui.sessions.session_list_model import (
     filter_bar,
     key_bar,
     nothing_fits,
+    session_title,
 )
-from ragforge_tui.tui.sessions.session_rows import session_title
 from ragforge_tui.tui.sessions.session_service import SessionLoader, SessionService, parse_tags
 from ragforge_tui.tui.widgets.choice_list import ChoiceList
 from ragforge_tui.tui.widgets.list_screen import ListScreen

@@ -20,11 +20,10 @@ from textual.widgets import Input, Static
 from ragforge_tui.settings.edit import remove_value, set_value
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui.dialogs.picker import Picker
+from ragforge_tui.tui.drawing.theme import NAMES
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, section_title, shown
-from ragforge_tui.tui.style.theme import NAMES
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
-from ragforge_tui.tui.widgets.list_screen import ListScreen
+from ragforge_tui.tui.widgets.list_screen import ListScreen, Picker
 from ragforge_tui.tui.workers import start_worker
 
 KEYS = "enter change · ctrl+r reset · esc back"

@@ -26,10 +26,10 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section, file_sections
 from ragforge_tui.tui.drawing.code import diff_counts
 from ragforge_tui.tui.drawing.lines import Run, one_line
+from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.prompt.completion import mention
 from ragforge_tui.tui.sidebar.pane import Pane
-from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
 

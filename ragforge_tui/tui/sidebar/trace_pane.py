@@ -35,13 +35,13 @@ from ragforge_tui.shared.requests.work import CallEntry, FetchCall, ListCalls
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import argument_names, tool_info
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
+from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sidebar.files_pane import short_path
 from ragforge_tui.tui.sidebar.pane import Pane
-from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
-from ragforge_tui.tui.transcript.render.tool_text import (
+from ragforge_tui.tui.transcript.tool_block import (
     CallState,
+    ToolBlock,
     arguments_of,
     duration_text,
     failure_of,

@@ -10,8 +10,8 @@ from textual.widget import Widget
 
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import fit, one_line
+from ragforge_tui.tui.drawing.palette import persona_color
 from ragforge_tui.tui.session.state import ChatState, Outgoing
-from ragforge_tui.tui.style.palette import persona_color
 
 DOTS = {"ready": ("●", "$success"), "starting": ("◐", "$warning"), "unreachable": ("●", "$error")}
 

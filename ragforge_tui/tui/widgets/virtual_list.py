@@ -18,7 +18,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ragforge_tui.tui.drawing.lines import Run, line_of, one_line, wrap_spans
-from ragforge_tui.tui.style.palette import Palette, palette_for
+from ragforge_tui.tui.drawing.palette import Palette, palette_for
 
 L = TypeVar("L")
 

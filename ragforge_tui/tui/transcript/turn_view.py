@@ -29,10 +29,10 @@ from ragforge_tui.shared.events import (
     TurnStarted,
 )
 from ragforge_tui.shared.records import Message, ToolCall, Turn
-from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, Level, NoteBlock, TextBlock, UserBlock
+from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, Level, NoteBlock, TextBlock, UserBlock
 
 if TYPE_CHECKING:
-    from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
+    from ragforge_tui.tui.transcript.tool_block import ToolBlock
 
 DEFAULT_GLYPH = "✶"
 
@@ -192,7 +192,7 @@ class TurnView:
         if block is not None:
             block.update(call)
             return block
-        from ragforge_tui.tui.transcript.model.tool_block import ToolBlock  # not needed before the first call
+        from ragforge_tui.tui.transcript.tool_block import ToolBlock  # not needed before the first call
 
         at = self._place_of(call)
         gap = 0 if at and self.blocks[at - 1].kind == "tool" else 1

@@ -13,17 +13,20 @@ from typing import Protocol
 from ragforge_tui.shared.sanitize import plain_length
 from ragforge_tui.tui.drawing.code import GrowingCode, run_lines
 from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, wrap
-from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.render.markdown import (
+from ragforge_tui.tui.drawing.palette import Palette
+from ragforge_tui.tui.transcript.markdown import (
     Cell,
+    OpenList,
+    Unit,
+    clean_source,
     fitted_widths,
     inline_runs,
+    parse,
     render_unit,
     table_lines,
     table_rows,
     wanted_widths,
 )
-from ragforge_tui.tui.transcript.render.markdown_parser import OpenList, Unit, clean_source, parse
 
 _FENCE = re.compile(r" {0,3}(`{3,})([^`\n]*)\n| {0,3}(~{3,})([^\n]*)\n")
 _LEADING_BLANKS = re.compile(r"(?:[ \t]*\n)*")

@@ -18,10 +18,10 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from ragforge_tui.tui.drawing.lines import Line
-from ragforge_tui.tui.style.palette import Palette, palette_for
-from ragforge_tui.tui.transcript.model.blocks import Block
-from ragforge_tui.tui.transcript.model.document import DisplayOptions, Document
-from ragforge_tui.tui.transcript.widget.viewport import Frame, Row, Viewport, text_between
+from ragforge_tui.tui.drawing.palette import Palette, palette_for
+from ragforge_tui.tui.transcript.blocks import Block
+from ragforge_tui.tui.transcript.document import DisplayOptions, Document
+from ragforge_tui.tui.transcript.viewport import Frame, Row, Viewport, text_between
 
 if TYPE_CHECKING:
     from textual._animator import EasingFunction
