@@ -24,9 +24,9 @@ class InProcessEngine:
         *,
         approve_all: bool = False,
         interactive: bool = False,
-        settle_seconds: float = SETTLE_SECONDS,
+        settle_seconds: float | None = None,
     ) -> None:
-        self._settle_seconds = settle_seconds
+        self._settle_seconds = SETTLE_SECONDS if settle_seconds is None else settle_seconds
         self.agent = ConversationAgent(loaded, approve_all=approve_all, interactive=interactive)
         self._context = EngineContext.of(self.agent, loaded)
         self._stack = ExitStack()

@@ -207,15 +207,8 @@ class PipeServer:
             log.info("the reader is gone")
 
 
-async def _finish_alone(
-    agent: ConversationAgent, *, turn_seconds: float = 600.0, command_seconds: float = 120.0
-) -> None:
-    """Finish the running turn within limits after the user interface is gone, and start no new one.
-
-    Args:
-        turn_seconds: Time limit for the answer.
-        command_seconds: Time limit for a running command.
-    """
+async def _finish_alone(agent: ConversationAgent) -> None:
+    """Finish the running turn within limits after the user interface is gone, and start no new one."""
     services = agent.services
     services.toolbox.writes_frozen = True
     services.approvals.close()

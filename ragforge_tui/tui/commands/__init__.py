@@ -1,6 +1,6 @@
 """All commands: the slash menu, key bindings, palette, footer and /help are made from them.
 
-One file per subject; each ends with the records of its own commands.
+One file per heading of /help.
 """
 
 from __future__ import annotations
@@ -8,11 +8,10 @@ from __future__ import annotations
 from ragforge_tui.tui.command_registry import Command
 from ragforge_tui.tui.commands import (
     chat_commands,
+    conversation_commands,
     memory_commands,
     persona_commands,
     screen_commands,
-    session_commands,
-    turn_commands,
     work_commands,
 )
 from ragforge_tui.tui.host import Host
@@ -22,8 +21,7 @@ SUBJECTS = (
     chat_commands,
     persona_commands,
     memory_commands,
-    turn_commands,
-    session_commands,
+    conversation_commands,
     work_commands,
     screen_commands,
 )

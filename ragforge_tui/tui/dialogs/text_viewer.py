@@ -24,7 +24,7 @@ from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section, call_sections, call_title, diff_section, is_numbered
-from ragforge_tui.tui.drawing.code import diff_counts, highlight
+from ragforge_tui.tui.drawing.code import by_line, diff_counts, highlight
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, one_line, wrap
 from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
@@ -107,16 +107,6 @@ class PieceBlock(Block):
     def estimate(self, width: int) -> int:
         inner = max(1, width - 2)
         return sum(max(1, ceil(len(line) / inner)) for line in self._text)
-
-
-def by_line(runs: Sequence[Run]) -> list[list[Run]]:
-    """Split runs at line ends."""
-    lines: list[list[Run]] = [[]]
-    for text, style in runs:
-        first, *rest = text.split("\n")
-        lines[-1].append((first, style))
-        lines.extend([(part, style)] for part in rest)
-    return lines
 
 
 def _language(section: Section) -> str:

@@ -172,10 +172,11 @@ def run_lines(runs: Iterable[Run], width: int, palette: Palette, *, prefix: Sequ
     """Return runs of code behind a thin bar."""
     bar = prefix if prefix is not None else [("  │ ", palette.faint)]
     # Every line of code is a first line: its bar is decoration as that of a folded rest is.
-    return [line for part in _by_line(runs) for line in wrap(part, width, first=bar, rest=bar, hard=True)]
+    return [line for part in by_line(runs) for line in wrap(part, width, first=bar, rest=bar, hard=True)]
 
 
-def _by_line(runs: Iterable[Run]) -> list[list[Run]]:
+def by_line(runs: Iterable[Run]) -> list[list[Run]]:
+    """Split runs at line ends."""
     lines: list[list[Run]] = [[]]
     for text, style in runs:
         first, *rest = text.split("\n")

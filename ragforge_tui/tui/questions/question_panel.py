@@ -7,6 +7,7 @@ letter typed before the user can have read the question.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar, Literal
 
@@ -149,13 +150,12 @@ class QuestionPanel(Vertical, can_focus=True):
     class Left(Message):
         """The user wants the prompt back for a moment."""
 
+    @dataclass
     class CommandViewRequested(Message):
         """The user wants to read the whole command."""
 
-        def __init__(self, title: str, command: CommandText) -> None:
-            super().__init__()
-            self.title = title
-            self.command = command
+        title: str
+        command: CommandText
 
     def __init__(self) -> None:
         super().__init__(id="question")

@@ -14,23 +14,7 @@ from uuid import uuid4
 import msgspec
 
 from ragforge_tui.settings.schema import Settings, TuiSettings
-from ragforge_tui.shared.events import (
-    ConversationChanged,
-    Event,
-    GraphChanged,
-    MessageFinished,
-    MessageStarted,
-    ModelChanged,
-    ReasoningDelta,
-    SummaryCreated,
-    SummaryFailed,
-    SummaryStarted,
-    TextDelta,
-    ToolCallFinished,
-    ToolCallStarted,
-    TurnEvent,
-    TurnReset,
-)
+from ragforge_tui.shared import events
 from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
 from ragforge_tui.shared.requests.memory import MemoryDue
 from ragforge_tui.shared.requests.turns import ConversationView
@@ -184,8 +168,8 @@ class ChatState(msgspec.Struct):
     first_turn: int = 1
     persona: str = ""
     persona_styles: dict[str, tuple[str, str]] = {}
-    model: ModelChanged | None = None
-    graph: GraphChanged | None = None
+    model: events.ModelChanged | None = None
+    graph: events.GraphChanged | None = None
     running: dict[str, int] = {}
     followed: int | None = None
     mode: Mode = "ask"
@@ -241,33 +225,33 @@ class ChatState(msgspec.Struct):
             return "running"
         return "answering" if self.answering else "thinking"
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: events.Event) -> None:
         """Update what an event changes by itself; starts and ends of turns are the session's."""
         here = getattr(event, "conversation_id", "") == self.conversation_id
         match event:
-            case MessageStarted() | ReasoningDelta() | TextDelta():
+            case events.MessageStarted() | events.ReasoningDelta() | events.TextDelta():
                 if here:
-                    self.answering = isinstance(event, TextDelta)
-            case MessageFinished():
+                    self.answering = isinstance(event, events.TextDelta)
+            case events.MessageFinished():
                 self.spent.add(event.message.usage)
                 if here:
                     self.context_used = sent_tokens([event.message]) or self.context_used
-            case ToolCallStarted():
+            case events.ToolCallStarted():
                 if here:
                     self.tools.add(event.call.uuid)
-            case ToolCallFinished():
+            case events.ToolCallFinished():
                 self.tools.discard(event.call.uuid)
-            case SummaryStarted():
+            case events.SummaryStarted():
                 if here:
                     self.summarising.add((event.level, event.start_turn_index))
-            case SummaryCreated(summary=summary):
+            case events.SummaryCreated(summary=summary):
                 self.summarising.discard((summary.level, summary.start_turn_index))
-            case SummaryFailed():
+            case events.SummaryFailed():
                 self.summarising.discard((event.level, event.start_turn_index))
-            case ConversationChanged():
+            case events.ConversationChanged():
                 if event.conversation.uuid == self.conversation_id:
                     self.conversation = event.conversation
-            case TurnReset():
+            case events.TurnReset():
                 self.stale = self.stale or here
             case _:
                 pass
@@ -346,10 +330,10 @@ class SessionListener(Protocol):
     def notice(self, text: str, level: Level = "info", *, passing: bool = False) -> None:
         """Show a sentence in the transcript; a `passing` one disappears with the next answer."""
 
-    def event_received(self, event: Event) -> None:
+    def event_received(self, event: events.Event) -> None:
         """Show an event, after the state has taken it in."""
 
-    def other_turn_event(self, event: TurnEvent) -> None:
+    def other_turn_event(self, event: events.TurnEvent) -> None:
         """Pass an event of a turn in another process to the panes only: the transcript shows a turn of its own."""
 
     def shows_turn(self, turn_index: int) -> bool:
@@ -385,5 +369,5 @@ class SessionListener(Protocol):
 class EventScreen(Protocol):
     """A screen over the chat that updates itself while it is open."""
 
-    def engine_event(self, event: Event) -> None:
+    def engine_event(self, event: events.Event) -> None:
         """Take in an event of any conversation, except for deltas. Must be cheap."""

@@ -18,9 +18,9 @@ from textual.style import Style
 from ragforge_tui.shared.records import Conversation
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.drawing.lines import one_line
+from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
 from ragforge_tui.tui.widgets.choice_list import Choice
 
-DEFAULT_GLYPH = "✶"
 KEPT_DAYS = 7
 """Days for which a deleted conversation can be restored."""
 

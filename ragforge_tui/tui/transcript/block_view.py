@@ -50,15 +50,8 @@ class BlockView(ScrollView):
     # The size of the window does not depend on the scrollable height: a new line needs no layout of the screen.
     virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False, repaint=False)
 
-    def __init__(
-        self,
-        *,
-        shown: DisplayOptions | None = None,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        super().__init__(name=name, id=id, classes=classes)
+    def __init__(self, *, shown: DisplayOptions | None = None) -> None:
+        super().__init__()
         self.document = Document(shown)
         self.viewport = Viewport(self.document)
         self._palette: Palette | None = None

@@ -166,12 +166,6 @@ class Transcript(BlockView, can_focus=True):
         turn_index: int
 
     @dataclass
-    class BlockActivated(Message):
-        """A block was clicked on, or Enter pressed at it; it is folded or unfolded already."""
-
-        block: Block
-
-    @dataclass
     class TurnCommand(Message):
         """The user wants to run a command for the turn at the cursor."""
 
@@ -203,27 +197,13 @@ class Transcript(BlockView, can_focus=True):
         block: Block
 
     @dataclass
-    class CopyRequested(Message):
-        """The user wants to copy a text; `what` names it."""
+    class Hint(Message):
+        """The result of a key in a few words, or why it has none."""
 
         text: str
-        what: str
 
-    @dataclass
-    class NothingToDo(Message):
-        """A key has no effect here, and why."""
-
-        why: str
-
-    def __init__(
-        self,
-        *,
-        shown: DisplayOptions | None = None,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        super().__init__(shown=shown, name=name, id=id, classes=classes)
+    def __init__(self, *, shown: DisplayOptions | None = None) -> None:
+        super().__init__(shown=shown)
         self.stream_painter = StreamPainter(self)
         self.cursor = Cursor(self)
         self.finder = Finder(self, self.cursor)
@@ -350,7 +330,6 @@ class Transcript(BlockView, can_focus=True):
         block.toggle()
         self.settle()
         self.follow = self.scroll_y >= self.max_scroll_y
-        self.post_message(self.BlockActivated(block))
 
     def leave(self) -> None:
         """Remove the cursor."""
@@ -422,7 +401,7 @@ class Transcript(BlockView, can_focus=True):
         """Fold or unfold the block at the cursor; an unfolded one comes into view as far as it fits."""
         block = self.cursor.block
         if block is None:
-            self._nothing(_NO_BLOCK)
+            self._hint(_NO_BLOCK)
             return
         self.toggle_fold(block)
         self.correct(block)
@@ -431,23 +410,23 @@ class Transcript(BlockView, can_focus=True):
         if block.folded is False and below > self.top:
             self.scroll_to(y=min(below, start))
 
-    def _nothing(self, why: str) -> None:
-        """Explain why a key has no effect; its letter is not typed into the prompt instead."""
-        self.post_message(self.NothingToDo(why))
+    def _hint(self, text: str) -> None:
+        """Show the result of a key, or why it has none; its letter is not typed into the prompt instead."""
+        self.post_message(self.Hint(text))
 
     def action_with_turn(self, command: str) -> None:
         """Run a command for the turn at the cursor."""
         if self.cursor.block is None:
-            self._nothing(_NO_BLOCK)
+            self._hint(_NO_BLOCK)
         elif not self.cursor.block.turn_index:
-            self._nothing("no turn here")
+            self._hint("no turn here")
         else:
             self.post_message(self.TurnCommand(command, self.cursor.block.turn_index))
 
     def action_open_link(self) -> None:
         """Open a link of the block at the cursor, or of its turn."""
         if self.cursor.block is None:
-            self._nothing(_NO_BLOCK)
+            self._hint(_NO_BLOCK)
         else:
             self.post_message(self.LinksWanted(self.cursor.links()))
 
@@ -458,7 +437,7 @@ class Transcript(BlockView, can_focus=True):
         """Read the whole block at the cursor."""
         block = self.cursor.block
         if block is None or not block.source:
-            self._nothing(_NO_BLOCK if block is None else "nothing more to show here")
+            self._hint(_NO_BLOCK if block is None else "nothing more to show here")
         else:
             self.post_message(self.ViewRequested(block))
 
@@ -466,13 +445,17 @@ class Transcript(BlockView, can_focus=True):
         """Copy the source of the block at the cursor, or of the last answer."""
         block = self.cursor.copyable()
         if block is None or not block.source:
-            self._nothing("nothing to copy here")
+            self._hint("nothing to copy here")
         else:
-            self.post_message(self.CopyRequested(block.source, "block" if self.cursor.block else "last answer"))
+            self._copy(block.source, "block" if self.cursor.block else "last answer")
 
     def action_copy_code(self) -> None:
         """Copy the last code of the block at the cursor, or of the transcript."""
         if code := self.cursor.code():
-            self.post_message(self.CopyRequested(code, "code"))
+            self._copy(code, "code")
         else:
-            self._nothing("no code here")
+            self._hint("no code here")
+
+    def _copy(self, text: str, name: str) -> None:
+        self.app.copy_to_clipboard(text)
+        self._hint(f"{name} sent to the clipboard")
