@@ -143,9 +143,14 @@ class Notices:
 
     def __init__(self) -> None:
         self._last_text = ""
+        self._model = ""
 
     def show(self, event: events.Event) -> None:
         """Print an event's notice, unless it has none or repeats the last one."""
+        if isinstance(event, events.ModelChanged) and event.phase == "ready":
+            if event.name == self._model:
+                return  # only its window changed
+            self._model = event.name
         text = _notice(event)
         if text and text != self._last_text:
             self._last_text = text
