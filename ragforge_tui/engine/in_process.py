@@ -16,7 +16,7 @@ from ragforge_tui.shared.wire import Empty, R, Request, Shutdown
 
 
 class InProcessEngine:
-    """Engine in this process; see `protocol.Engine`. Create it inside a running event loop."""
+    """Engine in this process; see `wire.Engine`. Create it inside a running event loop."""
 
     def __init__(
         self,
