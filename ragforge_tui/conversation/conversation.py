@@ -69,7 +69,7 @@ class Conversation:
         self.record = record
         self._mode: Mode = "ask"
         self._services = services
-        self._window = TurnWindow(record, turns, services.store, services.settings.agent.memory.max_context_chars)
+        self._window = TurnWindow(record, turns, services.store)
         self.memory = ConversationMemory(services, record, turns)
         self._inputs = InputBuilder(services, record, self._window, self.memory, lambda: self.mode)
         self._closing = False
@@ -283,8 +283,9 @@ class Conversation:
             return self.active_turn or 0
         if self.busy:
             raise RagforgeError("A turn is still running.", todo="Stop it first, then undo.")
-        call = UserCall(RESTORE, await (await self._changed_files()).restore_arguments(turn_index))
-        return await self._submit(QueuedTurn(f"/undo {turn_index}", message_id or uuid.uuid4().hex, call))
+        arguments, redo = await (await self._changed_files()).restore_arguments(turn_index)
+        typed = "/redo" if redo else f"/undo {turn_index}"
+        return await self._submit(QueuedTurn(typed, message_id or uuid.uuid4().hex, UserCall(RESTORE, arguments)))
 
     async def _changed_files(self) -> ChangedFiles:
         toolbox = self._services.toolbox

@@ -140,6 +140,8 @@ class Message(msgspec.Struct, kw_only=True):
     content: str = ""
     doing: str = ""
     """Tool that a user's message runs directly, without a request to a model; else empty."""
+    note: str = ""
+    """What a request says next to a user's message: changes of mode, date and workspace. Not shown in the chat."""
     reasoning: str = ""
     state: MessageState = "complete"
     writer: str = ""
@@ -228,11 +230,16 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     score: float
 
 
+FindingKind = Literal["", "decision", "fact", "preference", "open"]
+"""What a finding is; ``open`` is a task or question that was still open, empty if its writer did not say."""
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Fact worth knowing later, with the turns it comes from. Stored in the graph as ``text [t3, t4]``."""
+    """Statement worth knowing later, with the turns it comes from. Stored as ``decision: text [t3, t4]``."""
 
     text: str
     turns: list[int] = []
+    kind: FindingKind = ""
 
 
 class Summary(msgspec.Struct, kw_only=True):
@@ -240,6 +247,7 @@ class Summary(msgspec.Struct, kw_only=True):
 
     Attributes:
         ordinal: Number within the level, from 1, in order of the turns.
+        title: Three to six words, at most 60 characters; empty in summaries of earlier releases.
         conversation_summary: Questions and answers, in at most 500 characters.
         actions_summary: Tool use and its reasons, in at most 500 characters; empty if no tool was used.
         start_turn_index: First turn covered; ranges are inclusive.
@@ -253,6 +261,7 @@ class Summary(msgspec.Struct, kw_only=True):
     conversation_id: str
     level: int
     ordinal: int = 0
+    title: str = ""
     conversation_summary: str
     actions_summary: str = ""
     key_findings: list[Finding] = []
@@ -315,7 +324,20 @@ class AccessedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ContextItemKind = Literal[
-    "system", "instructions", "persona", "message", "goal", "summary", "turn", "query", "file", "topic", "code", "note"
+    "system",
+    "instructions",
+    "persona",
+    "tools",
+    "environment",
+    "message",
+    "goal",
+    "summary",
+    "turn",
+    "query",
+    "file",
+    "topic",
+    "code",
+    "note",
 ]
 
 
@@ -323,7 +345,8 @@ class ContextItem(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Piece of a request to the model, with its source.
 
     Attributes:
-        source: Id of the message, summary or topic it was taken from; a path; or the digest of a `system` text.
+        source: Id of the message, summary or topic it was taken from; a path; or the digest of a text that is stored
+            once, such as the instructions.
         turn_index: Turn it represents, 0 for none; for a summary, the first turn covered.
         last_turn: For a summary: the last turn covered.
         role: Role under which it was sent.
@@ -374,7 +397,7 @@ class ContextRecord(msgspec.Struct, kw_only=True):
 
     Attributes:
         budget: Most tokens for the past.
-        tokens: Tokens of all sections.
+        tokens: Tokens of the past: the earlier turns and the memory block.
         digest: SHA-256 of the parts as sent, as hexadecimal digits.
         whole: Whether all earlier turns of the conversation were sent unchanged.
         verified: Whether the texts looked up again have the digest of those sent.

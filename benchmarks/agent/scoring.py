@@ -1,0 +1,147 @@
+"""Scores of one task: what the request held, and what was answered. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from benchmarks.agent.tasks import Task
+from ragforge_tui.llm import count_tokens
+from tests.support.model_script import request_tokens
+
+PARTS = ("past", "block", "turn", "system")
+
+
+class Score(msgspec.Struct, kw_only=True):
+    """Outcome of a task at one window.
+
+    Attributes:
+        gold: For each group of gold facts, the part of the request that holds it, "" if none does: ``past`` (earlier
+            turns), ``block`` (next to the message), ``turn`` (since the message) or ``system``.
+        tokens: Of the scored request, tools included; `largest` of the turn's largest request.
+        block_tokens: Tokens next to the message.
+        past_tokens: Tokens of the earlier turns.
+        failed: Error of the turn.
+        right: Whether the answer is right, None without a model.
+    """
+
+    id: str
+    kind: str
+    window: int
+    gold: list[str]
+    tokens: int = 0
+    largest: int = 0
+    block_tokens: int = 0
+    past_tokens: int = 0
+    requests: int = 0
+    failed: str = ""
+    answer: str = ""
+    right: bool | None = None
+    judged: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the request held every group."""
+        return all(self.gold)
+
+
+def score(task: Task, window: int, requests: Sequence[dict[str, Any]], *, failed: str = "") -> Score:
+    """Score what was sent: the first request of the turn, or the last where the task is a long turn."""
+    if not requests:
+        return Score(
+            id=task.id, kind=task.kind, window=window, gold=[""] * len(task.gold), failed=failed or "no request"
+        )
+    body = requests[-1 if task.calls else 0]
+    parts = parts_of(body, task.ask)
+    where = {name: _folded(text) for name, text in parts.items()}
+    if task.calls:
+        # Whether the message itself is still there is a question of a long turn.
+        where["turn"] += _folded(task.ask) if _asked(body, task.ask) is not None else ""
+    gold = [
+        next((part for part in PARTS if any(_folded(text) in where[part] for text in group)), "") for group in task.gold
+    ]
+    return Score(
+        id=task.id,
+        kind=task.kind,
+        window=window,
+        gold=gold,
+        tokens=request_tokens(body),
+        largest=max(map(request_tokens, requests)),
+        block_tokens=count_tokens(parts["block"]),
+        past_tokens=count_tokens(parts["past"]),
+        requests=len(requests),
+        failed=failed,
+    )
+
+
+def parts_of(body: dict[str, Any], ask: str) -> dict[str, str]:
+    """Return the text of each part of a request; the message itself belongs to none."""
+    messages = body["messages"]
+    asked = _asked(body, ask)
+    at = len(messages) if asked is None else asked
+    rest = [message for message in messages[:at] if message["role"] != "system"]
+    return {
+        "system": "\n".join(_text(message) for message in messages if message["role"] == "system"),
+        "past": "\n".join(map(_text, rest)),
+        "block": "" if asked is None else _text(messages[asked]).replace(ask, "", 1).strip(),
+        "turn": "\n".join(map(_text, messages[at + 1 :])),
+    }
+
+
+def kept_prefix(before: dict[str, Any], after: dict[str, Any]) -> float:
+    """Return the share of a request that is the beginning of the next one, which a provider's cache keeps."""
+    first, second = (json.dumps([body.get("tools"), body["messages"]]) for body in (before, after))
+    same = next(
+        (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
+    )
+    return same / len(first)
+
+
+def exact(task: Task, answer: str) -> bool:
+    """Return whether an answer has every gold fact and no outdated one."""
+    text = _folded(answer)
+    right = all(_any_in(group, text) for group in task.gold)
+    return bool(text) and right and not _any_in(task.wrong, text)
+
+
+def judge_prompt(task: Task, answer: str) -> str:
+    """Return the request to a judge, whose answer begins with yes or no."""
+    expected = task.judge or "Reacts fittingly and briefly; brings up nothing of the past that was not asked for."
+    return (
+        "You judge the answer of a coding agent. Begin with the one word yes if it meets what is expected, else no; "
+        f"then give the reason in one sentence.\n\nMessage: {task.ask}\n\nExpected: {expected}\n\nAnswer:\n{answer}"
+    )
+
+
+def _asked(body: dict[str, Any], ask: str) -> int | None:
+    """Return the position of the last user message that holds the question."""
+    found = [n for n, m in enumerate(body["messages"]) if m["role"] == "user" and ask in _text(m)]
+    return found[-1] if found else None
+
+
+def _text(message: dict[str, Any]) -> str:
+    """Return a message's text, with the arguments of its calls as they are meant, not as JSON escapes them."""
+    content = message.get("content") or ""
+    texts = [content] if isinstance(content, str) else [part.get("text", "") for part in content]
+    for call in message.get("tool_calls") or []:
+        texts += [call["function"]["name"], *_strings(call["function"]["arguments"])]
+    return "\n".join(texts)
+
+
+def _strings(arguments: str) -> list[str]:
+    try:
+        values = json.loads(arguments)
+    except ValueError:
+        return [arguments]
+    return [str(value) for value in values.values()] if isinstance(values, dict) else [arguments]
+
+
+def _any_in(facts: Sequence[str], folded: str) -> bool:
+    return any(_folded(fact) in folded for fact in facts)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
