@@ -30,9 +30,6 @@ def ensure_server_cache() -> None:
 
 
 def _make() -> None:
-    for old in CACHE.parent.glob("graph-server-*"):
-        if old.suffix != ".lock":
-            old.unlink()
     partial = CACHE.with_suffix(".partial")
     with (
         tempfile.TemporaryDirectory() as home,
