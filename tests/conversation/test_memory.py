@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -11,14 +12,14 @@ import pytest
 from ragforge_tui.conversation import Conversation, ConversationAgent, background_model
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.graph.schema.migrate import record_embedding
-from ragforge_tui.memory.context import look_up, to_stored
+from ragforge_tui.memory.context import builder, look_up, to_stored
 from ragforge_tui.memory.context.builder import digest_of
 from ragforge_tui.memory.context.earlier import earlier_blocks
 from ragforge_tui.memory.context.sections import CLOSING, OPENING, block_sections, block_text, request_parts
 from ragforge_tui.memory.recall import recall
 from ragforge_tui.settings.schema import Loaded, PersistenceSettings, RecallSettings, SummarizationSettings
 from ragforge_tui.shared.events import Notice, SummaryCreated, SummaryStarted
-from ragforge_tui.shared.records import EXTRACTIVE, ContextRecord, Message
+from ragforge_tui.shared.records import EXTRACTIVE, ContextRecord, Message, now
 from ragforge_tui.shared.requests.memory import FetchDue, FetchSent
 from ragforge_tui.shared.requests.turns import OpenConversation
 from tests.support.agents import with_memory
@@ -126,7 +127,9 @@ async def test_scope_none_stays_within_the_conversation(loaded: Loaded, server: 
     assert block(server) == ""
 
 
-async def test_what_was_sent_can_be_shown_to_the_letter(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_what_was_sent_can_be_shown_to_the_letter(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = InProcessEngine(with_memory(loaded, max_context_chars=SMALL, summarization=FEW))
     try:
         conversation = await engine.agent.create_conversation()
@@ -164,6 +167,13 @@ async def test_what_was_sent_can_be_shown_to_the_letter(loaded: Loaded, server: 
             earlier.digest = digest_of(request_parts(built.record, built.past, old))
             assert earlier.digest != built.record.digest
             assert (await look_up(earlier, await engine.agent.store())).verified
+        # Tomorrow the turns of today are told with their day.
+        monkeypatch.setattr(builder, "now", lambda: now() + timedelta(days=1))
+        built = await conversation.build_context("And the harbour?")
+        (day,) = {item.title for item in built.sections[3].items if item.title}
+        assert f"[{day}]" in [message["content"] for message in built.past]
+        looked_up = msgspec.json.decode(to_stored(built).items, type=ContextRecord)
+        assert (await look_up(looked_up, await engine.agent.store())).verified
     finally:
         await engine.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from ragforge_tui.memory.context import (
     ContextBuilder,
     ContextInputs,
     SystemPart,
+    builder,
     without_memory,
 )
 from ragforge_tui.memory.context.history_window import tokens_of
@@ -33,6 +35,16 @@ from ragforge_tui.settings.schema import MemorySettings, RecallSettings, RecentS
 from ragforge_tui.shared.records import Finding, Message, Summary, ToolCall, ToolResult, Turn
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def today() -> Iterator[None]:
+    """The day of `START`."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(builder, "now", lambda: START)
+        yield
+
+
 WORDS = "the parser keeps a cursor and gives it back; größer, naïve, 漢字, emoji 🙂‍↔️, עברית"
 
 
@@ -154,6 +166,25 @@ def test_while_it_fits_all_turns_are_sent_as_they_were() -> None:
     assert names(context) == ["system", "past"]
 
 
+def test_the_first_turn_of_each_day_but_today_is_told_with_its_day() -> None:
+    turns = [turn(1, "Look", "Done"), turn(2, "More", "Yes"), turn(3, "Else?", "No"), turn(4, "Now", "Here")]
+    for past, days in zip(turns, (2, 2, 1, 0), strict=True):
+        for message in past.messages:
+            message.timestamp -= timedelta(days=days)
+    context = built(inputs(turns), settings(25_000))
+    said = [message["content"] for message in context.render()[1:] if message["role"] == "user"]
+    assert said == [
+        "[Friday, 2026-02-27]",
+        "Look",
+        "More",
+        "[Saturday, 2026-02-28]",
+        "Else?",
+        "[Sunday, 2026-03-01]",
+        "Now",
+    ]
+    assert context.tokens > sum(sent for sent in map(len, ("Look", "More", "Else?", "Now"))) // 4
+
+
 def test_what_comes_from_elsewhere_is_next_to_a_whole_conversation() -> None:
     there = RecalledTurn(
         conversation_id="other", title="Earlier", turn_index=7, date=START, text="It was 42.", own=False
@@ -196,8 +227,8 @@ def test_a_long_conversation_is_represented_from_its_first_goal_to_its_last_two_
     assert names(context) == ["system", "past", "recalled", "goal", "frontier", "queries", "topics"]
     assert section(context, "goal").items[0].text.startswith("[t1] Question 1")
     assert [item.text for item in section(context, "frontier").items] == [
-        "[t1–t20] The parser was planned.",
-        "[t21–t40] The parser was built.",
+        "[t1–t20, 2026-03-01] The parser was planned.",
+        "[t21–t40, 2026-03-01] The parser was built.",
     ]
     past = [item.turn_index for item in section(context, "past").items]
     assert past[-2:] == [59, 60]
@@ -223,7 +254,7 @@ def test_findings_come_first_and_a_summary_whose_turns_are_all_told_is_left_out(
     context = built(inputs(turns, summaries=tree), settings(4_000), SimpleNamespace(for_context=for_context))
     assert names(context)[2:4] == ["findings", "recalled"]
     assert section(context, "findings").items[0].text == "[Plans, 2026-03-01, t3–t5] decision: The cursor stays."
-    assert [item.text for item in section(context, "frontier").items] == ["[t12–t40] The parser was built."]
+    assert [item.text for item in section(context, "frontier").items] == ["[t12–t40, 2026-03-01] The parser was built."]
     assert {10, 11, 60} <= context.held
     assert 12 not in context.held
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable
+from datetime import date, datetime
 from typing import Literal
 
 import msgspec
 
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
-from ragforge_tui.memory.context.history_window import HistoryWindow, Limits, Past, tokens_of
+from ragforge_tui.memory.context.history_window import MESSAGE_TOKENS, HistoryWindow, Limits, Past, tokens_of
 from ragforge_tui.memory.context.sections import (
     BEFORE_PAST,
     BLOCK_VERSION,
@@ -37,6 +38,7 @@ from ragforge_tui.memory.context.sections import (
     frontier_section,
     goal_section,
     heading_tokens,
+    past_messages,
     queries_section,
     recalled_section,
     recalled_summaries_section,
@@ -227,7 +229,8 @@ class ContextBuilder:
         recall = self._settings.recall
         recalled = 0 if recall.strategy == "recent" else min(recall.max_tokens, int(budget.total * RECALL_SHARE))
         left = budget.total - FRAME_TOKENS - recalled
-        represented = frontier_section(frontier, budget.share("frontier")).tokens
+        days = {turn.turn_index: _day(turn.messages[0].timestamp) for turn in inputs.turns}
+        represented = frontier_section(frontier, budget.share("frontier"), days).tokens
         sections = files.tokens + topics.tokens + later + represented
         past = self._past.choose(inputs.turns, self._limits(inputs, left, left - sections))
         draft = _Draft(budget=budget, past=past, sent={sent.turn.turn_index for sent in past.turns})
@@ -237,7 +240,7 @@ class ContextBuilder:
             first = min(draft.sent, default=inputs.turn_index)
             left = budget.total - draft.used - later
             older = [summary for summary in frontier if summary.start_turn_index < first]
-            draft.frontier = frontier_section(older, min(budget.share("frontier"), left))
+            draft.frontier = frontier_section(older, min(budget.share("frontier"), left), days)
             draft.reserved = later
         if recall.strategy != "recent":
             left = budget.total - draft.used - heading_tokens("recalled")
@@ -285,10 +288,11 @@ class ContextBuilder:
             budget=draft.budget.total,
             version=BLOCK_VERSION,
             created_at=now(),
-            sections=_all_sections(inputs.system, _past_section(draft.past), block),
+            sections=_all_sections(inputs.system, past := _past_section(draft.past), block),
         )
-        record.tokens = draft.past.tokens + (tokens_in(block_text(block)) if block else 0)
-        built = BuiltContext(record, [message for sent in draft.past.turns for message in sent.messages])
+        record.tokens = past.tokens + (tokens_in(block_text(block)) if block else 0)
+        sent = zip(past.items, draft.past.turns, strict=True)
+        built = BuiltContext(record, [message for item, each in sent for message in past_messages(item, each.messages)])
         record.digest = digest_of(request_parts(record, built.past))
         return built
 
@@ -357,8 +361,11 @@ def _part_section(name: str, parts: list[SystemPart]) -> ContextSection:
 
 
 def _past_section(past: Past) -> ContextSection:
-    items = [
-        ContextItem(
+    """Return the section of the past; the first turn of each day but today is told with its day."""
+    items = []
+    day = _day(now())
+    for sent in past.turns:
+        item = ContextItem(
             kind="message",
             turn_index=sent.turn.turn_index,
             date=sent.turn.messages[0].timestamp,
@@ -367,9 +374,16 @@ def _past_section(past: Past) -> ContextSection:
             tokens=sent.tokens,
             text="\n".join(message["content"] for message in sent.messages if message["content"]),
         )
-        for sent in past.turns
-    ]
-    return ContextSection(name=PAST_SECTION, title=TITLES[PAST_SECTION], tokens=past.tokens, items=items)
+        if day != (day := _day(sent.turn.messages[0].timestamp)):
+            item.title = f"{day:%A, %Y-%m-%d}"
+            item.tokens += tokens_in(item.title) + MESSAGE_TOKENS
+        items.append(item)
+    tokens = sum(item.tokens for item in items)
+    return ContextSection(name=PAST_SECTION, title=TITLES[PAST_SECTION], tokens=tokens, items=items)
+
+
+def _day(moment: datetime) -> date:
+    return moment.astimezone().date()
 
 
 class Budget(msgspec.Struct, frozen=True):

@@ -9,8 +9,8 @@ request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
 from itertools import takewhile
 
 from ragforge_tui.graph.store.topics import shown_topics
@@ -87,10 +87,17 @@ def queries_section(messages: Sequence[Message], share: int) -> ContextSection:
     return section
 
 
-def frontier_section(frontier: Sequence[Summary], share: int) -> ContextSection:
-    """Return the section with the summaries of all older turns; if not all fit, the highest levels win."""
+def frontier_section(frontier: Sequence[Summary], share: int, days: Mapping[int, date]) -> ContextSection:
+    """Return the section with the summaries of all older turns; if not all fit, the highest levels win.
+
+    Args:
+        days: Days of turns by their index, as far as they are known.
+    """
     ranked = sorted(frontier, key=lambda s: (-s.level, s.start_turn_index))
-    section = _fill("frontier", share, [(summary_item(s), summary_text(s)) for s in ranked])
+    candidates = [(summary_item(summary), summary_text(summary)) for summary in ranked]
+    for item, _ in candidates:
+        item.title = str(days.get(item.turn_index, ""))
+    section = _fill("frontier", share, candidates)
     section.items.sort(key=lambda item: item.turn_index)
     return section
 
@@ -220,8 +227,9 @@ def item_label(item: ContextItem) -> str:
     turns = f"t{item.turn_index}"
     if item.last_turn > item.turn_index:
         turns += f"–t{item.last_turn}"
-    where = f"{item.title}, {item.date:%Y-%m-%d}, " if item.conversation_id and item.date else ""
-    return f"[{where}{turns}] "
+    if item.conversation_id and item.date:
+        return f"[{item.title}, {item.date:%Y-%m-%d}, {turns}] "
+    return f"[{turns}, {item.title}] " if item.title else f"[{turns}] "
 
 
 def _section(name: str, share: int, items: list[ContextItem], missing: int) -> ContextSection:
@@ -300,6 +308,11 @@ def request_parts(record: ContextRecord, past: list[ChatMessage], block: str | N
 def block_sections(record: ContextRecord) -> list[ContextSection]:
     """Return the sections of the memory block."""
     return [section for section in record.sections if section.name not in (*BEFORE_PAST, PAST_SECTION, NOTE_SECTION)]
+
+
+def past_messages(item: ContextItem, turn: list[ChatMessage]) -> list[ChatMessage]:
+    """Return the messages of a past turn, after its day if the item's title names one."""
+    return [*_from_user([f"[{item.title}]"] if item.title else []), *turn]
 
 
 def _after_system(record: ContextRecord, past: list[ChatMessage], block: str) -> list[ChatMessage]:

@@ -21,6 +21,7 @@ from ragforge_tui.memory.context.sections import (
     SAID,
     block_sections,
     item_label,
+    past_messages,
     request_parts,
     summary_text,
 )
@@ -142,7 +143,7 @@ async def _past_messages(item: ContextItem, sources: _Sources, *, earlier: bool 
     if item.kind == "note":
         return [{"role": item.role, "content": item.text}]
     turn = await sources.get("", item.turn_index)
-    return [] if turn is None else render_turn(turn, item.form, item.positions, earlier=earlier)
+    return [] if turn is None else past_messages(item, render_turn(turn, item.form, item.positions, earlier=earlier))
 
 
 async def _text_of(item: ContextItem, sources: _Sources) -> str:
