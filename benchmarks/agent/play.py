@@ -115,6 +115,7 @@ class Stage:
             agent = ConversationAgent(self.loaded(history, window), approve_all=True)
             agent.start()
             self._agents[history, window] = agent
+            await _graph_started(agent)
         return self._agents[history, window]
 
     # --- playing ----------------------------------------------------------------------------------------------------
@@ -195,11 +196,16 @@ class Stage:
             failed = error.info.message
         requests = self._server.chats()
         self._server.script([])
-        for export in played.exports:
-            await agent.delete_conversation(export.conversation.uuid, immediately=True)
+        await agent.delete_conversation(uuid, immediately=True)
         result = score(task, window, requests, failed=failed)
         result.answer = answer
         return result, requests
+
+
+async def _graph_started(agent: ConversationAgent) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while agent.graph_state.phase != "ready":
+            await asyncio.sleep(0.1)
 
 
 def step_of(call: dict[str, Any]) -> Step:

@@ -101,9 +101,9 @@ def read_history(name: str) -> History:
 
 
 def read_tasks(ids: list[str] | None = None) -> list[Task]:
-    """Return the tasks whose ids contain one of `ids`, by default all."""
+    """Return the tasks whose id or history contains one of `ids`, by default all."""
     tasks = msgspec.toml.decode((HERE / "tasks.toml").read_bytes(), type=dict[str, list[Task]])["task"]
-    return [task for task in tasks if not ids or any(part in task.id for part in ids)]
+    return [task for task in tasks if not ids or any(part in f"{task.id} {task.history}" for part in ids)]
 
 
 def written_summary(turns: list[PlayedTurn], system: str, material: str) -> str:
