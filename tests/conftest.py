@@ -9,8 +9,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, is_hypothesis_test, settings
-from hypothesis.database import DirectoryBasedExampleDatabase
 
 from ragforge_tui.conversation import memory
 from ragforge_tui.graph import Graph, GraphTarget, stop_server
@@ -22,6 +20,8 @@ from tests.support.agents import loaded_for, settings_for
 from tests.support.light_server import light_servers
 from tests.support.neo4j_server import Neo4jMissingError, Neo4jServer
 from tests.support.openai_server import OpenAIServer
+from tests.support.property_tests import pytest_runtest_makereport as pytest_runtest_makereport
+from tests.support.server_cache import ensure_server_cache
 from tests.support.sizes import DIMENSION, HEAP_MB, LINGER, paths_under
 
 UPDATE = "--update-pictures"
@@ -29,40 +29,6 @@ BACKENDS = ["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)]
 EMBEDDED = GraphTarget(embedded=True, chosen_by="default")
 FOREIGN_VARIABLES = ("RAGFORGE_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "MISTRAL_", "GROQ_", "OPENROUTER_")
 KEPT_VARIABLES = ("RAGFORGE_TEST_", "RAGFORGE_REQUIRE_")
-
-
-# Deterministic by default: a fresh clone's `make test` must not fail by an example that nobody has seen before.
-# `.ci/run` sets RAGFORGE_HYPOTHESIS=random to look for new ones. How long an example takes says something of the
-# machine, not of the program.
-PROFILE = os.environ.get("RAGFORGE_HYPOTHESIS", "deterministic")
-PIN_IT = "This example was drawn at random. Pin it above the test with @example(...), mend the fault, commit both."
-settings.register_profile(
-    "deterministic", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile(
-    "random",
-    derandomize=False,
-    # Where CI is set, examples that failed would not be stored, and a second attempt would draw others.
-    database=DirectoryBasedExampleDatabase(".hypothesis/examples"),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    print_blob=True,
-)
-settings.load_profile(PROFILE)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Tell whoever reads a failure of a random example to pin it."""
-    report = yield
-    if (
-        PROFILE == "random"
-        and report.when == "call"
-        and report.failed
-        and is_hypothesis_test(getattr(item, "obj", None))
-    ):
-        report.sections.append(("Property test", PIN_IT))
-    return report
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -96,6 +62,7 @@ def known_tools(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def light() -> Iterator[None]:
     """Start embedded servers that are quick to start."""
+    ensure_server_cache()
     with light_servers():
         yield
 

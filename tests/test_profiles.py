@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import PIN_IT
+from tests.support.property_tests import PIN_IT
 
 PROPERTY = """
 from hypothesis import given, strategies as st
@@ -28,7 +28,8 @@ def run(folder: Path, profile: str | None, *, passes: bool) -> tuple[str, str]:
     environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
     if profile:
         environment |= {"RAGFORGE_HYPOTHESIS": profile, "CI": "true"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "test_drawn.py"]
+    plugins = ["-p", "tests.support.property_tests", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:asyncio"]
+    command = [sys.executable, "-m", "pytest", "-q", *plugins, "test_drawn.py"]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == (0 if passes else 1), done.stdout + done.stderr
     return done.stdout, (folder / "drawn.txt").read_text()

@@ -283,8 +283,9 @@ class Conversation:
             return self.active_turn or 0
         if self.busy:
             raise RagforgeError("A turn is still running.", todo="Stop it first, then undo.")
-        call = UserCall(RESTORE, await (await self._changed_files()).restore_arguments(turn_index))
-        return await self._submit(QueuedTurn(f"/undo {turn_index}", message_id or uuid.uuid4().hex, call))
+        arguments, redo = await (await self._changed_files()).restore_arguments(turn_index)
+        typed = "/redo" if redo else f"/undo {turn_index}"
+        return await self._submit(QueuedTurn(typed, message_id or uuid.uuid4().hex, UserCall(RESTORE, arguments)))
 
     async def _changed_files(self) -> ChangedFiles:
         toolbox = self._services.toolbox

@@ -11,6 +11,8 @@ _KINDS = {
     "system": "instructions",
     "instructions": "workspace instructions",
     "persona": "persona",
+    "tools": "tool descriptions",
+    "environment": "environment",
     "message": "turn",
     "goal": "first message",
     "summary": "summary",

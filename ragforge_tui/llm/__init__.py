@@ -5,6 +5,7 @@ separate because everything about providers (their names, errors, retries, price
 """
 
 from ragforge_tui.llm.base import (
+    PROVIDER_STATE,
     THIS_MACHINE,
     ChatModel,
     Finished,
@@ -23,6 +24,7 @@ from ragforge_tui.llm.offline import OfflineAssistant
 from ragforge_tui.llm.tokens import count_tokens
 
 __all__ = [
+    "PROVIDER_STATE",
     "THIS_MACHINE",
     "ChatModel",
     "Finished",

@@ -15,6 +15,12 @@ from uuid import uuid4
 from ragforge_tui.llm.base import ReasoningPart, TextPart, ToolRequest
 
 _OPEN, _CLOSE = "<think>", "</think>"
+_BLOCK_FIELDS = ("thinking_blocks", "reasoning_details", "reasoning_items")
+"""Structured reasoning of a reply: Anthropic's, OpenRouter's, and that of OpenAI models LiteLLM asks by responses."""
+_BLOCK_TEXTS = {"thinking": "thinking", "reasoning.text": "text", "reasoning.summary": "summary"}
+"""Field that holds the text of a block, by its type; blocks of other types arrive whole."""
+_CALL_FIELDS = ("provider_specific_fields", "extra_content")
+"""Fields of a call that hold Gemini's signature: in LiteLLM, and at Google's OpenAI-compatible address."""
 
 
 class _Call:
@@ -24,6 +30,7 @@ class _Call:
         self.id = ""
         self.name = ""
         self.arguments = ""
+        self.fields: dict[str, Any] = {}
 
     def is_another(self, call_id: str, name: str) -> bool:
         """Return whether a delta with this id and name starts another call, although its index is this call's.
@@ -51,6 +58,9 @@ class Assembler:
         self.usage: Any = None
         self.answered = False
         self._thoughts = ThoughtSplitter()
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._blocks: dict[str, list[dict[str, Any]]] = {}
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
 
@@ -65,10 +75,15 @@ class Assembler:
             delta = getattr(choice, "delta", None)
             if delta is None:
                 continue
+            for field in _BLOCK_FIELDS:
+                for block in getattr(delta, field, None) or []:
+                    _add_block(self._blocks.setdefault(field, []), dict(block))
             if reasoning := _reasoning(delta):
+                self._reasoning.append(reasoning)
                 yield ReasoningPart(reasoning)
             if content := getattr(delta, "content", None):
                 self.answered = True
+                self._text.append(str(content))
                 yield from self._thoughts.feed(str(content))
             for piece in getattr(delta, "tool_calls", None) or []:
                 self.answered = True
@@ -92,6 +107,7 @@ class Assembler:
         call.id = call.id or call_id
         call.name = call.name or name
         call.arguments += str(getattr(function, "arguments", None) or "")
+        call.fields |= {field: value for field in _CALL_FIELDS if (value := getattr(piece, field, None))}
 
     def requests(self) -> list[ToolRequest]:
         """Return the tool calls in the order they started; a missing id is generated."""
@@ -100,6 +116,33 @@ class Assembler:
             for call in self._calls
             if call.name
         ]
+
+    def state(self) -> dict[str, Any] | None:
+        """Return what the provider expects back with a reply that made calls; None if nothing.
+
+        ``message`` and ``calls`` are fields of the reply and of each of its calls, as they arrived. Plain reasoning is
+        left out next to blocks and signatures, which stand for it.
+        """
+        calls = [call.fields for call in self._calls if call.name]
+        message: dict[str, Any] = {field: blocks for field, blocks in self._blocks.items() if blocks}
+        if self._reasoning and not message and not any(calls):
+            message["reasoning_content"] = "".join(self._reasoning)
+        if self._thoughts.found:
+            # MiniMax M2 and servers that do not parse reasoning: it is part of the text.
+            message["content"] = "".join(self._text)
+        return {"message": message, "calls": calls} if calls and (message or any(calls)) else None
+
+
+def _add_block(blocks: list[dict[str, Any]], piece: dict[str, Any]) -> None:
+    """Add a piece of structured reasoning; a text arrives in pieces, its signature with the last one."""
+    last = blocks[-1] if blocks else {}
+    text = _BLOCK_TEXTS.get(piece.get("type", ""))
+    same = all(last.get(key) == piece.get(key) for key in ("type", "index"))
+    if text is None or not same or last.get("signature"):
+        blocks.append(piece)
+        return
+    joined = (last.get(text) or "") + (piece.get(text) or "")
+    last |= {key: value for key, value in piece.items() if value is not None} | {text: joined}
 
 
 def _reasoning(delta: Any) -> str:
@@ -124,7 +167,8 @@ class ThoughtSplitter:
     def __init__(self) -> None:
         self._held = ""
         self._place = "start"
-        self._thought = False
+        self.found = False
+        """Whether there was any thought."""
 
     def feed(self, text: str) -> Iterator[TextPart | ReasoningPart]:
         """Yield the parts that can be shown now; text that may turn out to be a tag is held back."""
@@ -162,10 +206,10 @@ class ThoughtSplitter:
             count = _partial_close(thought)
             self._held, thought = thought[len(thought) - count :], thought[: len(thought) - count]
         # White space around the thought is layout; so is a line end that arrives with the closing tag.
-        thought = thought if self._thought else thought.lstrip()
+        thought = thought if self.found else thought.lstrip()
         thought = thought.rstrip() if closed else thought
         if thought:
-            self._thought = True
+            self.found = True
             yield ReasoningPart(thought)
 
 

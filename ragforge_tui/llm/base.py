@@ -16,6 +16,9 @@ from ragforge_tui.shared.records import Usage
 Messages = list[dict[str, Any]]
 """Messages in OpenAI's chat format."""
 
+PROVIDER_STATE = "provider_state"
+"""Key of a reply's `Finished.state` in its chat message; never sent under this name."""
+
 DEFAULT_CONTEXT_WINDOW = 32_768
 """Tokens assumed for a model that is not in any table."""
 
@@ -74,10 +77,13 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         reason: ``stop``, ``tool_calls``, ``length`` or ``content_filter``. With the last two the answer is incomplete.
+        state: What the provider expects back with this reply while the turn runs, such as signed reasoning; None if
+            nothing. It belongs in the reply's message under `PROVIDER_STATE`.
     """
 
     reason: str
     usage: Usage = Usage()
+    state: dict[str, Any] | None = None
 
 
 ModelPart = TextPart | ReasoningPart | Progress | ToolRequest | Retrying | Finished
@@ -118,7 +124,8 @@ class ChatModel(Protocol):
 
         Args:
             messages: The conversation in OpenAI's format; at most one of role system, the first. Runs of user
-                messages are fine: they are joined where a request leaves this program.
+                messages are fine: they are joined where a request leaves this program. Replies of the running turn
+                may hold their `PROVIDER_STATE`.
             tools: Function tools in OpenAI's format; None asks for a plain answer.
             cache_marks: Offsets in the system message's text, ascending: the text before each of them stays the
                 same in later requests, so that a provider may cache it.

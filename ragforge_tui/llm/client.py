@@ -1,22 +1,15 @@
 """Any LiteLLM model as a `ChatModel`: streaming, retries the user can see, errors in sentences.
 
-Used by the conversation through `ChatModel`. Chunks (`assemble`), errors (`provider_errors`) and
+Used by the conversation through `ChatModel`. Messages (`forms`), chunks (`assemble`), errors (`provider_errors`) and
 loading (`litellm_loader`) have modules of their own, so this one holds only the course of one request.
-
-Servers of local models render messages with the model's own template, and a template refuses what its model was not
-trained on: Gemma's and Mistral's a user message after another user message, Mistral's also one after tool results and a
-call id that is not nine letters or digits. The conversation builds a request from parts (past turns, the memory block,
-the new message, notes) and need not know this; `alternating` brings every request into an order all templates accept.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import os
 import random
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -28,6 +21,7 @@ from ragforge_tui.llm.assemble import Assembler
 from ragforge_tui.llm.base import (
     DEFAULT_CONTEXT_WINDOW,
     KEYLESS,
+    PROVIDER_STATE,
     THIS_MACHINE,
     Finished,
     Messages,
@@ -37,6 +31,7 @@ from ragforge_tui.llm.base import (
     Retrying,
     TextPart,
 )
+from ragforge_tui.llm.forms import form_wanted, formed
 from ragforge_tui.llm.litellm_loader import load_litellm, loaded_litellm
 from ragforge_tui.llm.provider_errors import cut_off, never_began, stalled, to_model_error, unfinished
 from ragforge_tui.settings.schema import LIVE_MODEL_SETTINGS, ModelSettings
@@ -54,12 +49,6 @@ FIRST_TOKEN_TIMEOUT = 600.0
 _CONNECT_TIMEOUT = 30.0
 _NO_TIMEOUT = 1e7
 """Seconds; at most providers LiteLLM reads None as its own limit of 600 s."""
-NO_ANSWER = "[These results were not answered.]"
-"""Sent between tool results and a user message: the turn was interrupted, or a note follows."""
-LEFT_OUT = "[Earlier messages are left out.]"
-"""Sent first in a conversation that starts with the assistant's message, as some imported ones do."""
-SEPARATOR = "\n\n"
-_TAKEN_BY_ALL = re.compile(r"[0-9a-zA-Z]{9}")
 
 
 class _Clock:
@@ -114,6 +103,9 @@ class LiteLLMModel:
         self._settings = settings
         self._live = live
         self._backoff = backoff
+        self._source = f"{choice.name} {choice.api_base}"
+        self._forms: set[str] = set()
+        """Forms of messages that the server asked for."""
 
     @property
     def server(self) -> str:
@@ -161,8 +153,8 @@ class LiteLLMModel:
         self._apply_settings()
         messages = await asyncio.to_thread(_without_secrets, messages)
         arguments = self._arguments(litellm, messages, tools, cache_marks, max_tokens)
-        retries = self._settings.retries
-        for attempt in range(1, retries + 2):
+        attempt, retries = 1, self._settings.retries
+        while True:
             shown = False
             try:
                 async with aclosing(self._attempt(litellm, arguments)) as parts:
@@ -171,6 +163,12 @@ class LiteLLMModel:
                         yield part
                 return
             except ModelError as error:
+                form = form_wanted(str(error))
+                if form and form not in self._forms and not shown:
+                    logger.info("%s asks for another form of messages: %s", self.name, form)
+                    self._forms.add(form)
+                    arguments = self._arguments(litellm, messages, tools, cache_marks, max_tokens)
+                    continue
                 if error.info.kind == "stall":
                     # The wait was long, and a new request discards what the server did meanwhile, such as reading the
                     # prompt. On this machine a retry is pointless; elsewhere a lost connection is worth one more.
@@ -183,6 +181,7 @@ class LiteLLMModel:
                 reason = error.info.what
             yield Retrying(attempt=attempt, attempts=retries, wait_seconds=wait, reason=reason)
             await asyncio.sleep(wait)
+            attempt += 1
 
     def _apply_settings(self) -> None:
         if self._live is not None:
@@ -227,7 +226,12 @@ class LiteLLMModel:
         reason = assembler.finish_reason
         if requests and reason in ("stop", "function_call"):
             reason = "tool_calls"
-        yield Finished(reason=reason, usage=self._usage(litellm, assembler.usage))
+        state = assembler.state()
+        yield Finished(
+            reason=reason,
+            usage=self._usage(litellm, assembler.usage),
+            state=state and {"source": self._source, **state},
+        )
 
     async def _chunks(
         self, litellm: Any, arguments: dict[str, Any], assembler: Assembler, clock: _Clock
@@ -242,8 +246,10 @@ class LiteLLMModel:
                     chunk = await self._soon(anext(chunks), clock)
                 except StopAsyncIteration:
                     # LiteLLM invents a "stop" where the provider gave no reason: a server that died in the middle
-                    # of its answer looks the same, unless the transfer was chunked.
-                    if getattr(response, "received_finish_reason", "unknown") is None:
+                    # of its answer looks the same, unless the transfer was chunked. The reason of some providers,
+                    # such as Gemini, is in the second field only.
+                    fields = ("received_finish_reason", "intermittent_finish_reason")
+                    if not any(getattr(response, field, "unknown") for field in fields):
                         assembler.finish_reason = ""
                     return
                 yield chunk
@@ -278,9 +284,14 @@ class LiteLLMModel:
     ) -> dict[str, Any]:
         settings, choice = self._settings, self._choice
         model = _litellm_name(litellm, choice.name, custom=bool(choice.api_base))
-        messages = alternating(messages)
-        if cache_marks and ("anthropic/" in model or "claude" in model):
-            messages = _marked_for_cache(messages, cache_marks)
+        caches = cache_marks and ("anthropic/" in model or "claude" in model)
+        messages = formed(
+            messages,
+            source=self._source,
+            both_names=model.startswith(("openai/", "hosted_vllm/")),
+            marks=cache_marks if caches else None,
+            forms=self._forms,
+        )
         arguments: dict[str, Any] = {
             "model": model,
             "messages": messages,
@@ -290,6 +301,7 @@ class LiteLLMModel:
             "max_retries": 0,
             "timeout": self._network_timeout(),
             "temperature": settings.temperature,
+            "reasoning_effort": settings.reasoning_effort,
             "max_tokens": max_tokens or settings.max_output_tokens,
             "api_base": choice.api_base or None,
             # A key in the environment belongs to its provider: no other address ever receives it.
@@ -369,59 +381,12 @@ def _litellm_name(litellm: Any, name: str, *, custom: bool) -> str:
 def _without_secrets(messages: Messages) -> Messages:
     """Mask secrets in every message except the system message, which holds the persona byte for byte.
 
-    Stored text is masked already, but an earlier version recognised fewer shapes of keys.
+    Stored text is masked already, but an earlier version recognised fewer shapes of keys. What the provider itself sent
+    is left alone: a changed signature is refused.
     """
-    return [message if message.get("role") == "system" else mask_value(message) for message in messages]
-
-
-def _marked_for_cache(messages: Messages, marks: Sequence[int]) -> Messages:
-    """Return a copy whose system message consists of blocks, one up to each mark, flagged for Anthropic's cache."""
-    system, *rest = messages
-    if system["role"] != "system":
-        return messages
-    text: str = system["content"]
-    cuts = zip((0, *marks), (*marks, len(text)), strict=True)
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": text[start:end]} for start, end in cuts if start < end]
-    for block in blocks[: len(marks)]:
-        block["cache_control"] = {"type": "ephemeral"}
-    return [{**system, "content": blocks}, *rest]
-
-
-def alternating(messages: Messages) -> Messages:
-    """Return the messages with user and assistant in turn, the user first; no text is left out.
-
-    Runs of one role are joined. Tool results stay after the calls they answer.
-    """
-    ordered: Messages = []
-    for message in messages:
-        role, before = message["role"], ordered[-1]["role"] if ordered else "system"
-        if role == before and role in ("user", "assistant"):
-            ordered[-1] = _joined(ordered[-1], message)
-            continue
-        if role == "assistant" and before == "system":
-            ordered.append({"role": "user", "content": LEFT_OUT})
-        elif role == "user" and before == "tool":
-            ordered.append({"role": "assistant", "content": NO_ANSWER})
-        ordered.append(message)
-    return [_with_short_ids(message) for message in ordered]
-
-
-def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Return both as one message; of two replies only the second has calls, whose results follow it."""
-    texts = [text for text in (first["content"], second["content"]) if text]
-    return {**first, **second, "content": SEPARATOR.join(texts)}
-
-
-def _with_short_ids(message: dict[str, Any]) -> dict[str, Any]:
-    if calls := message.get("tool_calls"):
-        return {**message, "tool_calls": [{**call, "id": _short_id(call["id"])} for call in calls]}
-    if call_id := message.get("tool_call_id"):
-        return {**message, "tool_call_id": _short_id(call_id)}
-    return message
-
-
-def _short_id(call_id: str) -> str:
-    """Return an id of nine letters and digits, the same for the same call in every request."""
-    if _TAKEN_BY_ALL.fullmatch(call_id):
-        return call_id
-    return hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()[:9]
+    return [
+        message
+        if message.get("role") == "system"
+        else {key: value if key == PROVIDER_STATE else mask_value(value) for key, value in message.items()}
+        for message in messages
+    ]

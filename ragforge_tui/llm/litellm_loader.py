@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import logging
 import os
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -85,9 +86,49 @@ def _configured() -> Any:
     module.disable_hf_tokenizer_download = True
     # aiohttp complains about unclosed sessions when the process ends; httpx closes a cancelled stream at once.
     module.disable_aiohttp_transport = True
+    _correct(module)
     _silence()
     _warm_up(module)
     return module
+
+
+def _correct(module: Any) -> None:
+    """Replace what loses reasoning or requests in LiteLLM 1.106; a release without these names stays as it is."""
+    _keep_reasoning_details(module.CustomStreamWrapper)
+    # Requests that LiteLLM sends to OpenAI's newer address, as all with tools to GPT-5.4 and later, fail in a search for
+    # MCP servers among the tools, for lack of a package that LiteLLM does not depend on.
+    responses: Any = importlib.import_module("litellm.responses.main")
+    responses._responses_try_dispatch_mcp_gateway = lambda **_: None
+    # LiteLLM switches Claude's thinking off when the last reply with calls has no thinking blocks, even in a past turn,
+    # where Anthropic does not ask for them.
+    name = "last_assistant_with_tool_calls_has_no_thinking_blocks"
+    lacks_blocks = getattr(module.utils, name, None)
+    if lacks_blocks is not None:
+        for key, using in list(sys.modules.items()):
+            if key.startswith("litellm.") and name in vars(using):
+                setattr(using, name, lambda messages: lacks_blocks(_since_question(messages)))
+
+
+def _since_question(messages: list[Any]) -> list[Any]:
+    start = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=0)
+    return messages[start:]
+
+
+def _keep_reasoning_details(stream: Any) -> None:
+    """Make streams keep chunks that hold only `reasoning_details`, which LiteLLM drops as empty.
+
+    OpenRouter sends signatures and encrypted reasoning in such chunks, and expects them back.
+    """
+    is_not_empty = getattr(stream, "is_chunk_non_empty", None)
+    if is_not_empty is None:
+        return
+
+    def keeps(self: Any, completion: Any, chunk: Any, response: Any) -> bool:
+        choices = getattr(response.get("original_chunk"), "choices", None)
+        details = choices and getattr(choices[0].delta, "reasoning_details", None)
+        return bool(details or is_not_empty(self, completion, chunk, response))
+
+    stream.is_chunk_non_empty = keeps
 
 
 def _warm_up(module: Any) -> None:

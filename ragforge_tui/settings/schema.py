@@ -39,6 +39,13 @@ class ModelSettings(_Section, frozen=True):
     temperature: Annotated[float | None, Meta(description="Sampling temperature; null leaves it to the provider.")] = (
         None
     )
+    reasoning_effort: Annotated[
+        Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None,
+        Meta(
+            description="How much a reasoning model thinks, where it can be set; null leaves it to the provider.",
+            extra={"live": "request"},
+        ),
+    ] = None
     max_output_tokens: Annotated[
         PositiveInt | None,
         Meta(description="Longest reply in tokens; null: the provider's limit.", extra={"live": "request"}),
@@ -322,6 +329,13 @@ class MemorySettings(_Section, frozen=True):
 class AgentSettings(_Section, frozen=True):
     """The agent."""
 
+    instructions: Annotated[
+        str,
+        Meta(
+            description="Text sent to the model in place of the program's own instructions; persona and AGENTS.md are "
+            "sent in any case. Empty: the built-in ones, which /context shows."
+        ),
+    ] = ""
     memory: MemorySettings = msgspec.field(default_factory=MemorySettings)
 
 

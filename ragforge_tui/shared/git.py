@@ -1,4 +1,4 @@
-"""The two git queries of the program: the files of a folder and the user's name.
+"""The git queries of the program: the files of a folder, the state of its repository, and the user's name.
 
 A folder from another source may bring its own ``.git``, and its configuration can name programs: a remote to
 fetch missing objects from, a file monitor, hooks, filters. The chat calls git at its start, before anything in the
@@ -10,7 +10,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
+
+import msgspec
 
 _INHERITED = (
     "PATH",
@@ -46,6 +49,21 @@ _OPTIONS = (
     "-c",
     "safe.bareRepository=explicit",
 )
+_COMMITS = 4
+
+
+class RepositoryState(msgspec.Struct, frozen=True):
+    """State of a work tree. All texts are foreign.
+
+    Attributes:
+        branch: The branch with its upstream and distance, as ``git status`` prints it: ``main...origin/main``.
+        commits: Short id and subject of the last commits, newest first.
+        changes: Uncommitted changes of the folder as ``M path``, relative to it.
+    """
+
+    branch: str
+    commits: list[str] = []
+    changes: list[str] = []
 
 
 def list_files(folder: Path, *, most: int, timeout: float) -> list[str] | None:
@@ -67,6 +85,60 @@ def list_files(folder: Path, *, most: int, timeout: float) -> list[str] | None:
     return list(dict.fromkeys(name for name in names if name and not name.endswith("/")))[:most]
 
 
+def repository_state(folder: Path, *, timeout: float) -> RepositoryState | None:
+    """Return the state of a folder's repository; None if it is in none, or if git fails or takes longer.
+
+    Args:
+        folder: An absolute path without links.
+        timeout: Seconds each of the queries may take.
+    """
+    root = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
+    filters = _filters_disabled(folder, timeout) if root is not None else None
+    if root is None or filters is None:
+        return None
+    status = _run(
+        # Submodules have a configuration of their own, which the options for this one do not reach.
+        *("status", "--porcelain=v1", "--branch", "-z", "--ignore-submodules=all", "--", "."),
+        cwd=folder,
+        timeout=timeout,
+        options=filters,
+    )
+    if status is None:
+        return None
+    first, *entries = status.decode("utf-8", "replace").split("\0")
+    # Plumbing, because `git log` may be configured to verify signatures, which runs a program.
+    log = _run("rev-list", f"--max-count={_COMMITS}", "--format=%h %s", "HEAD", "--", cwd=folder, timeout=timeout)
+    commits = (log or b"").decode("utf-8", "replace").split("\n")[1::2]
+    prefix = "" if folder == root else f"{folder.relative_to(root).as_posix()}/"
+    return RepositoryState(first.removeprefix("## "), commits, _changes(entries, prefix))
+
+
+def _changes(entries: list[str], prefix: str) -> list[str]:
+    changes: list[str] = []
+    renamed = False
+    for entry in entries:
+        if entry and not renamed:
+            changes.append(f"{entry[:2].strip()} {entry[3:].removeprefix(prefix)}")
+        # The entry after a rename or a copy is the earlier path alone.
+        renamed = not renamed and entry[:2].strip()[:1] in ("R", "C")
+    return changes
+
+
+def _filters_disabled(folder: Path, timeout: float) -> list[str] | None:
+    """Return options that disable the filters of file contents, which are programs; None if that is impossible."""
+    output = _run("config", "--list", "--name-only", "-z", cwd=folder, timeout=timeout)
+    if output is None:
+        return None
+    options: list[str] = []
+    for name in output.decode("utf-8", "surrogateescape").split("\0"):
+        setting = name.rpartition(".")[2]
+        if name.startswith("filter.") and setting in ("clean", "smudge", "process", "required"):
+            if "=" in name:
+                return None
+            options += ["-c", f"{name}={'false' if setting == 'required' else ''}"]
+    return options
+
+
 def global_user_name(*, timeout: float = 2.0) -> str:
     """Return ``user.name`` of the user's own git settings, empty without one; a repository's is never used."""
     # Without a repository, no includeIf of the user's settings can match one either.
@@ -83,7 +155,13 @@ def global_user_name(*, timeout: float = 2.0) -> str:
     return (output or b"").decode("utf-8", "replace").strip()
 
 
-def _run(*arguments: str, cwd: Path, timeout: float, environment: dict[str, str] | None = None) -> bytes | None:
+def _run(
+    *arguments: str,
+    cwd: Path,
+    timeout: float,
+    environment: dict[str, str] | None = None,
+    options: Iterable[str] = (),
+) -> bytes | None:
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     # An empty or relative entry of PATH would look for programs in the folder itself.
     entries = inherited.get("PATH", "").split(os.pathsep)
@@ -93,7 +171,7 @@ def _run(*arguments: str, cwd: Path, timeout: float, environment: dict[str, str]
         return None
     try:
         done = subprocess.run(
-            [program, *_OPTIONS, *arguments],
+            [program, *_OPTIONS, *options, *arguments],
             cwd=cwd,
             env=inherited | _ENVIRONMENT | (environment or {}),
             stdin=subprocess.DEVNULL,

@@ -140,6 +140,8 @@ class Message(msgspec.Struct, kw_only=True):
     content: str = ""
     doing: str = ""
     """Tool that a user's message runs directly, without a request to a model; else empty."""
+    note: str = ""
+    """What a request says next to a user's message: changes of mode, date and workspace. Not shown in the chat."""
     reasoning: str = ""
     state: MessageState = "complete"
     writer: str = ""
@@ -315,7 +317,20 @@ class AccessedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ContextItemKind = Literal[
-    "system", "instructions", "persona", "message", "goal", "summary", "turn", "query", "file", "topic", "code", "note"
+    "system",
+    "instructions",
+    "persona",
+    "tools",
+    "environment",
+    "message",
+    "goal",
+    "summary",
+    "turn",
+    "query",
+    "file",
+    "topic",
+    "code",
+    "note",
 ]
 
 
@@ -323,7 +338,8 @@ class ContextItem(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Piece of a request to the model, with its source.
 
     Attributes:
-        source: Id of the message, summary or topic it was taken from; a path; or the digest of a `system` text.
+        source: Id of the message, summary or topic it was taken from; a path; or the digest of a text that is stored
+            once, such as the instructions.
         turn_index: Turn it represents, 0 for none; for a summary, the first turn covered.
         last_turn: For a summary: the last turn covered.
         role: Role under which it was sent.
@@ -374,7 +390,7 @@ class ContextRecord(msgspec.Struct, kw_only=True):
 
     Attributes:
         budget: Most tokens for the past.
-        tokens: Tokens of all sections.
+        tokens: Tokens of the past: the earlier turns and the memory block.
         digest: SHA-256 of the parts as sent, as hexadecimal digits.
         whole: Whether all earlier turns of the conversation were sent unchanged.
         verified: Whether the texts looked up again have the digest of those sent.

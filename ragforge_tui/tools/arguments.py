@@ -33,11 +33,15 @@ _ALIASES = {
 
 
 def schema_of(arguments: type[ToolArguments]) -> dict[str, Any]:
-    """Return the JSON schema of an argument struct, with references inlined, which not every provider resolves."""
+    """Return the JSON schema of an argument struct, with references inlined, which not every provider resolves.
+
+    `reason` comes first: models write arguments in the order of the schema, and a reason given last is an afterthought.
+    """
     (_,), components = msgspec.json.schema_components([arguments], ref_template="{name}")
     schema = _inline(components[arguments.__name__], components)
     assert isinstance(schema, dict)
-    return {"type": "object", "properties": schema["properties"], "required": schema.get("required", [])}
+    properties = {"reason": {"type": "string"}, **schema["properties"]}
+    return {"type": "object", "properties": properties, "required": schema.get("required", [])}
 
 
 def _inline(node: Any, components: dict[str, Any]) -> Any:
@@ -50,7 +54,7 @@ def _inline(node: Any, components: dict[str, Any]) -> Any:
     inlined = {
         key: _inline(value, components)
         for key, value in node.items()
-        if (key != "title" or isinstance(value, dict)) and not (key == "default" and value is None)
+        if (key != "title" or isinstance(value, dict)) and not (key == "default" and not value)
     }
     # Optional fields need no "may be null", and not every provider supports anyOf.
     choices = [choice for choice in inlined.get("anyOf", []) if choice != {"type": "null"}]

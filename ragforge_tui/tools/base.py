@@ -10,10 +10,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
-from msgspec import Meta
 
 from ragforge_tui.settings.schema import ToolSettings
 from ragforge_tui.shared.records import FileAccess
@@ -73,7 +72,8 @@ class ApprovalNeed(msgspec.Struct, kw_only=True, frozen=True):
 class ToolArguments(msgspec.Struct, kw_only=True):
     """Base class of every tool's arguments."""
 
-    reason: Annotated[str, Meta(description="Optional: why you make this call, in one sentence.")] = ""
+    reason: str = ""
+    """Why the model makes the call. The instructions ask for it once, rather than each schema."""
 
 
 class Plan(msgspec.Struct, kw_only=True):

@@ -24,20 +24,20 @@ _EARLIEST_CUT = PAGE_CHARS * 3 // 4
 
 
 class SearchHistoryArguments(ToolArguments):
-    query: Annotated[str, Meta(description="Words that were probably used: names, terms, paths; not a whole question.")]
-    topic: Annotated[str, Meta(description="Optional: only turns about this topic, by its name.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=50, description="Maximum number of turns to return.")] = 10
+    query: Annotated[str, Meta(description="Words that were probably used: names, terms, paths; no question.")]
+    topic: Annotated[str, Meta(description="Only turns about this topic.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=50, description="Most turns to return.")] = 10
 
 
 class OpenTurnArguments(ToolArguments):
     turn: Annotated[int, Meta(ge=1, description="Number of the turn: 12 for [t12].")]
     conversation: Annotated[
         str,
-        Meta(description="Id of the conversation, as returned by search_history; empty for the current one."),
+        Meta(description="Id from search_history; empty for this conversation."),
     ] = ""
     offset: Annotated[
         int,
-        Meta(ge=0, description="Offset to continue a long turn from, as given by the page before; 0 for the start."),
+        Meta(ge=0, description="Start of the page, as the page before gave it."),
     ] = 0
 
 
@@ -46,7 +46,7 @@ class OpenCallArguments(ToolArguments):
     call: Annotated[int, Meta(ge=1, description="Number of the call in its turn, from 1.")]
     offset: Annotated[
         int,
-        Meta(ge=0, description="Offset to continue a long result from, as given by the page before; 0 for the start."),
+        Meta(ge=0, description="Start of the page, as the page before gave it."),
     ] = 0
 
 
@@ -75,9 +75,8 @@ class SearchHistory(_MemoryTool):
         weight=1,
     )
     description = (
-        "Search earlier turns of this conversation and of others in your memory, by words. Use it when the user refers "
-        "to something from before that you do not see above (a decision, a file, an error, a preference), and before "
-        "you answer that you do not know. Each hit names its source."
+        "Search earlier turns of this and other conversations by words. Use it when the user refers to something that "
+        "you do not see above (a decision, a file, an error, a preference), and before you say that you do not know."
     )
     arguments = SearchHistoryArguments
 
@@ -98,8 +97,8 @@ class OpenTurn(_MemoryTool):
 
     info = ToolInfo(name="open_turn", help="read an earlier turn in full", result="prose", repeats_turns=True)
     description = (
-        "Read one earlier turn in full, with its tool calls and their results: a hit of search_history or a turn cited "
-        "as [t12] in a summary. Long turns are returned in pages."
+        "Read an earlier turn in full, with its tool calls and results: a hit of search_history or one cited as [t12]. "
+        "Long turns come in pages."
     )
     arguments = OpenTurnArguments
 
@@ -113,8 +112,8 @@ class OpenCall(_MemoryTool):
 
     info = ToolInfo(name="open_call", help="read a tool result in full", result="prose", repeats_turns=True)
     description = (
-        "Read the whole result of one tool call of this conversation, when only part of it is shown above: a mark "
-        "there names the turn and the call. Long results are returned in pages."
+        "Read the whole result of a tool call of this conversation that is shown cut: the mark there names turn and "
+        "call. Long results come in pages."
     )
     arguments = OpenCallArguments
 

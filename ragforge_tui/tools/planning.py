@@ -45,7 +45,7 @@ class UpdateTodosArguments(ToolArguments):
                 "items": {
                     "type": "object",
                     "properties": {
-                        "content": {"type": "string", "description": "The step to do."},
+                        "content": {"type": "string"},
                         "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
                     },
                     "required": ["content", "status"],

@@ -144,7 +144,7 @@ class Toolbox:
         self._settings = settings
         self._state_dir = state_dir
         self.kept = KeptFiles(self.workspace, self.undo)
-        context = ToolContext(self.workspace, settings, self.undo, state_dir, memory)
+        self._context = context = ToolContext(self.workspace, settings, self.undo, state_dir, memory)
         own = {kind.info.name: kind(context) for kind in TOOLS if kind.is_available(context)}
         self._tools = {name: tool for name, tool in own.items() if settings.enabled is None or name in settings.enabled}
         self._schemas = [_schema(tool) for tool in self._tools.values()]
@@ -158,6 +158,11 @@ class Toolbox:
         """Return the kind of access of a tool; "control" for one that does not exist."""
         tool = self._tools.get(name)
         return tool.access if tool is not None else "control"
+
+    def knows(self, path: str) -> bool:
+        """Return whether the model has read or written the current content of a file; blocks."""
+        seen = self._context.seen.get(path)
+        return seen is not None and seen == self.kept.digest(path)
 
     async def prepare(self, name: str, arguments: str) -> PreparedCall:
         """Check a call without changing anything.

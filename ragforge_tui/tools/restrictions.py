@@ -1,8 +1,9 @@
 """Toolbox restricted by persona and mode: neither ever adds a tool.
 
-A persona may restrict the agent to some tools. While planning, no tool that writes or runs a command is offered or
-allowed; the mode is read at every call, so that a change takes effect from the next call on, even within a turn. The
-plan and notices to the user change nothing and are always offered, so every request carries tools.
+A persona may restrict the agent to some tools. While planning, a call that writes or runs a command is refused; the
+mode is read at every call, so that a change takes effect from the next call on, even within a turn. The mode does not
+change the tools that are offered, because a request with other tools misses the provider's prompt cache. The plan and
+notices to the user change nothing and are always offered, so every request carries tools.
 """
 
 from __future__ import annotations
@@ -39,9 +40,8 @@ class RestrictedTools:
         self._mode = mode
 
     def schemas(self) -> list[dict[str, Any]]:
-        """Return the tools that are allowed now, in the form of an OpenAI-compatible request."""
-        schemas = self._toolbox.schemas()
-        return [each for each in schemas if self._offers(name := each["function"]["name"]) and self._fits_mode(name)]
+        """Return the tools of the persona, whatever the mode, in the form of an OpenAI-compatible request."""
+        return [each for each in self._toolbox.schemas() if self._offers(each["function"]["name"])]
 
     def access(self, name: str) -> ToolAccess:
         """Return the kind of access of a tool, whatever the mode; "control" for one that is not offered."""

@@ -26,7 +26,7 @@ from ragforge_tui.shared.events import (
     TurnStarted,
 )
 from ragforge_tui.shared.records import ConversationFilter
-from tests.support.agents import with_model
+from tests.support.agents import contents, with_model
 from tests.support.openai_server import OpenAIServer
 
 EDIT = {"path": "greeting.py", "old_string": '"hello"', "new_string": '"good day"', "reason": "as asked"}
@@ -66,7 +66,7 @@ async def test_the_system_part_is_stable_and_the_past_is_sent(loaded: Loaded, se
     system = [m for m in first["messages"] if m["role"] == "system"]
     assert second["messages"][: len(system)] == system
     assert any("Ada" in m["content"] and "<luciform" in m["content"] for m in system)
-    assert [m["content"] for m in second["messages"][len(system) :]] == ["first", "one", "second"]
+    assert contents(second, "user", "assistant") == ["first", "one", "second"]
     assert {tool["function"]["name"] for tool in second["tools"]} >= {"read_file", "edit_file", "run_command"}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ragforge_tui.conversation import Conversation, ConversationAgent
 from ragforge_tui.engine.handlers import EngineContext, answer
-from ragforge_tui.llm.client import NO_ANSWER
+from ragforge_tui.llm.forms import NO_ANSWER
 from ragforge_tui.memory.context.sections import CLOSING
 from ragforge_tui.personas.drafts import template
 from ragforge_tui.settings.schema import Loaded, SummarizationSettings
@@ -72,7 +72,7 @@ async def test_a_long_conversation_is_taken_by_every_template(loaded: Loaded, se
         assert any(text.startswith(task) for text in plain), task
     assert any(messages[-1]["content"].startswith("That cannot be used") for messages in sent)
     texts = [message["content"] for body in bodies(server, tools=True) for message in body["messages"]]
-    for told in (CLOSING, NO_ANSWER, "in planning mode", "ended planning", "with restore_files", "used all the steps"):
+    for told in (CLOSING, NO_ANSWER, "in planning mode", "ended planning", "(/redo)", "used all the steps"):
         assert any(told in text for text in texts), told
     assert any(calls_of(messages) for messages in sent)
 
@@ -99,8 +99,9 @@ async def changed_and_undone(conversation: Conversation, server: OpenAIServer) -
     """An edit after parallel reads, commands of the user's own, undo, redo, and an answer to all of it."""
     await conversation.run_command("echo before anything was said")
     await conversation.wait_idle()
-    reads = {"text": "I look.", "tool_calls": [READ, LIST]}
-    await asked(conversation, server, "Greet better.", [reads, {"tool_calls": [EDIT]}, {"text": "Done."}])
+    reads = {"reasoning": "Both matter.", "text": "I look.", "tool_calls": [READ, LIST]}
+    request = await asked(conversation, server, "Greet better.", [reads, {"tool_calls": [EDIT]}, {"text": "Done."}])
+    assert [m["reasoning_content"] for m in request["messages"] if "reasoning_content" in m] == ["Both matter."]
     await conversation.undo(2)
     await conversation.wait_idle()
     await conversation.undo((await conversation.plan_undo(redo=True)).turn_index)
@@ -110,6 +111,7 @@ async def changed_and_undone(conversation: Conversation, server: OpenAIServer) -
     await conversation.wait_idle()
     request = await asked(conversation, server, "What happened?", [{"text": "Much."}])
     assert request["messages"][-1]["content"].endswith("\n\nWhat happened?")
+    assert "Both matter." not in str(request), "past turns go without"
 
 
 async def stopped_failed_and_limited(conversation: Conversation, server: OpenAIServer) -> None:

@@ -14,6 +14,7 @@ from ragforge_tui.graph import Graph, Journal, Store
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.events import GraphChanged
 from ragforge_tui.shared.records import Conversation, Message, now
+from tests.support.agents import contents
 from tests.support.openai_server import OpenAIServer
 from tests.support.unreachable_graph import Away, with_graph
 
@@ -48,7 +49,7 @@ async def test_turns_go_to_the_journal_and_from_there_into_the_graph(away: Away,
         assert states[-1].phase == "unreachable"
         assert states[-1].journaled > 0
         assert states[-1].error is not None
-    sent = [message["content"] for message in server.chats()[-1]["messages"] if message["role"] != "system"]
+    sent = contents(server.chats()[-1], "user", "assistant")
     assert sent == ["What does it do?", "I look.\n\nIt greets.", "Really?"]
 
     await away.open()

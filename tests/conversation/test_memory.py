@@ -8,12 +8,12 @@ import json
 import msgspec
 import pytest
 
-from ragforge_tui.conversation import Conversation, ConversationAgent
+from ragforge_tui.conversation import Conversation, ConversationAgent, background_model
 from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.memory.context import look_up, to_stored
 from ragforge_tui.memory.context.builder import digest_of
-from ragforge_tui.memory.context.sections import CLOSING, EARLIER_CLOSING, OPENING, block_text, request_parts
+from ragforge_tui.memory.context.sections import CLOSING, EARLIER_CLOSING, OPENING, request_parts
 from ragforge_tui.memory.recall import recall
 from ragforge_tui.settings.schema import Loaded, PersistenceSettings, RecallSettings, SummarizationSettings
 from ragforge_tui.shared.events import Notice, SummaryCreated, SummaryStarted
@@ -144,16 +144,18 @@ async def test_what_was_sent_can_be_shown_to_the_letter(loaded: Loaded, server: 
             assert record.verified
             assert record.turn_index == (turn or 13)
         sent = server.chats()[-1]["messages"]
-        texts = [item.text for section in record.sections[2:] for item in section.items]
+        sections = {section.name: section for section in record.sections}
+        before = ("system", "tools", "environment", "past")
+        texts = [item.text for name, section in sections.items() if name not in before for item in section.items]
         assert texts
         assert all(text in block(server) for text in texts)
         parts = [item.text for item in record.sections[0].items]
-        assert len(parts) == 3 and all(part in sent[0]["content"] for part in parts)
+        assert len(parts) == 4 and all(part in sent[0]["content"] for part in parts)
         # Looking again is not what was sent; the context of a turn to come can be asked for.
         built = await conversation.build_context("And the harbour?")
         assert built.render()[0] == sent[0]
         # Records of earlier versions, whose memory block ended with another line, are verified too.
-        assert block_text(built.record.sections[2:])
+        assert EARLIER_CLOSING in str(request_parts(built.record, built.past, EARLIER_CLOSING))
         earlier = msgspec.json.decode(to_stored(built).items, type=ContextRecord)
         earlier.digest = digest_of(request_parts(built.record, built.past, EARLIER_CLOSING))
         assert earlier.digest != built.record.digest
@@ -176,7 +178,8 @@ async def test_a_retried_turn_still_shows_what_an_earlier_request_held(loaded: L
         for turn in (2, 3):
             record = await engine.request(FetchContext(conversation_id=conversation.record.uuid, turn_index=turn))
             assert record.verified
-        assert record.sections[1].items[1].text == "second\ntwo again"
+        past = next(section for section in record.sections if section.name == "past")
+        assert past.items[1].text == "second\ntwo again"
     finally:
         await engine.close()
 
@@ -240,7 +243,13 @@ async def test_extracts_are_written_again_by_a_model_that_is_free(loaded: Loaded
         assert {s.made_by for s in stored} == {"openai/scripted"}
 
 
-async def test_a_model_that_failed_is_left_alone_for_a_while(loaded: Loaded, server: OpenAIServer) -> None:
+async def test_a_model_that_failed_is_left_alone_for_a_while(
+    loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Five turns may take a minute where much else runs.
+    monkeypatch.setattr(background_model, "FIRST_PAUSE", 3_600.0)
+    monkeypatch.setattr(background_model, "LONGEST_PAUSE", 3_600.0)
+
     def plain() -> int:
         return len([body for body in server.chats() if not body.get("tools")])
 
@@ -386,7 +395,8 @@ async def test_summaries_are_written_by_the_model_that_is_set_for_them(loaded: L
     own = msgspec.structs.replace(FEW, model="openai/for-summaries")
     async with ConversationAgent(with_memory(loaded, summarization=own)) as agent:
         conversation = await agent.create_conversation(title="Mine")
-        server.script([SUMMARY, *[{"text": f"Pier {n}."} for n in range(4)]])
+        # Due after the third turn: a request that the fourth interrupts has taken an answer.
+        server.script([*[SUMMARY] * 4, *[{"text": f"Pier {n}."} for n in range(4)]])
         for n in range(4):
             await conversation.send_message(filler(n))
         await conversation.memory.settle()

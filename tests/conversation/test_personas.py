@@ -126,7 +126,9 @@ async def test_the_usera_is_between_marker_lines(loaded: Loaded, server: OpenAIS
     said = system(server)
     before, begin, after = said.partition("<<<persona ")
     digest = after.partition("\n")[0]
-    assert after == f"{digest}\n{filled(STRANGE)}\npersona {digest}>>>", "byte for byte, and nothing after it"
+    text, mark, facts = after.partition(f"\npersona {digest}>>>\n\n")
+    assert text == f"{digest}\n{filled(STRANGE)}", "byte for byte"
+    assert mark and facts.startswith("Environment when this session began:\n")
     assert begin and "your persona" in before
     assert "{USER_NAME}" not in said
 

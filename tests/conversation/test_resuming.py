@@ -11,7 +11,7 @@ from ragforge_tui.graph import Graph, Store
 from ragforge_tui.settings.schema import Loaded, SummarizationSettings
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.requests.turns import FetchTurns, OpenConversation
-from tests.support.agents import with_memory
+from tests.support.agents import contents, with_memory
 from tests.support.openai_server import OpenAIServer
 from tests.support.records import conversation, one_turn
 
@@ -70,7 +70,7 @@ async def test_the_model_is_sent_turns_that_were_not_read_at_opening(
         await resumed.retry()
         await resumed.wait_idle()
     for request in server.chats():
-        asked = [m["content"] for m in request["messages"] if m["role"] == "user"]
+        asked = contents(request, "user")
         assert asked == [*(f"question {index}" for index in range(1, TURNS + 1)), "from elsewhere", "and on"]
 
 

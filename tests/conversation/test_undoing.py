@@ -59,13 +59,15 @@ async def test_diff_undo_and_redo(loaded: Loaded, server: OpenAIServer) -> None:
         await conversation.send_message("what happened?")
         uuid = conversation.record.uuid
     sent = [m["content"] for m in server.chats()[-1]["messages"] if m["role"] == "user"]
-    assert any(
-        "The user did this themselves" in text and "Restored to the state before turn 1" in text for text in sent
-    )
+    told = sent[-1]
+    assert "[The user undid the edits of turn 1 and later (/undo): the files named" in told
+    assert "[The user took back the undo of turn 3 (/redo): the files named" in told
+    assert "\nRestored to the state before turn 1: docs/new.md, greeting.py.\n" in told and "\n/undo" not in told
     assert not any(m.get("tool_calls") and "restore_files" in str(m) for m in server.chats()[-1]["messages"])
     async with ConversationAgent(loaded) as again:
         resumed = await again.load_conversation(uuid)
-        turn = (await resumed.get_history())[2]
+        turn, redone = (await resumed.get_history())[2:4]
+        assert redone.messages[0].content == "/redo"
         assert [m.role for m in turn.messages] == ["user", "system"]
         assert turn.messages[0].content == "/undo 1"
         assert turn.messages[1].tool_calls[0].tool_name == "restore_files"

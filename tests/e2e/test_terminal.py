@@ -99,28 +99,22 @@ async def run_cli(arguments: list[str], cwd: Path, env: dict[str, str]) -> Any:
     return json.loads(out)
 
 
-async def second_answer_stored(graph: Graph, workspace: Path, length: int) -> None:
-    """Wait until this many characters of the second turn's reply are stored."""
+async def second_answer_stored(graph: Graph, workspace: Path, length: int, *, ended: bool = False) -> None:
+    """Wait until this many characters of the second turn's reply are stored, and until nobody writes it any more."""
     store = Store(graph)
     conversation = await store.conversations.latest(str(workspace))
     assert conversation is not None
     async with asyncio.timeout(PATIENCE):
         while True:
             for turn in await store.turns.between(conversation.uuid, start=2, end=3):
-                if turn.messages[-1].role == "assistant" and len(turn.messages[-1].content) >= length:
+                last = turn.messages[-1]
+                if (
+                    last.role == "assistant"
+                    and len(last.content) >= length
+                    and not (ended and last.state == "streaming")
+                ):
                     return
             await asyncio.sleep(0.1)
-
-
-async def second_answer(prefix: str, cwd: Path, env: dict[str, str]) -> dict[str, Any]:
-    """The reply of the second turn once nobody writes it any more."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            shown = await run_cli(["show", prefix], cwd, env)
-            last: dict[str, Any] = shown["messages"][-1]
-            if last["turn_index"] == 2 and last["role"] == "assistant" and last["state"] != "streaming":
-                return last
-            await asyncio.sleep(0.5)
 
 
 @pytest.mark.slow
@@ -148,19 +142,19 @@ async def test_a_change_is_approved_the_terminal_dies_and_the_session_resumes(
         terminal.kill()
     finally:
         terminal.close()
-    if killed == "screen":
-        await second_answer_stored(graph, repository, len(LONG))
+    await second_answer_stored(graph, repository, len(LONG) if killed == "screen" else 1, ended=True)
     listed = await run_cli(["sessions"], repository, environment)
     (session,) = [each for each in listed if each["workspace"].endswith(str(repository))]
     prefix = session["uuid"][:8]
-    last = await second_answer(prefix, repository, environment)
+    shown = await run_cli(["show", prefix], repository, environment)
+    last = shown["messages"][-1]
+    assert (last["turn_index"], last["role"]) == (2, "assistant")
     if killed == "screen":
         assert (last["state"], last["content"]) == ("complete", LONG)
     else:
         assert last["state"] == "interrupted"
         assert last["content"]
         assert LONG.startswith(last["content"])
-    shown = await run_cli(["show", prefix], repository, environment)
     assert [message["turn_index"] for message in shown["messages"]] == [1, 1, 1, 2, 2]
     assert [call["success"] for call in shown["messages"][1]["tool_calls"]] == [True, True]
     resumed = Terminal(["--resume", prefix], cwd=repository, env=environment)

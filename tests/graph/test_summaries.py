@@ -225,7 +225,8 @@ async def test_a_command_of_the_users_ends_its_turn_when_it_has_ended(graph: Gra
     call.result = ToolResult(uuid="r", tool_call_id=call.uuid, success=True, result="{}", timestamp=doing.timestamp)
     call.success = True
     await store.tool_calls.finish(call, "/w")
-    assert (await store.summaries.turn_sizes(uuid, start=1))[0].finished
+    [size] = await store.summaries.turn_sizes(uuid, start=1)
+    assert size.finished and size.own
     await store.messages.begin_turn(message(uuid, content="!sleep 30"))
     await store.messages.add(message(uuid, role="system", turn_index=2, state="interrupted"))
     assert (await store.summaries.turn_sizes(uuid, start=2))[0].finished

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.llm.client import LEFT_OUT, NO_ANSWER, alternating
+from ragforge_tui.llm.forms import LEFT_OUT, NO_ANSWER, alternating
 from ragforge_tui.shared.errors import ModelError
 from tests.llm.conftest import MakeModel
 from tests.support.chat_templates import (
@@ -20,6 +20,7 @@ from tests.support.chat_templates import (
     SYSTEM_FIRST,
     UNANSWERED,
     UNCALLED,
+    UNKNOWN_FIELD,
     Messages,
     refusal,
 )
@@ -114,6 +115,7 @@ CALL, OTHER = "a1b2c3d4e", "b1b2c3d4e"
         ([user("one"), said("two"), *called(CALL)], ALTERNATE),
         ([user("one"), said(""), user("two")], EMPTY_REPLY),
         ([user("one"), *called("c1")], CALL_ID),
+        ([user("one") | {"provider_state": {}}], f"{UNKNOWN_FIELD}provider_state"),
         ([user("one"), *called(CALL, results=False), said("two")], UNANSWERED),
         ([user("one"), said("two"), user("x"), {"role": "tool", "tool_call_id": CALL, "content": ""}], UNCALLED),
         ([SYSTEM, user("one"), *called(CALL, OTHER), said("two"), user("three"), *called(CALL), said("four")], ""),

@@ -384,25 +384,6 @@ async def test_a_final_answer_without_tools_after_tool_calls(server: OpenAIServe
     assert server.chats()[0]["messages"] == messages
 
 
-async def test_the_system_message_is_marked_in_blocks_for_anthropic_only(server: OpenAIServer, make: MakeModel) -> None:
-    messages = [{"role": "system", "content": "rules, persona, plan"}, {"role": "user", "content": "hi"}]
-    keep = {"cache_control": {"type": "ephemeral"}}
-    blocks = [
-        {"type": "text", "text": "rules", **keep},
-        {"type": "text", "text": ", persona", **keep},
-        {"type": "text", "text": ", plan"},
-    ]
-    for name, marks, sent in (
-        ("openai/claude-proxy", (5, 14), blocks),
-        ("openai/claude-proxy", (20,), [{"type": "text", "text": "rules, persona, plan", **keep}]),
-        ("openai/other", (5, 14), "rules, persona, plan"),
-    ):
-        async for _ in make(name).stream(messages, tools=None, cache_marks=marks):
-            pass
-        assert server.chats()[-1]["messages"] == [{"role": "system", "content": sent}, messages[1]]
-    assert messages[0]["content"] == "rules, persona, plan"
-
-
 async def test_runs_of_one_role_leave_joined(server: OpenAIServer, make: MakeModel) -> None:
     messages = [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]
     async for _ in make().stream(messages, tools=None):

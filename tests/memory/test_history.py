@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.llm.client import alternating
+from ragforge_tui.llm.forms import alternating
 from ragforge_tui.memory.history import (
     INTERRUPTED_MARK,
     UNKNOWN_OUTCOME,

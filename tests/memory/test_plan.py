@@ -60,6 +60,19 @@ def turns(count: int, chars: int = 100) -> list[TurnSize]:
     return [TurnSize(index, chars) for index in range(1, count + 1)]
 
 
+def test_what_the_user_did_alone_makes_no_summary_due_but_is_covered() -> None:
+    settings = SummarizationSettings(every_turns=3, every_chars=100_000, keep_recent_turns=1)
+    own = [TurnSize(index, 10, own=True) for index in range(1, 9)]
+    assert next_due([], own, settings) is None
+    assert pending([], own, settings)[0].turns == 3
+    mixed = [*own, *(TurnSize(index, 100) for index in (9, 10))]
+    assert next_due([], mixed, settings) is None and pending([], mixed, settings)[0].turns == 1
+    due = next_due([], [*mixed, TurnSize(11, 100)], settings)
+    assert due is not None and (due.start, due.end, due.turn_count) == (1, 10, 10)
+    many = [TurnSize(index, 50_000, own=True) for index in (1, 2)]
+    assert next_due([], many, settings) is not None, "its text counts"
+
+
 @pytest.mark.parametrize(
     ("settings", "count", "chars", "ranges"),
     [

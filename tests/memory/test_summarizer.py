@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -39,10 +36,12 @@ from tests.support.summaries import (
     Run,
     WritingModel,
     answer,
+    main,
     scripted_model,
     steps_for,
 )
 from tests.support.turns import exchanges, imported
+from tests.support.warm_engine import start_warm
 
 SMALL = SummarizationSettings(level_chars=1_500)
 
@@ -297,24 +296,21 @@ async def test_a_killed_process_is_taken_up_where_it_was(
     graph_target: GraphTarget,
     graph_paths: Paths,
     server: OpenAIServer,
-    tmp_path: Path,
     at: int,
 ) -> None:
     store = Store(graph)
     uuid = await imported(store, exchanges(26))
     wanted = planned(26)
     server.script(steps_for(wanted, duration=0.05))
-    file = tmp_path / "run.json"
     run = Run(target=graph_target, paths=graph_paths, conversation_id=uuid, settings=SMALL, base_url=server.base_url)
-    file.write_bytes(msgspec.json.encode(run))
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.support.summaries", str(file))
+    process = await asyncio.to_thread(start_warm, main, msgspec.json.encode(run))
     try:
         while len(server.chats()) < at:
-            assert process.returncode is None
+            assert process.exitcode is None
             await asyncio.sleep(0.005)
     finally:
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
+        process.kill()
+        await asyncio.to_thread(process.join)
     half = await store.summaries.of(uuid)
     assert set(shape(half)) <= set(wanted)
     assert len(half) <= at

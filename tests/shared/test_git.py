@@ -151,6 +151,58 @@ def test_listing_a_hostile_repository_runs_nothing(
     assert {"keep/a.txt", "new.txt"} <= set(listed)
 
 
+def filters_that_another_filter_hides(repository: Repository) -> None:
+    filters(repository)
+    repository.git("config", "filter.a=b.clean", str(repository.program))
+
+
+def filters_in_an_included_file(repository: Repository) -> None:
+    filters(repository)
+    repository.git("config", "--remove-section", "filter.own")
+    (repository.folder / ".git" / "more").write_text(f'[filter "own"]\nclean = {repository.program}\nrequired\n')
+    repository.set(include__path="more")
+
+
+def signatures(repository: Repository) -> None:
+    repository.set(log__showSignature="true", gpg__program=str(repository.program), status__submoduleSummary="true")
+
+
+STATE = [hooks, hooks_elsewhere, external_diff, alias_and_pager, file_monitor, signatures]
+FILTERS = [filters, filters_in_an_included_file, filters_that_another_filter_hides]
+
+
+@pytest.mark.parametrize("trap", [*STATE, *FILTERS])
+def test_the_state_of_a_hostile_repository_runs_nothing(
+    repository: Repository, trap: Callable[[Repository], None]
+) -> None:
+    trap(repository)
+    if trap in FILTERS:  # the trap works: a plain call falls into it
+        command = ["git", "status", "--porcelain"]
+        subprocess.run(command, cwd=repository.folder, check=False, capture_output=True, timeout=20)
+        assert repository.ran.exists()
+        repository.ran.unlink()
+    state = git.repository_state(repository.folder, timeout=20)
+    assert not repository.ran.exists()
+    if trap is filters_that_another_filter_hides:
+        assert state is None, "a name with = cannot be overridden"
+    else:
+        assert state is not None and [commit.partition(" ")[2] for commit in state.commits] == ["first"]
+        assert ("M keep/a.txt" in state.changes) == (trap in (*FILTERS, external_diff))
+
+
+def test_the_state_of_a_folder_in_a_repository(repository: Repository, tmp_path: Path) -> None:
+    repository.git("checkout", "-q", "-b", "side")
+    repository.git("mv", "keep/a.txt", "keep/with space é.txt")
+    (repository.folder / "keep" / "new\nline").write_text("")
+    state = git.repository_state(repository.folder / "keep", timeout=20)
+    assert state is not None and state.branch == "side"
+    assert state.changes == ["R with space é.txt", "?? new\nline"]
+    (tmp_path / "bare").mkdir()
+    subprocess.run(["git", "init", "-q", "-b", "empty", str(tmp_path / "bare")], check=True)
+    assert git.repository_state(tmp_path / "bare", timeout=20) == git.RepositoryState("No commits yet on empty")
+    assert git.repository_state(tmp_path, timeout=20) is None
+
+
 @pytest.mark.parametrize("entry", ["", "."])
 def test_a_program_called_git_in_the_folder_is_not_run(
     repository: Repository, entry: str, monkeypatch: pytest.MonkeyPatch

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -58,3 +60,10 @@ def with_memory(loaded: Loaded, **changes: object) -> Loaded:
     memory = msgspec.structs.replace(loaded.settings.agent.memory, **changes)
     agent = msgspec.structs.replace(loaded.settings.agent, memory=memory)
     return msgspec.structs.replace(loaded, settings=msgspec.structs.replace(loaded.settings, agent=agent))
+
+
+def contents(request: dict[str, Any], *roles: str) -> list[str]:
+    """The texts of a request's messages of these roles, without the state of the workspace before the first."""
+    block = re.compile(r"\[The workspace at .*?\nworkspace [0-9a-f]{12}>>>\n\n", re.S)
+    texts = [message["content"] for message in request["messages"] if message["role"] in roles]
+    return [block.sub("", text, count=1) for text in texts]

@@ -26,6 +26,9 @@ FIRST_USER = "Cannot put tools in the first user message when there's no first u
 UNANSWERED = (
     "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'."
 )
+UNKNOWN_FIELD = "Extra inputs are not permitted: "
+FIELDS = {"role", "content", "tool_calls", "tool_call_id", "cache_control"}
+FIELDS |= {"reasoning", "reasoning_content", "reasoning_details", "thinking_blocks"}
 UNCALLED = "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'."
 
 
@@ -73,6 +76,8 @@ def _openai(messages: Messages) -> str:
     """No template: what every server checks."""
     waiting: set[str] = set()
     for message in messages:
+        if unknown := message.keys() - FIELDS:
+            return f"{UNKNOWN_FIELD}{', '.join(unknown)}"
         if message["role"] == "tool":
             if message["tool_call_id"] not in waiting:
                 return UNCALLED

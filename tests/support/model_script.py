@@ -41,6 +41,7 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         drop: Break the connection without any reply.
         status: Anything but 200 is an error with `message`, `code` and `headers`.
         usage: Replaces the token counts of the reply.
+        raw: Sent as it is before everything else: deltas, or whole events where there are no deltas in OpenAI's format.
     """
 
     when: Literal["any", "tools", "plain"] = "any"
@@ -64,6 +65,7 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     code: str = ""
     headers: dict[str, str] = {}
     usage: dict[str, Any] | None = None
+    raw: list[dict[str, Any]] = []
 
     def fits(self, body: dict[str, Any], turns_only: bool) -> bool:
         """Whether this step answers that request."""
@@ -132,6 +134,7 @@ def call_deltas(step: Step) -> list[dict[str, Any]]:
 
 def deltas(step: Step) -> list[dict[str, Any]]:
     return [
+        *step.raw,
         *({"reasoning_content": piece} for piece in pieces(step.reasoning, step.chunk)),
         *({"content": piece} for piece in pieces(step.text, step.chunk)),
         *({"tool_calls": [delta]} for delta in call_deltas(step)),

@@ -145,8 +145,19 @@ class OpenAIServer:
                 out.write(json.dumps({"path": path, "body": body}) + "\n")
         if method == "POST" and path.endswith("/chat/completions"):
             return await self._chat(request, reader, writer)
+        if method == "POST" and (path.endswith(("/v1/messages", "/v1/responses")) or ":streamGenerateContent" in path):
+            await self._native(writer)
+            return False
         await self._lists(path, writer)
         return True
+
+    async def _native(self, writer: asyncio.StreamWriter) -> None:
+        """Answer as Anthropic, Gemini and OpenAI's responses do, with the events of the next step."""
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        for event in self.steps.pop(0).raw:
+            name = f"event: {event['type']}\n" if "type" in event else ""
+            writer.write(f"{name}data: {json.dumps(event)}\n\n".encode())
+        await writer.drain()
 
     async def _lists(self, path: str, writer: asyncio.StreamWriter) -> None:
         if path.endswith("/v1/models"):

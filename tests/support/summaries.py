@@ -1,15 +1,10 @@
-"""Models that write summaries as a test wants them, and a process that summarises until it is killed.
-
-As a process: ``python -m tests.support.summaries FILE.json``, where the file holds a `Run`.
-"""
+"""Models that write summaries as a test wants them, and a process that summarises until it is killed."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -101,5 +96,6 @@ async def run(what: Run) -> None:
         await graph.close()
 
 
-if __name__ == "__main__":
-    asyncio.run(run(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Run)))
+def main(encoded: bytes) -> None:
+    """Make all that is due in a process of its own, told by the JSON of a `Run`."""
+    asyncio.run(run(msgspec.json.decode(encoded, type=Run)))

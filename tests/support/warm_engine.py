@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -30,9 +30,18 @@ _start_process = asyncio.create_subprocess_exec
 @contextmanager
 def warm_engines() -> Iterator[None]:
     """Let `ChildEngine.start` fork a warm process."""
-    _CONTEXT.set_forkserver_preload(PRELOADED)
     with mock.patch.object(asyncio, "create_subprocess_exec", _start):
         yield
+
+
+def start_warm(target: Callable[..., object], *arguments: object) -> ForkServerProcess:
+    """Start a function of a module in a process that has imported LiteLLM; the arguments are pickled."""
+    _CONTEXT.set_forkserver_preload(PRELOADED)
+    process = _CONTEXT.Process(target=target, args=arguments, daemon=False)
+    # The fork server starts with the first process: LiteLLM reads these when it is imported.
+    with mock.patch.dict(os.environ, litellm_loader._ENVIRONMENT):
+        process.start()
+    return process
 
 
 class WarmProcess:
@@ -74,12 +83,7 @@ async def _start(program: str, *arguments: str, stderr: int, limit: int, **optio
     in_read, in_write = _CONTEXT.Pipe(duplex=False)
     out_read, out_write = _CONTEXT.Pipe(duplex=False)
     log = Connection(os.dup(stderr), readable=False)
-    process = _CONTEXT.Process(
-        target=_run, args=(in_read, out_write, log, str(Path.cwd()), dict(os.environ)), daemon=False
-    )
-    # The fork server starts with the first process: LiteLLM reads these when it is imported.
-    with mock.patch.dict(os.environ, litellm_loader._ENVIRONMENT):
-        await asyncio.to_thread(process.start)
+    process = await asyncio.to_thread(start_warm, _run, in_read, out_write, log, str(Path.cwd()), dict(os.environ))
     for end in (in_read, out_write, log):
         end.close()
     return WarmProcess(process, await _writer(in_write), await _reader(out_read, limit))

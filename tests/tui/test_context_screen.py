@@ -23,15 +23,18 @@ def record(**changes: object) -> ContextRecord:
     return ContextRecord(**{**values, "tokens": 500, "budget": 1000, "sections": sections, **changes})  # type: ignore[arg-type]
 
 
-def test_sections_have_their_share_of_the_budget() -> None:
+def test_sections_have_their_share_of_what_was_sent() -> None:
     lines = lines_of(record(), set())
     assert [(line.key, line.share, line.open) for line in lines] == [
-        ("s0", 0.5, True),
+        ("s0", 1.0, True),
         ("s0.0", 0.0, None),
         ("s2", 0.0, None),
     ]
     assert [line.key for line in lines_of(record(), {"s0"})] == ["s0", "s2"]
-    assert lines_of(record(budget=0, tokens=0), set())[0].share == 500
+    half = ContextSection(name="tools", title="Tools", tokens=500)
+    half.items = [ContextItem(kind="tools", text="{}")]
+    shared = lines_of(record(sections=[*record().sections, half]), {"s0", "s3"})
+    assert [line.share for line in shared] == [0.5, 0.0, 0.5]
 
 
 @pytest.mark.parametrize(("share", "filled"), [(0.0, 0), (0.001, 1), (0.5, 4), (1.0, 8), (500.0, 8)])

@@ -55,6 +55,10 @@ class Reply:
 
     Args:
         on_stop: Called if another process requests, through the graph, that this turn stop.
+
+    Attributes:
+        requests: Its tool calls.
+        state: See `Finished.state`.
     """
 
     def __init__(
@@ -74,6 +78,7 @@ class Reply:
         self._emit = emit
         self._on_stop = on_stop
         self.requests: list[ToolRequest] = []
+        self.state: dict[str, Any] | None = None
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._stored_length = -1
@@ -96,8 +101,8 @@ class Reply:
             model=model.name,
         )
 
-    async def stream(self, request: TurnRequest) -> list[ToolRequest]:
-        """Ask the model, store its answer and return its tool calls.
+    async def stream(self, request: TurnRequest) -> None:
+        """Ask the model and store its answer.
 
         Raises:
             ModelError: The provider failed; the partial answer is stored with the message.
@@ -122,7 +127,6 @@ class Reply:
             await self._ask(request, checkpointer)
         finally:
             await origins
-        return self.requests
 
     async def _store_origins(self, context: StoredContext) -> None:
         """Store the persona and the context of the request."""
@@ -223,7 +227,7 @@ class Reply:
                     )
                 )
             case Finished(usage=usage, reason=reason):
-                self._reason = reason
+                self._reason, self.state = reason, part.state
                 self.message.usage = usage
                 self.message.token_count = usage.output_tokens
 

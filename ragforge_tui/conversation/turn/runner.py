@@ -16,11 +16,12 @@ from typing import Any, TypeVar
 from ragforge_tui.conversation.budget import CostDeclined, CostStopped, TurnBudget
 from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.storage.recorder import Recorder
-from ragforge_tui.conversation.turn.inputs import PLANNING, InputBuilder
+from ragforge_tui.conversation.turn.environment import MODE_NOTES, PLANNING_ENDED
+from ragforge_tui.conversation.turn.inputs import InputBuilder
 from ragforge_tui.conversation.turn.reply import Reply
 from ragforge_tui.conversation.turn.request import TurnRequest
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
-from ragforge_tui.llm import ToolRequest
+from ragforge_tui.llm import PROVIDER_STATE
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.shared.events import TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.records import Message, MessageState, Turn, Usage, now
@@ -38,8 +39,6 @@ _LAST_CALL = (
     "You have used all the steps of this turn; no further tool call will run. "
     "Answer now with what you have, and state what remains to be done."
 )
-
-_PLANNING_ENDED = "[The user ended planning mode: you may now use the tools that write files and run commands.]"
 
 
 class TurnRunner:
@@ -143,16 +142,17 @@ class TurnRunner:
         request = TurnRequest(self._turn, inputs, self._builder, services.emit)
         most = services.settings.model.max_iterations
         for iteration in range(1, most + 1):
-            requests = await self._ask(request)
-            if not requests:
+            reply = await self._ask(request)
+            if not reply.requests:
                 return
-            request.add(await tools.run(self._turn.messages[-1], requests, iteration))
+            sent, *results = await tools.run(reply.message, reply.requests, iteration)
+            request.add([{**sent, PROVIDER_STATE: reply.state} if reply.state else sent, *results])
         # Tools stay in the request, since providers refuse calls in the history of a request without them.
         request.add([{"role": "user", "content": _LAST_CALL}])
         await self._ask(request)
 
-    async def _ask(self, request: TurnRequest) -> list[ToolRequest]:
-        """Stream one reply and return its tool calls."""
+    async def _ask(self, request: TurnRequest) -> Reply:
+        """Stream and store one reply."""
         await self._budget.before_request()
         reply = Reply(
             conversation_id=self._conversation_id,
@@ -166,17 +166,18 @@ class TurnRunner:
         self._turn.messages.append(reply.message)
         self._announce_mode(request)
         try:
-            return await reply.stream(request)
+            await reply.stream(request)
         finally:
             self._record_reply(reply.message)
             request.note_usage(reply.message.usage)
+        return reply
 
     def _announce_mode(self, request: TurnRequest) -> None:
         """Inform the model of a mode change since the start of the turn."""
         planning = self._mode() == "plan"
         if planning != self._planning:
             self._planning = planning
-            note = f"[The user switched to planning mode.] {PLANNING}" if planning else _PLANNING_ENDED
+            note = MODE_NOTES["plan"] if planning else PLANNING_ENDED
             request.add([{"role": "user", "content": note}])
 
     def _record_reply(self, message: Message) -> None:

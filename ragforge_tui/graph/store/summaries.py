@@ -249,6 +249,7 @@ def _turn_sizes(rows: Iterable[dict[str, Any]]) -> list[TurnSize]:
             turn,
             sum(m["chars"] for m in messages if m["role"] in ("user", "assistant") and m["state"] != "superseded"),
             _finished(messages, is_last=turn == last),
+            any(m["role"] == "system" for m in messages),
         )
         for turn, messages in sorted(turns.items())
     ]

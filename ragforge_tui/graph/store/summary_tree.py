@@ -22,11 +22,13 @@ class TurnSize(msgspec.Struct, frozen=True):
     Attributes:
         chars: Length of the user's and the assistant's texts, without tool results and superseded answers.
         finished: No more text will be added to it.
+        own: The user acted without the model: a command, an undo.
     """
 
     turn_index: int
     chars: int
     finished: bool = True
+    own: bool = False
 
 
 def summary_uuid(conversation_id: str, level: int, start: int, end: int) -> str:

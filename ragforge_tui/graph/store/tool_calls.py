@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 CALL_LARGE = ("arguments", "reasoning")
 RESULT_LARGE = ("result", "error")
 MAX_RESULT_BYTES = 5_000_000
+_LEAST_CHARS = 1000
+"""Characters to which a text of a huge result may be cut; if that is not enough, its JSON is cut as one text."""
 SHOWN_CHARS = 2000
 """Most characters of a call's arguments and reason."""
 ERROR_CHARS = 400
@@ -174,18 +176,20 @@ def cut_result(result: ToolResult) -> ToolResult:
         data = msgspec.json.decode(storable(result.result))
     except msgspec.DecodeError:
         data = None
-    if not isinstance(data, dict):
+    # Once, not with every cut: a result may be a list of a million numbers.
+    data = storable_value(data) if isinstance(data, dict) else {}
+    least = {k: cut_middle(v, _LEAST_CHARS) if isinstance(v, str) else v for k, v in data.items()}
+    if not data or len(msgspec.json.encode(least)) > MAX_RESULT_BYTES // 2:
+        # Only its texts can be cut, and they are not what is long.
         data = {"text": storable(result.result)}
+    note = f"\n… [cut: the whole result is {full} bytes; {{cut}} characters left out] …\n"
     limit = MAX_RESULT_BYTES
     text = result.result
-    while byte_length(text) > MAX_RESULT_BYTES and limit > 1:
+    while byte_length(text) > MAX_RESULT_BYTES:
         # Escapes and several long values can keep the whole above the limit after a first cut.
         limit //= 2
-        note = f"\n… [cut: the whole result is {full} bytes; {{cut}} characters left out] …\n"
         short = {k: cut_middle(v, limit, note) if isinstance(v, str) else v for k, v in data.items()}
-        text = msgspec.json.encode(storable_value({**short, "truncated": full})).decode()
-        if limit < 1000 and byte_length(text) > MAX_RESULT_BYTES:
-            data = {"text": cut_middle(storable(result.result), MAX_RESULT_BYTES // 8, note)}
+        text = msgspec.json.encode({**short, "truncated": full}).decode()
     return msgspec.structs.replace(result, result=text, result_size_bytes=full)
 
 

@@ -119,9 +119,9 @@ def _past(messages: Messages, terms: list[str]) -> list[tuple[str, str]]:
     """Return earlier lines of user and assistant about the terms as (role, line), the newest last."""
     if not terms:
         return []
-    if messages and messages[-1].get("role") == "user":
-        # A user message right before the question is the memory block, or was never answered.
-        messages = messages[:-1]
+    # A user message right before another is context (workspace, memory block, note), or was never answered.
+    following = [message.get("role") for message in messages[1:]] + ["user"]
+    messages = [m for m, after in zip(messages, following, strict=True) if not m.get("role") == after == "user"]
     folded = [term.lower() for term in terms]
     lines: list[tuple[str, str]] = []
     for message in messages:

@@ -21,8 +21,13 @@ import msgspec
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
 from ragforge_tui.memory.context.history_window import REPRESENTED_TOKENS, HistoryWindow, Limits, Past, tokens_of
 from ragforge_tui.memory.context.sections import (
+    BEFORE_PAST,
+    ENVIRONMENT_SECTION,
+    NOTE_SECTION,
     PAST_SECTION,
+    SYSTEM_SECTION,
     TITLES,
+    TOOLS_SECTION,
     block_text,
     cache_marks,
     files_section,
@@ -57,11 +62,18 @@ ORDER = ("goal", "frontier", "summaries", "recalled", "files", "topics", "querie
 
 
 class SystemPart(msgspec.Struct, frozen=True, kw_only=True):
-    """Part of the system message: the program's instructions, an AGENTS.md, the persona."""
+    """Part of a request that does not come from the memory, stored once per text.
 
-    kind: Literal["system", "instructions", "persona"]
+    Attributes:
+        kind: ``system``, ``instructions`` (an AGENTS.md) and ``persona`` form the system message, ``environment`` is
+            sent before the first turn, and ``tools`` next to the messages.
+        section: Section of the record; empty for the one of its kind.
+    """
+
+    kind: Literal["system", "instructions", "persona", "tools", "environment"]
     name: str
     text: str
+    section: str = ""
 
     @property
     def digest(self) -> str:
@@ -170,7 +182,8 @@ class ContextBuilder:
 
     def _draft(self, inputs: ContextInputs) -> _Draft:
         """Build everything except the recalled sections, which depend on what is sent anyway."""
-        stable = inputs.overhead + tokens_in(inputs.text) + sum(tokens_in(part.text) for part in inputs.system)
+        parts = sum(tokens_in(part.text) for part in inputs.system if part.kind != "tools")
+        stable = inputs.overhead + tokens_in(inputs.text) + parts
         budget = past_budget(self._settings, inputs.window, stable)
         past = self._choose_past(inputs, budget)
         draft = _Draft(budget=budget, past=past, sent={sent.turn.turn_index for sent in past.turns})
@@ -221,7 +234,7 @@ class ContextBuilder:
             whole=draft.past.whole,
             budget=draft.budget.total,
             created_at=now(),
-            sections=[_system_section(inputs.system), _past_section(draft.past), *block],
+            sections=_all_sections(inputs.system, _past_section(draft.past), block),
         )
         record.tokens = draft.past.tokens + (tokens_in(block_text(block)) if block else 0)
         built = BuiltContext(record, [message for sent in draft.past.turns for message in sent.messages])
@@ -255,7 +268,7 @@ def without_memory(inputs: ContextInputs) -> BuiltContext:
         strategy="without graph",
         tokens=tokens,
         created_at=now(),
-        sections=[_system_section(inputs.system), section],
+        sections=_all_sections(inputs.system, section, []),
     )
     record.digest = digest_of(request_parts(record, past))
     return BuiltContext(record, past)
@@ -266,19 +279,29 @@ def digest_of(messages: list[ChatMessage]) -> str:
     return hashlib.sha256(msgspec.json.encode(messages)).hexdigest()
 
 
-def _system_section(parts: list[SystemPart]) -> ContextSection:
+def _all_sections(parts: list[SystemPart], past: ContextSection, block: list[ContextSection]) -> list[ContextSection]:
+    """Return the sections of a request: the system message first, the others in the order they are sent."""
+    named: dict[str, list[SystemPart]] = {SYSTEM_SECTION: []}
+    for part in parts:
+        own = part.kind if part.kind in (TOOLS_SECTION, ENVIRONMENT_SECTION) else SYSTEM_SECTION
+        named.setdefault(part.section or own, []).append(part)
+    before = [_part_section(name, named[name]) for name in BEFORE_PAST if name in named]
+    return [*before, past, *block, *(_part_section(NOTE_SECTION, note) for note in [named.get(NOTE_SECTION)] if note)]
+
+
+def _part_section(name: str, parts: list[SystemPart]) -> ContextSection:
     items = [
         ContextItem(
             kind=part.kind,
             source=part.digest,
             title=part.name,
-            role="system",
+            role="user" if part.kind == "environment" else "system",
             tokens=tokens_in(part.text),
             text=part.text,
         )
         for part in parts
     ]
-    return ContextSection(name="system", title=TITLES["system"], tokens=sum(i.tokens for i in items), items=items)
+    return ContextSection(name=name, title=TITLES[name], tokens=sum(i.tokens for i in items), items=items)
 
 
 def _past_section(past: Past) -> ContextSection:
@@ -318,8 +341,8 @@ def answer_tokens(window: int) -> int:
 
 
 def system_tokens(context: BuiltContext) -> int:
-    """Return the tokens of a context's system message."""
-    return context.record.sections[0].tokens
+    """Return the tokens of a context's system message and of the environment."""
+    return sum(section.tokens for section in context.sections if section.name in (SYSTEM_SECTION, ENVIRONMENT_SECTION))
 
 
 def past_budget(settings: MemorySettings, window: int, overhead: int) -> Budget:

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ragforge_tui.llm import count_tokens
+from ragforge_tui.llm import PROVIDER_STATE, count_tokens
+from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
 from ragforge_tui.memory.context.turn_formats import (
     RESULT_CHARS,
     SHORT,
@@ -223,4 +224,6 @@ def tokens_of(messages: Iterable[ChatMessage]) -> int:
 def _tokens(message: ChatMessage) -> int:
     calls = message.get("tool_calls") or []
     written = "".join(call["function"]["name"] + call["function"]["arguments"] for call in calls)
-    return MESSAGE_TOKENS + count_tokens(message["content"] or "") + count_tokens(written)
+    # Providers count reasoning sent back by its text, which signatures stand for; an estimate is enough.
+    state = len(str(message.get(PROVIDER_STATE) or "")) // CHARS_PER_TOKEN
+    return MESSAGE_TOKENS + count_tokens(message["content"] or "") + count_tokens(written) + state

@@ -1,9 +1,10 @@
 """Sections of a request's context: filled within their shares of the budget, and rendered as messages.
 
-A request starts with one system message and past turns, followed by the memory block of earlier turns and of other
-conversations. The block is sent in the user's role, never as system: recalled text is data, whatever it says. An item
-that does not fit is cut rather than dropped, as long as the rest of it still means something. All texts are made of the
-sections alone, so the same sections always give the same request.
+A request starts with one system message, the state of the workspace and past turns, followed by the memory block of
+earlier turns and of other conversations, and a note on what changed. The block is sent in the user's role, never as
+system: recalled text is data, whatever it says. An item that does not fit is cut rather than dropped, as long as the
+rest of it still means something. All texts are made of the sections alone, so the same sections always give the same
+request.
 """
 
 from __future__ import annotations
@@ -29,14 +30,22 @@ CLOSING = "[End of memory. The user's message follows.]"
 EARLIER_CLOSING = "[End of memory. The person's message follows.]"
 """Closing line of earlier versions, covered by the digests of the contexts they recorded."""
 
-SYSTEM_SECTIONS = ("system",)
+SYSTEM_SECTION = "system"
+TOOLS_SECTION = "tools"
+ENVIRONMENT_SECTION = "environment"
 PAST_SECTION = "past"
+NOTE_SECTION = "note"
+BEFORE_PAST = (SYSTEM_SECTION, TOOLS_SECTION, ENVIRONMENT_SECTION)
+"""Sections before the past turns, in this order."""
 PERSONA_PART = "persona"
 """Title of the part that introduces the persona's text, which comes right after it."""
 PART_SEPARATOR = "\n\n"
 TITLES = {
-    "system": "Instructions",
+    SYSTEM_SECTION: "Instructions",
+    TOOLS_SECTION: "Tools",
+    ENVIRONMENT_SECTION: "Workspace",
     PAST_SECTION: "Earlier turns, word for word",
+    NOTE_SECTION: "Note next to the message",
     "goal": "How this conversation began",
     "frontier": "What happened before, summarised",
     "summaries": "Summaries that may matter",
@@ -243,9 +252,9 @@ def cache_marks(items: list[ContextItem]) -> list[int]:
 def request_messages(record: ContextRecord, past: list[ChatMessage]) -> list[ChatMessage]:
     """Return the messages before the turn's own: the stable part, past turns, the memory block.
 
-    Runs of user messages are joined only when the request is sent (`llm.client.alternating`).
+    Runs of user messages are joined only when the request is sent (`llm.forms.alternating`).
     """
-    items = [item for section in record.sections if section.name in SYSTEM_SECTIONS for item in section.items]
+    items = _items(record, SYSTEM_SECTION)
     system: list[ChatMessage] = [{"role": "system", "content": system_text(items)}] if items else []
     return [*system, *_after_system(record, past, CLOSING)]
 
@@ -256,16 +265,20 @@ def request_parts(record: ContextRecord, past: list[ChatMessage], closing: str =
     Earlier versions sent the parts as separate messages and closed the memory block with another line; the records of
     those versions can still be verified.
     """
-    system: list[ChatMessage] = [
-        {"role": "system", "content": item.text}
-        for section in record.sections
-        if section.name in SYSTEM_SECTIONS
-        for item in section.items
-    ]
+    system: list[ChatMessage] = [{"role": "system", "content": item.text} for item in _items(record, SYSTEM_SECTION)]
     return [*system, *_after_system(record, past, closing)]
 
 
 def _after_system(record: ContextRecord, past: list[ChatMessage], closing: str) -> list[ChatMessage]:
-    others = [s for s in record.sections if s.name not in (*SYSTEM_SECTIONS, PAST_SECTION)]
-    block = block_text(others, closing)
-    return [*past, *([{"role": "user", "content": block}] if block else [])]
+    others = [s for s in record.sections if s.name not in (*BEFORE_PAST, PAST_SECTION, NOTE_SECTION)]
+    environment = [item.text for item in _items(record, ENVIRONMENT_SECTION)]
+    texts = [block_text(others, closing), *(item.text for item in _items(record, NOTE_SECTION))]
+    return [*_from_user(environment), *past, *_from_user(texts)]
+
+
+def _items(record: ContextRecord, name: str) -> list[ContextItem]:
+    return [item for section in record.sections if section.name == name for item in section.items]
+
+
+def _from_user(texts: list[str]) -> list[ChatMessage]:
+    return [{"role": "user", "content": text} for text in texts if text]

@@ -6,6 +6,7 @@ digest verifies that the result equals what was sent; a source that changed sinc
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -29,7 +30,9 @@ from ragforge_tui.memory.recall.packing import CUT_MARK
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import ContextItem, ContextRecord, Summary, Turn
 
-LOOKED_UP = ("system", "instructions", "persona", "message", "goal", "query", "summary", "turn")
+STORED_ONCE = ("system", "instructions", "persona", "tools", "environment")
+"""Kinds of items whose texts are stored by their digests."""
+LOOKED_UP = (*STORED_ONCE, "message", "goal", "query", "summary", "turn")
 """Kinds of items whose texts the graph holds already."""
 MISSING = "[this text is no longer in the graph]"
 
@@ -54,31 +57,39 @@ def to_stored(context: BuiltContext) -> StoredContext:
         items=msgspec.json.encode(msgspec.structs.replace(record, sections=sections)).decode(),
         tokens=record.tokens,
         digest=record.digest,
-        texts={item.source: item.text for section in record.sections[:1] for item in section.items},
+        texts={item.source: item.text for item in _stored_once(record)},
     )
 
 
 async def look_up(record: ContextRecord, store: Store) -> ContextRecord:
     """Return the record with its texts; `verified` is set if they are, to the letter, those that were sent."""
     sources = _Sources(store, record.conversation_id)
-    digests = [item.source for section in record.sections[:1] for item in section.items]
+    digests = [item.source for item in _stored_once(record)]
     system = await store.contexts.system_texts(digests) if digests else {}
-    past: list[ChatMessage] = []
+    past: list[ContextItem] = []
     for section in record.sections:
         if section.name == PAST_SECTION and section.items:
             await sources.read(section.items[0].turn_index, section.items[-1].turn_index)
+            past = section.items
+            continue
         for item in section.items:
-            if section.name == PAST_SECTION:
-                messages = await _past_messages(item, sources)
-                item.text = "\n".join(message["content"] for message in messages if message["content"])
-                past += messages
-            elif item.kind in ("system", "instructions", "persona"):
+            if item.kind in STORED_ONCE:
                 item.text = system.get(item.source, MISSING)
             elif not item.text:
                 item.text = await _text_of(item, sources)
-    closings = (CLOSING, EARLIER_CLOSING)
-    record.verified = any(digest_of(request_parts(record, past, line)) == record.digest for line in closings)
+    current, earlier = [
+        [await _past_messages(item, sources, earlier=words) for item in past] for words in (False, True)
+    ]
+    versions = ((current, CLOSING), (earlier, CLOSING), (earlier, EARLIER_CLOSING))
+    sent = next((turns for turns, line in versions if _digest(record, turns, line) == record.digest), None)
+    record.verified = sent is not None
+    for item, messages in zip(past, sent or current, strict=True):
+        item.text = "\n".join(message["content"] for message in messages if message["content"])
     return record
+
+
+def _digest(record: ContextRecord, past: list[list[ChatMessage]], closing: str) -> str:
+    return digest_of(request_parts(record, [*chain.from_iterable(past)], closing))
 
 
 class _Sources:
@@ -114,17 +125,21 @@ class _Sources:
         return self._turns[key]
 
 
+def _stored_once(record: ContextRecord) -> list[ContextItem]:
+    return [item for section in record.sections for item in section.items if item.kind in STORED_ONCE]
+
+
 def _without_text(item: ContextItem) -> ContextItem:
     if item.kind not in LOOKED_UP or item.form == KEPT:
         return item
     return msgspec.structs.replace(item, text="")
 
 
-async def _past_messages(item: ContextItem, sources: _Sources) -> list[ChatMessage]:
+async def _past_messages(item: ContextItem, sources: _Sources, *, earlier: bool = False) -> list[ChatMessage]:
     if item.kind == "note":
         return [{"role": item.role, "content": item.text}]
     turn = await sources.get("", item.turn_index)
-    return [] if turn is None else render_turn(turn, item.form, item.positions)
+    return [] if turn is None else render_turn(turn, item.form, item.positions, earlier=earlier)
 
 
 async def _text_of(item: ContextItem, sources: _Sources) -> str:

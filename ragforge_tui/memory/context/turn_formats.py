@@ -48,11 +48,14 @@ def sent_positions(turn: Turn) -> list[int]:
     return [message.position for message in turn.messages if message.state != "superseded"]
 
 
-def render_turn(turn: Turn, form: str = WHOLE, positions: list[int] | None = None) -> list[ChatMessage]:
+def render_turn(
+    turn: Turn, form: str = WHOLE, positions: list[int] | None = None, *, earlier: bool = False
+) -> list[ChatMessage]:
     """Return the messages of a turn in a form.
 
     Args:
         positions: Messages to take, whatever their state is today; None for all that are not superseded.
+        earlier: Use the words of earlier versions for what the user did.
     """
     if positions is not None:
         chosen = set(positions)
@@ -61,11 +64,12 @@ def render_turn(turn: Turn, form: str = WHOLE, positions: list[int] | None = Non
         ]
         turn = Turn(turn_index=turn.turn_index, messages=messages)
     if form == WHOLE:
-        return turn_messages(turn)
+        return turn_messages(turn, earlier=earlier)
     name, _, number = form.partition(":")
     limit = int(number or 0)
     shorten = {"text": _text, "results": _with_short_results}.get(name, _short)
-    return turn_messages(Turn(turn_index=turn.turn_index, messages=[shorten(m, limit) for m in turn.messages]))
+    short = Turn(turn_index=turn.turn_index, messages=[shorten(m, limit) for m in turn.messages])
+    return turn_messages(short, earlier=earlier)
 
 
 def _state_when_sent(message: Message) -> Any:
@@ -89,7 +93,7 @@ def _short(message: Message, limit: int) -> Message:
 
 
 def _text(message: Message, limit: int) -> Message:
-    return msgspec.structs.replace(message, content=cut_middle(message.content, limit, " … "), tool_calls=[])
+    return msgspec.structs.replace(message, content=cut_middle(message.content, limit, " … "), note="", tool_calls=[])
 
 
 def _short_call(call: ToolCall, limit: int) -> ToolCall | None:

@@ -74,7 +74,7 @@ def pending(summaries: Sequence[Summary], sizes: Sequence[TurnSize], settings: S
     result = [
         Pending(
             level=1,
-            turns=max(0, max(settings.every_turns, settings.keep_recent_turns + 1) - len(raw)),
+            turns=max(0, settings.every_turns - sum(not s.own for s in raw), settings.keep_recent_turns + 1 - len(raw)),
             chars=max(0, settings.every_chars - sum(size.chars for size in raw)),
         )
     ]
@@ -156,11 +156,13 @@ def _due_over_turns(
     summaries: Sequence[Summary], sizes: Sequence[TurnSize], settings: SummarizationSettings
 ) -> Due | None:
     raw = _raw(summaries, sizes)
-    chars = 0
+    chars = answered = 0
     for count, size in enumerate(raw, 1):
         chars += size.chars
+        # What the user did without the model is covered with the turns around it, but makes no summary due.
+        answered += not size.own
         covered = raw[: max(0, count - settings.keep_recent_turns)]
-        if covered and (count >= settings.every_turns or chars >= settings.every_chars):
+        if covered and (answered >= settings.every_turns or chars >= settings.every_chars):
             before = [s for s in summaries if s.level == 1]
             offset = max((s.char_range_end for s in before), default=0)
             return Due(

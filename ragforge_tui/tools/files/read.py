@@ -18,13 +18,13 @@ from ragforge_tui.tools.workspace import Place, Workspace, read_bytes
 
 _LONGEST_LINE = 2_000
 
-FilePath = Annotated[str, Meta(description="Path of the file, relative to the workspace.")]
+FilePath = Annotated[str, Meta(description="Path, relative to the workspace.")]
 
 
 class ReadFileArguments(ToolArguments):
     path: FilePath
-    start_line: Annotated[int | None, Meta(description="First line to show, counted from 1.")] = None
-    end_line: Annotated[int | None, Meta(description="Last line to show, inclusive.")] = None
+    start_line: Annotated[int | None, Meta(description="First line, from 1.")] = None
+    end_line: Annotated[int | None, Meta(description="Last line, inclusive.")] = None
 
 
 class ReadFile(Tool):
@@ -44,10 +44,7 @@ class ReadFile(Tool):
         verb="read {}",
         outcome="lines",
     )
-    description = (
-        "Read a text file of the workspace. Lines are numbered; use start_line and end_line to read part of a large "
-        "file."
-    )
+    description = "Read a text file; its lines are numbered. Use start_line and end_line for part of a large file."
     arguments = ReadFileArguments
 
     async def prepare(self, arguments: ReadFileArguments) -> Plan:

@@ -49,10 +49,8 @@ class CreateFileArguments(ToolArguments):
 
 class EditFileArguments(ToolArguments):
     path: FilePath
-    old_string: Annotated[
-        str, Meta(description="Text to replace, exactly as in the file without line numbers; must occur once.")
-    ]
-    new_string: Annotated[str, Meta(description="Text to put in its place.")]
+    old_string: Annotated[str, Meta(description="Text to replace, exactly as in the file, without line numbers.")]
+    new_string: Annotated[str, Meta(description="The text to put there.")]
 
 
 class _Change(msgspec.Struct, kw_only=True):
@@ -195,8 +193,8 @@ class EditFile(_WriteTool):
         weight=3,
     )
     description = (
-        "Replace one exact piece of a text file. Read the file first. old_string must occur exactly once: "
-        "give enough lines around the change to make it unique."
+        "Replace one piece of a text file that you have read. old_string must occur exactly once: include enough lines "
+        "around the change."
     )
     arguments = EditFileArguments
 

@@ -42,8 +42,8 @@ _SECONDS = 60.0
 
 class GrepFilesArguments(ToolArguments):
     pattern: Annotated[str, Meta(description="Regular expression, matched line by line.")]
-    path: Annotated[str, Meta(description="Folder or file to search; empty for the workspace.")] = ""
-    include: Annotated[str, Meta(description="Glob of files to search, such as *.py.")] = ""
+    path: Annotated[str, Meta(description="Folder or file; empty for the workspace.")] = ""
+    include: Annotated[str, Meta(description="Glob of the files, such as *.py.")] = ""
     ignore_case: bool = False
 
 

@@ -32,21 +32,19 @@ _BRACES = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
 
 
 class ListDirectoryArguments(ToolArguments):
-    path: Annotated[str, Meta(description="Folder, relative to the workspace; empty for the workspace itself.")] = ""
+    path: Annotated[str, Meta(description="Folder; empty for the workspace.")] = ""
     depth: Annotated[int, Meta(ge=1, le=10, description="Levels of folders to show.")] = 1
 
 
 class GlobFilesArguments(ToolArguments):
-    pattern: Annotated[
-        str, Meta(description="Such as **/*.py, src/**/test_*.{ts,tsx}; without a slash it matches at any depth.")
-    ]
-    path: Annotated[str, Meta(description="Folder to search; empty for the workspace.")] = ""
+    pattern: Annotated[str, Meta(description="E.g. src/**/test_*.{ts,tsx}; without a slash it matches at any depth.")]
+    path: Annotated[str, Meta(description="Folder; empty for the workspace.")] = ""
 
 
 class SearchFilesArguments(ToolArguments):
-    query: Annotated[str, Meta(description="Part of a file's name or path; letters may be missing in between.")]
-    path: Annotated[str, Meta(description="Folder to search; empty for the workspace.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of files to return.")] = 30
+    query: Annotated[str, Meta(description="Part of a name or path; letters may be missing.")]
+    path: Annotated[str, Meta(description="Folder; empty for the workspace.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=200, description="Most files to return.")] = 30
 
 
 class FolderTool(Tool):
@@ -81,10 +79,7 @@ class ListDirectory(FolderTool):
         outcome="files",
         weight=1,
     )
-    description = (
-        "List a folder: sub-folders first, files with their size. Ignored entries are marked; ignored folders are not "
-        "opened."
-    )
+    description = "List a folder: sub-folders first, files with their size; ignored entries are marked."
     arguments = ListDirectoryArguments
 
     async def prepare(self, arguments: ListDirectoryArguments) -> Plan:

@@ -103,8 +103,8 @@ class ChangedFiles:
             for each in planned
         ]
 
-    async def restore_arguments(self, turn_index: int) -> str:
-        """Return the arguments, as JSON, of the `restore_files` call that undoes a turn.
+    async def restore_arguments(self, turn_index: int) -> tuple[str, bool]:
+        """Return the arguments, as JSON, of the `restore_files` call that undoes a turn, and whether that is a redo.
 
         Raises:
             NotFoundError: No file can be restored.
@@ -114,7 +114,8 @@ class ChangedFiles:
         files = [restore for restore in planned if not restore.refused]
         if not files:
             raise NotFoundError(f"No file of turn {turn_index} can be restored.", todo="/diff shows the changes.")
-        return msgspec.json.encode({"turn": turn_index, "files": files}).decode()
+        redo = any(change.undone for change in changes if change.turn_index == turn_index)
+        return msgspec.json.encode({"turn": turn_index, "redo": redo, "files": files}).decode(), redo
 
     async def _changes(self) -> list[FileChange]:
         writes = await self._store.files.writes(self._conversation_id, writing_tools(), self._workspace)

@@ -24,6 +24,7 @@ from ragforge_tui.tools.workspace import Place, Workspace, read_bytes
 class RestoreFilesArguments(ToolArguments):
     turn: Annotated[int, Meta(description="The turn to undo.")]
     files: Annotated[list[Restore], Meta(description="The files, with their current and their restored content.")]
+    redo: Annotated[bool, Meta(description="Whether that turn was an undo itself.")] = False
 
 
 class RestoreFiles(Tool):

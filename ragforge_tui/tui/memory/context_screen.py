@@ -40,7 +40,7 @@ class ContextLine(msgspec.Struct, frozen=True):
     """A section, or an item of one.
 
     Attributes:
-        share: The section's part of the budget, from 0 to 1.
+        share: The section's part of what was sent, from 0 to 1.
         open: Whether the section's items are listed; None if it has none.
     """
 
@@ -54,7 +54,7 @@ class ContextLine(msgspec.Struct, frozen=True):
 def lines_of(record: ContextRecord, folded: set[str]) -> list[ContextLine]:
     """Return the non-empty sections in the order they were sent."""
     found: list[ContextLine] = []
-    whole = max(record.budget, record.tokens, 1)
+    whole = max(sum(section.tokens for section in record.sections), 1)
     for place, section in enumerate(record.sections):
         if not section.items and not section.left_out:
             continue
