@@ -115,7 +115,8 @@ class Stage:
             agent = ConversationAgent(self.loaded(history, window), approve_all=True)
             agent.start()
             self._agents[history, window] = agent
-            await _graph_started(agent)
+            # Longer than the product waits: nothing here depends on how busy the machine is.
+            await agent.services.graph.store(PATIENCE_SECONDS)
         return self._agents[history, window]
 
     # --- playing ----------------------------------------------------------------------------------------------------
@@ -193,19 +194,13 @@ class Stage:
         try:
             answer = (await conversation.send_message(task.ask)).content
         except RagforgeError as error:
-            failed = error.info.message
+            failed = str(error)
         requests = self._server.chats()
         self._server.script([])
         await agent.delete_conversation(uuid, immediately=True)
         result = score(task, window, requests, failed=failed)
         result.answer = answer
         return result, requests
-
-
-async def _graph_started(agent: ConversationAgent) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while agent.graph_state.phase != "ready":
-            await asyncio.sleep(0.1)
 
 
 def step_of(call: dict[str, Any]) -> Step:
