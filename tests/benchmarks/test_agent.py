@@ -7,12 +7,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.agent.answers import EvaluationServer, file_answers
+from benchmarks.agent.answers import EvaluationServer, file_answers, model_answers
 from benchmarks.agent.play import Stage, patient
 from benchmarks.agent.scoring import exact, kept_prefix, parts_of, score
 from benchmarks.agent.tasks import Task, read_history, read_tasks, written_summary
 from ragforge_tui.settings.schema import Paths
-from tests.support.model_script import Step
+from tests.support.model_script import Call, Step
+from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import DIMENSION, HEAP_MB, LINGER
 
 TASK = Task(
@@ -91,6 +92,17 @@ async def test_an_answer_is_read_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "answers/001.answer.json").write_text('{"calls": [{"name": "glob_files", "arguments": {}}]}')
     assert (await answer(request())).tool_calls[0].name == "glob_files"
     assert "Which port?" in (tmp_path / "answers/001.request.txt").read_text()
+
+
+async def test_a_model_answers_through_litellm(server: OpenAIServer) -> None:
+    server.script(
+        [Step(text="Let me look.", tool_calls=[Call(name="glob_files", arguments={"pattern": "*"}, id="c1")])]
+    )
+    body = request(block="[t3] TLS") | {"tools": [{"type": "function", "function": {"name": "glob_files"}}]}
+    step = await model_answers("openai/scripted", server.base_url)(body)
+    assert step.text == "Let me look."
+    assert [(call.name, call.arguments) for call in step.tool_calls] == [("glob_files", '{"pattern": "*"}')]
+    assert "TLS" in server.chats()[0]["messages"][-1]["content"]
 
 
 async def test_two_tasks_run(tmp_path: Path, embedded_paths: Paths) -> None:
