@@ -43,6 +43,7 @@ async def main(args: argparse.Namespace) -> dict[str, float]:
     judge = model_answers(args.judge or args.model, args.base_url) if args.judge or args.model else None
     scores: list[Score] = []
     prefixes: list[float] = []
+    figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="agent-", ignore_cleanup_errors=True) as name:
         async with EvaluationServer() as server:
             stage = Stage(Path(name), server, summaries=args.summaries)
@@ -51,19 +52,20 @@ async def main(args: argparse.Namespace) -> dict[str, float]:
                     played = await stage.play(history, read_history(history), args.windows[0])
                     prefixes += played.prefixes
                     server.turns = answering or _noted
-                    for task in tasks:
-                        if task.history == history:
-                            scores += await ask_all(stage, played, task, args, judge, answered=answering is not None)
+                    for task in [task for task in tasks if task.history == history]:
+                        scores += await ask_all(stage, played, task, args, judge, answered=answering is not None)
                     server.turns = None
+                    order = {task.id: number for number, task in enumerate(tasks)}
+                    scores.sort(key=lambda one: (one.window, order[one.id]))
+                    figures = figures_of(scores, prefixes)
+                    if args.json:
+                        # After each history, so that a run that is stopped leaves what it measured.
+                        data = msgspec.json.encode({"figures": figures, "scores": scores})
+                        args.json.write_bytes(msgspec.json.format(data))
             finally:
                 await stage.close()
                 await asyncio.to_thread(stop_server, stage.loaded(tasks[0].history, args.windows[0]).paths)
-    order = {task.id: number for number, task in enumerate(tasks)}
-    scores.sort(key=lambda one: (one.window, order[one.id]))
-    figures = figures_of(scores, prefixes)
     report(scores, figures)
-    if args.json:
-        args.json.write_bytes(msgspec.json.format(msgspec.json.encode({"figures": figures, "scores": scores})))
     return figures
 
 
