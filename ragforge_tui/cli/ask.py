@@ -161,9 +161,14 @@ class Notices:
 
     def __init__(self) -> None:
         self._last_text = ""
+        self._model = ""
 
     def show(self, event: Event) -> None:
         """Print an event's notice, unless it has none or repeats the last one."""
+        if isinstance(event, ModelChanged) and event.phase == "ready":
+            if event.name == self._model:
+                return  # only its window changed
+            self._model = event.name
         text = _notice(event)
         if text and text != self._last_text:
             self._last_text = text

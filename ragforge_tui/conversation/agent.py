@@ -66,7 +66,8 @@ class ConversationAgent:
         memory_settings = settings.agent.memory
         self._events = EventBus()
         graph = GraphConnection(loaded, self.emit, self._on_graph_ready)
-        model = CurrentModel(settings.model, self.emit)
+        windows = ModelWindows(state / "model-windows.json")
+        model = CurrentModel(settings.model, windows, self.emit)
         memory = SharedMemory(loaded, graph, model)
         toolbox = Toolbox(workspace, settings.tools, undo_dir=data / "undo", state_dir=state, memory=memory.source)
         exports = ExportWriter(memory_settings.export, loaded.paths, graph.store, self.emit, workspace=loaded.workspace)
@@ -102,7 +103,7 @@ class ConversationAgent:
                 interactive=interactive,
             ),
             toolbox=toolbox,
-            windows=ModelWindows(state / "model-windows.json"),
+            windows=windows,
             memory=memory,
             exports=exports,
         )

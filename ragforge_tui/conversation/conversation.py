@@ -69,7 +69,7 @@ class Conversation:
         self.record = record
         self._mode: Mode = "ask"
         self._services = services
-        self._window = TurnWindow(record, turns, services.store, services.settings.agent.memory.max_context_chars)
+        self._window = TurnWindow(record, turns, services.store)
         self.memory = ConversationMemory(services, record, turns)
         self._inputs = InputBuilder(services, record, self._window, self.memory, lambda: self.mode)
         self._closing = False

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from ragforge_tui.conversation.model_windows import ModelWindows
 from ragforge_tui.llm import ChatModel, ModelChoice, choose_model, list_models, make_model, preload
 from ragforge_tui.personas import Persona
 from ragforge_tui.settings.schema import ModelSettings
@@ -26,11 +27,13 @@ class CurrentModel:
     """The model of one agent.
 
     Args:
+        windows: Context windows of models, also learned ones.
         emit: Receives `ModelChanged`.
     """
 
-    def __init__(self, settings: ModelSettings, emit: Callable[[Event], None]) -> None:
+    def __init__(self, settings: ModelSettings, windows: ModelWindows, emit: Callable[[Event], None]) -> None:
         self._settings = settings
+        self._windows = windows
         self._emit = emit
         self._model: ChatModel | None = None
         self._task: asyncio.Task[ChatModel] | None = None
@@ -82,6 +85,12 @@ class CurrentModel:
         await self.model()
         return self.state
 
+    def learn_window(self, model: ChatModel, tokens: int) -> None:
+        """Remember that a model reads fewer tokens than was assumed."""
+        self._windows.learn(model, tokens)
+        if model.name == self.state.name:
+            self._set_state(msgspec.structs.replace(self.state, context_window=self._windows.of(model)))
+
     def update(self, **changes: Any) -> None:
         """Change settings of `LIVE_MODEL_SETTINGS`, by name, from the next request on."""
         self._settings = msgspec.structs.replace(self._settings, **changes)
@@ -126,7 +135,7 @@ class CurrentModel:
                 origin=choice.origin,
                 destination=model.destination,
                 offline=model.offline,
-                context_window=model.context_window,
+                context_window=self._windows.of(model),
             )
         )
         return model

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MOST_FILES = 100
 _GROUPS = {"read": "Read", "modified": "Modified", "found": "Found in searches"}
+_KINDS = {"decision": "Decided", "preference": "Preference", "open": "Open"}
 _RESULT_CHARS = 4_000
 
 _PARSED_CHARS = 200_000
@@ -123,12 +124,13 @@ def _tree(summaries: list[Summary]) -> Iterator[str]:
 def _summary(summary: Summary, indent: str) -> Iterator[str]:
     first, last = summary.start_turn_index, summary.end_turn_index
     turns = f"turn {first}" if first == last else f"turns {first}–{last}"
-    yield f"{indent}- **L{summary.level}** · {turns} · {escaped_line(summary.conversation_summary)}"
+    title = f"**{escaped_line(summary.title)}** · " if summary.title else ""
+    yield f"{indent}- **L{summary.level}** · {turns} · {title}{escaped_line(summary.conversation_summary)}"
     if summary.actions_summary:
         yield f"{indent}  - Done: {escaped_line(summary.actions_summary)}"
     for finding in summary.key_findings:
         cited = f" ({', '.join(f't{turn}' for turn in finding.turns)})" if finding.turns else ""
-        yield f"{indent}  - Found: {escaped_line(finding.text)}{cited}"
+        yield f"{indent}  - {_KINDS.get(finding.kind, 'Found')}: {escaped_line(finding.text)}{cited}"
 
 
 def _turn(turn: Turn) -> Iterator[str]:

@@ -95,7 +95,7 @@ def _configured() -> Any:
 def _correct(module: Any) -> None:
     """Replace what loses reasoning or requests in LiteLLM 1.106; a release without these names stays as it is."""
     _keep_reasoning_details(module.CustomStreamWrapper)
-    # Requests that LiteLLM sends to OpenAI's newer address, as all with tools to GPT-5.4 and later, fail in a search for
+    # What LiteLLM sends to OpenAI's newer address (requests with tools to GPT-5.4 and later) fails in a search for
     # MCP servers among the tools, for lack of a package that LiteLLM does not depend on.
     responses: Any = importlib.import_module("litellm.responses.main")
     responses._responses_try_dispatch_mcp_gateway = lambda **_: None

@@ -164,6 +164,14 @@ def cut(text: str, limit: int) -> str:
     return _closed(head.rstrip(" ,;:–—-(«“\"'") + ELLIPSIS)
 
 
+def cut_before_end(text: str, limit: int) -> str:
+    """Return a text within `limit` characters like `cut`, but with its last sentence, which names what is open."""
+    *earlier, last = _split(" ".join(text.split())) or [""]
+    if len(text) <= limit or not earlier or len(last) > limit // 2:
+        return cut(text, limit)
+    return f"{cut(' '.join(earlier), limit - len(last) - 1)} {last}"
+
+
 def compress(sentence: str, limit: int) -> str:
     """Return a sentence without an introductory word, cut at the end of a clause if it is too long."""
     text = " ".join(sentence.split())

@@ -10,8 +10,8 @@ import re
 
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.prose import code_lines, cut, sentences, strip_markdown, user_prose
-from ragforge_tui.memory.summaries.draft import clean_text
+from ragforge_tui.memory.prose import code_lines, sentences, strip_markdown, user_prose
+from ragforge_tui.memory.summaries.draft import TITLE_CHARS, clean_text, short_title
 from ragforge_tui.memory.summaries.prompt import LANGUAGE_NAMES
 from ragforge_tui.shared.errors import ModelError
 from ragforge_tui.shared.records import Turn
@@ -19,7 +19,6 @@ from ragforge_tui.shared.truncation import cut_middle
 
 logger = logging.getLogger(__name__)
 
-TITLE_CHARS = 60
 TITLE_TOKENS = 400
 """More than a title needs: models that reason first spend tokens on that."""
 _MATERIAL_CHARS = 2_000
@@ -51,7 +50,7 @@ async def make_title(model: ChatModel | None, turn: Turn) -> tuple[str, bool]:
 def title_of(text: str) -> str:
     """Return the first sentence of the user's text as a title; of text that is only code its first line."""
     line = next(iter(sentences(user_prose(text))), "") or next(iter(code_lines(text)), "")
-    return _short(clean_text(line))
+    return short_title(clean_text(line))
 
 
 def clean_title(text: str) -> str:
@@ -59,11 +58,7 @@ def clean_title(text: str) -> str:
     lines = strip_markdown(_THOUGHT.sub("", text)).splitlines()
     line = clean_text(next((line for line in lines if line.strip(_MARKS)), "")).strip(_MARKS)
     line = _LABEL.sub("", line).strip(_MARKS)
-    return "" if line.startswith("{") or len(line) > 10 * TITLE_CHARS else _short(line)
-
-
-def _short(line: str) -> str:
-    return cut(line, TITLE_CHARS).rstrip(" .;:,")
+    return "" if line.startswith("{") or len(line) > 10 * TITLE_CHARS else short_title(line)
 
 
 def _request(asked: str, answered: str) -> list[dict[str, str]]:

@@ -207,12 +207,15 @@ class UserSettings(_Section, frozen=True):
 
 
 class RecentSettings(_Section, frozen=True):
-    """Turns that are sent unchanged once the conversation no longer fits."""
+    """Newest turns, which are sent as they were once the conversation no longer fits."""
 
-    max_chars: Annotated[PositiveInt, Meta(description="Maximum length of these turns together, in characters.")] = (
-        40_000
-    )
-    max_turns: Annotated[PositiveInt, Meta(description="Maximum number of these turns.")] = 10
+    max_chars: Annotated[
+        PositiveInt | None,
+        Meta(description="Maximum length of these turns together, in characters; null: as many as fit."),
+    ] = None
+    max_turns: Annotated[
+        PositiveInt | None, Meta(description="Maximum number of these turns; null: as many as fit.")
+    ] = None
 
 
 class SummarizationSettings(_Section, frozen=True):
@@ -313,8 +316,12 @@ class MemorySettings(_Section, frozen=True):
 
     enabled: Annotated[bool, Meta(description="Use the memory; without it only the newest messages are sent.")] = True
     max_context_chars: Annotated[
-        PositiveInt, Meta(description="Budget for past turns in a request; four characters count as a token.")
-    ] = 100_000
+        PositiveInt | None,
+        Meta(
+            description="Budget for the past in a request, four characters a token; null: 60 % of the window, less "
+            "the instructions and the answer."
+        ),
+    ] = None
     max_context_messages: Annotated[
         PositiveInt | None, Meta(description="Maximum number of past messages in a request; null: no limit.")
     ] = None

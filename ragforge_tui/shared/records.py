@@ -230,11 +230,16 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     score: float
 
 
+FindingKind = Literal["", "decision", "fact", "preference", "open"]
+"""What a finding is; ``open`` is a task or question that was still open, empty if its writer did not say."""
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Fact worth knowing later, with the turns it comes from. Stored in the graph as ``text [t3, t4]``."""
+    """Statement worth knowing later, with the turns it comes from. Stored as ``decision: text [t3, t4]``."""
 
     text: str
     turns: list[int] = []
+    kind: FindingKind = ""
 
 
 class Summary(msgspec.Struct, kw_only=True):
@@ -242,6 +247,7 @@ class Summary(msgspec.Struct, kw_only=True):
 
     Attributes:
         ordinal: Number within the level, from 1, in order of the turns.
+        title: Three to six words, at most 60 characters; empty in summaries of earlier releases.
         conversation_summary: Questions and answers, in at most 500 characters.
         actions_summary: Tool use and its reasons, in at most 500 characters; empty if no tool was used.
         start_turn_index: First turn covered; ranges are inclusive.
@@ -255,6 +261,7 @@ class Summary(msgspec.Struct, kw_only=True):
     conversation_id: str
     level: int
     ordinal: int = 0
+    title: str = ""
     conversation_summary: str
     actions_summary: str = ""
     key_findings: list[Finding] = []

@@ -27,7 +27,7 @@ def cut_lines(text: str, limit: int) -> str:
     """Return at most about `limit` characters: two thirds of the head, one third of the tail, a mark between.
 
     The cuts are made at nearby line ends if there are any, and the mark then gives the number of lines. A text is
-    returned unchanged if the cut would save less than `SMALLEST_SAVING` of it, so that no text gets longer.
+    returned unchanged if the cut would save less than `SMALLEST_SAVING` of it, or less than the mark takes.
     """
     if len(text) * (1 - SMALLEST_SAVING) <= limit:
         return text
@@ -39,10 +39,12 @@ def cut_lines(text: str, limit: int) -> str:
     if at_lines:
         head, tail = head[:line_end], tail[line_start:]
     middle = text[len(head) : len(text) - len(tail)]
-    if not at_lines:
-        return f"{head}\n[… {len(middle)} characters left out …]\n{tail}"
-    lines = middle.count("\n")
-    return f"{head}[… {lines} {'line' if lines == 1 else 'lines'} left out …]\n{tail}"
+    if at_lines:
+        lines = middle.count("\n")
+        cut = f"{head}[… {lines} {'line' if lines == 1 else 'lines'} left out …]\n{tail}"
+    else:
+        cut = f"{head}\n[… {len(middle)} characters left out …]\n{tail}"
+    return cut if len(cut) < len(text) else text
 
 
 def marks_in(text: str) -> set[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import subprocess
+import threading
 import time
 from datetime import UTC, date, datetime
 from itertools import pairwise
@@ -144,21 +144,24 @@ async def test_the_users_own_instructions_replace_the_programs(loaded: Loaded, s
 async def test_a_slow_repository_delays_no_turn(
     loaded: Loaded, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    release = threading.Event()
+
     def slow(folder: Path, *, timeout: float) -> RepositoryState:
-        time.sleep(0.4)
+        release.wait(60)
         return RepositoryState("slow")
 
     monkeypatch.setattr(environment, "repository_state", slow)
     server.script([{"text": "One."}, {"text": "Two."}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
-        told = environment.Environment(agent.services.toolbox, [])
-        told.look()
+        told = conversation._inputs._environment
         started = time.monotonic()
         assert len(await told.parts()) == 1, "the machine alone"
-        assert time.monotonic() - started < 0.35
+        assert time.monotonic() - started < 10 * environment.WAIT_SECONDS
         await conversation.send_message("first")
-        await asyncio.sleep(0.4)
+        release.set()
+        assert told._looking is not None
+        await told._looking
         await conversation.send_message("second")
     first, second = (str(chat["messages"]) for chat in server.chats())
     assert "branch: slow" not in first and "branch: slow" in second

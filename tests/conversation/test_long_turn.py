@@ -9,7 +9,7 @@ import pytest
 
 from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.settings.schema import Loaded
-from ragforge_tui.shared.events import Notice, TurnCompleted, TurnFailed
+from ragforge_tui.shared.events import Event, ModelChanged, Notice, TurnCompleted, TurnFailed
 from tests.support.agents import with_model
 from tests.support.model_script import Call, Step, request_tokens
 from tests.support.openai_server import OpenAIServer
@@ -69,14 +69,19 @@ async def test_a_window_smaller_than_assumed_is_learned(
     settings = with_model(loaded, context_window=32_000)
     async with ConversationAgent(settings) as agent:
         conversation = await agent.create_conversation()
+        changes: list[Event] = []
+        agent.services.events.listen(changes.append)
         events = [event async for event in conversation.stream("Read all the parts")]
+    windows = [event.context_window for event in changes if isinstance(event, ModelChanged)]
     assert isinstance(events[-1], TurnCompleted)
     notices = [event.text for event in events if isinstance(event, Notice)]
     assert any("reads fewer tokens than assumed" in text for text in notices)
+    assert windows[-1] <= 9_000, "the gauge shows the window assumed before"
     rejected = len(server.too_long)
     assert 1 <= rejected <= (1 if stated else 6)
     async with ConversationAgent(settings) as agent:
         await (await agent.load_conversation()).send_message("And again")
+        assert agent.model_state.context_window == windows[-1]
     assert len(server.too_long) == rejected, "the window was not remembered"
     assert max(request_tokens(body) for body in server.chats()[-2:]) <= 9_000
 

@@ -14,8 +14,7 @@ from ragforge_tui.shared.errors import ToolError
 from ragforge_tui.shared.events import ApprovalRequested, ApprovalResolved, ToolCallFinished
 from ragforge_tui.shared.records import call_end
 from ragforge_tui.shared.requests.work import Mode
-from ragforge_tui.tools.registry import PreparedCall
-from ragforge_tui.tools.restrictions import RestrictedTools
+from ragforge_tui.tools.registry import PreparedCall, RestrictedTools
 from tests.conftest import EMBEDDED
 from tests.support.openai_server import OpenAIServer
 

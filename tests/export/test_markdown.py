@@ -111,9 +111,10 @@ def exported(text: str) -> ConversationExport:
         uuid="s1",
         conversation_id="c",
         level=1,
+        title=text,
         conversation_summary=text,
         actions_summary=text,
-        key_findings=[Finding(text=text, turns=[1])],
+        key_findings=[Finding(text=text, turns=[1], kind="decision")],
         start_turn_index=1,
         end_turn_index=1,
         turn_count=1,
@@ -206,8 +207,8 @@ def test_the_tree_topics_and_files_are_given() -> None:
     text = to_markdown(exported("app.py"))
     assert (
         "## Summaries\n\n"
-        "- **L2** · turn 1 · app.py\n  - Done: app.py\n  - Found: app.py (t1)\n"
-        "  - **L1** · turn 1 · app.py\n    - Done: app.py\n    - Found: app.py (t1)\n\n"
+        "- **L2** · turn 1 · **app.py** · app.py\n  - Done: app.py\n  - Decided: app.py (t1)\n"
+        "  - **L1** · turn 1 · **app.py** · app.py\n    - Done: app.py\n    - Decided: app.py (t1)\n\n"
         "## Topics\n\n- app.py: app.py\n\n"
         "## Files\n\nModified:\n\n- app.py (app.py, t1)\n\n"
         "## Turn 1"

@@ -26,9 +26,10 @@ def summary(conversation_id: str, start: int, end: int, *, level: int = 1, over:
         conversation_id=conversation_id,
         level=level,
         ordinal=1,
+        title="Why it waits",
         conversation_summary=f"Turns {start} to {end}.",
         actions_summary="Read a file.",
-        key_findings=[Finding(text="It [really] waits", turns=[start, end]), Finding(text="no turns")],
+        key_findings=[Finding(text="It [really] waits", turns=[start, end]), Finding(text="no turns", kind="open")],
         files_mentioned=["src/a.py", "b.py"],
         tools_used=["read_file"],
         topics=["Retries", "Waiting"],
@@ -51,12 +52,13 @@ async def test_a_summary_is_stored_with_its_edges_topics_and_watermark(graph: Gr
     assert stored is not None
     [read] = await store.summaries.of(uuid)
     assert read == stored
+    assert read.title == "Why it waits"
     assert (read.key_findings, read.topics) == (summary(uuid, 1, 3).key_findings, ["Retries", "Waiting"])
     [row] = await graph.query_readonly(
         "MATCH (c:Conversation)-[:HAS_SUMMARY]->(s:Summary) "
         "RETURN s.level AS level, s.key_findings AS findings, c.watermarks AS watermarks"
     )
-    assert row == {"level": 1, "findings": ["It [really] waits [t1, t3]", "no turns"], "watermarks": [3]}
+    assert row == {"level": 1, "findings": ["It [really] waits [t1, t3]", "open: no turns"], "watermarks": [3]}
     assert await rows_of(graph, "MATCH (:Summary)-[r:SUMMARIZES]->(m:Message) RETURN r") == 6
     assert await rows_of(graph, "MATCH (:Summary)-[:MENTIONS_FILE]->(f:File {workspace: '/w'}) RETURN f.path") == 2
     [near] = await graph.query_readonly(
@@ -359,7 +361,27 @@ async def test_purge_leaves_no_summary_and_no_topic_no_one_has(graph: Graph) -> 
 
 
 @pytest.mark.parametrize(
-    "finding", [Finding(text="x"), Finding(text="x", turns=[3]), Finding(text="a [t1] b", turns=[3, 14])]
+    "finding",
+    [
+        Finding(text="x"),
+        Finding(text="x", turns=[3]),
+        Finding(text="a [t1] b", turns=[3, 14]),
+        Finding(text="Decision: x", turns=[3]),
+        Finding(text="decision: x", kind="decision"),
+        Finding(text="x", turns=[3, 14], kind="open"),
+    ],
 )
 def test_findings_are_read_back_as_they_were(finding: Finding) -> None:
     assert finding_from(finding_text(finding)) == finding
+
+
+async def test_a_summary_of_an_earlier_release_has_no_title_and_its_findings_no_kind(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(6))
+    assert await store.summaries.store(summary(uuid, 1, 3))
+    await graph.run("MATCH (s:Summary) SET s.title = NULL, s.key_findings = ['Blue: a colour [t2]', 'no turns']")
+    [read] = await store.summaries.of(uuid)
+    assert read.title == ""
+    assert read.key_findings == [Finding(text="Blue: a colour", turns=[2]), Finding(text="no turns")]
+    [node] = await store.summaries.outline(uuid)
+    assert (node.title, node.headline) == ("", "Turns 1 to 3.")

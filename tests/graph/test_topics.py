@@ -8,21 +8,29 @@ import pytest
 
 from ragforge_tui.graph import Graph, Store
 from ragforge_tui.graph.store.summary_tree import summary_uuid
-from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, topic_key
+from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, shown_topics, topic_key
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.records import Summary, now
+from ragforge_tui.shared.records import EXTRACTIVE, Summary, now
 from tests.support.records import rows_of
 from tests.support.turns import exchanges, imported
 
 
 async def about(
-    store: Store, uuid: str, start: int, end: int, *names: str, links: list[TopicLink] | None = None
+    store: Store,
+    uuid: str,
+    start: int,
+    end: int,
+    *names: str,
+    links: list[TopicLink] | None = None,
+    level: int = 1,
+    made_by: str = "",
 ) -> None:
     """A summary of these turns with these topics."""
     made = Summary(
-        uuid=summary_uuid(uuid, 1, start, end),
+        uuid=summary_uuid(uuid, level, start, end),
         conversation_id=uuid,
-        level=1,
+        level=level,
+        made_by=made_by,
         ordinal=1,
         conversation_summary="x",
         start_turn_index=start,
@@ -173,3 +181,17 @@ async def test_other_workspaces_and_private_conversations_do_not_show(graph: Gra
     await store.conversations.update(there, private=True)
     await store.conversations.update(here, status="deleted")
     assert await store.topics.search() == []
+
+
+async def test_a_topic_of_one_extract_is_neither_listed_nor_offered(graph: Graph) -> None:
+    store = Store(graph)
+    uuid = await imported(store, exchanges(9), workspace="/w")
+    await about(store, uuid, 1, 2, "Retries", made_by="openai/writer")
+    await about(store, uuid, 3, 4, "WARN", "Leases", made_by=EXTRACTIVE)
+    assert {topic.name for topic in await store.topics.search(workspace="/w")} == {"Retries"}
+    assert (await store.topics.get("WARN")).name == "WARN"
+    await about(store, uuid, 5, 6, "Leases", made_by=EXTRACTIVE)
+    # What is extracted from extracts repeats their topics.
+    await about(store, uuid, 1, 6, "WARN", level=2, made_by=EXTRACTIVE)
+    assert {topic.name for topic in await store.topics.search(conversation_id=uuid)} == {"Retries", "Leases"}
+    assert shown_topics(await store.summaries.of(uuid)) == ["Leases", "Retries"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import random
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,7 +27,7 @@ from ragforge_tui.memory.context import (
 from ragforge_tui.memory.context.history_window import tokens_of
 from ragforge_tui.memory.context.sections import CLOSING
 from ragforge_tui.memory.context.truncation import GAP, cut_to, locate, take
-from ragforge_tui.memory.context.turn_formats import SHORT, WHOLE, render_turn, short_results, trimmed
+from ragforge_tui.memory.context.turn_formats import SHORT, WHOLE, render_turn, short_results, short_texts
 from ragforge_tui.memory.recall import Recalled, RecalledTurn, render_turns
 from ragforge_tui.settings.schema import MemorySettings, RecallSettings, RecentSettings
 from ragforge_tui.shared.records import Message, Summary, ToolCall, ToolResult, Turn
@@ -308,7 +310,7 @@ def test_a_past_edit_keeps_head_and_tail_lines_of_both_texts() -> None:
 
 
 def test_a_past_call_has_a_reason_only_where_the_model_gave_one() -> None:
-    for form in (WHOLE, SHORT, trimmed(250), short_results(1_000)):
+    for form in (WHOLE, SHORT, short_texts(250), short_results(1_000)):
         assert sent_arguments(calling("read_file", {"path": "a.py"}, reasoning="I'll look."), form) == {"path": "a.py"}
     given_one = {"path": "a.py", "reason": "To see the loop."}
     assert sent_arguments(calling("read_file", given_one, reasoning="To see the loop.")) == given_one
@@ -323,7 +325,7 @@ def test_a_past_plan_keeps_its_list_or_goes_with_its_result() -> None:
 
 
 def test_a_short_result_is_never_made_longer() -> None:
-    for size in (10, 410, 1_000, 1_100, 1_400):
+    for size in (10, 410, 687, 1_000, 1_100, 1_400):
         assert render_turn(calling("list_directory", {"path": ""}, "x" * size), SHORT)[2]["content"] == "x" * size
     cut = render_turn(calling("run_command", {"command": "seq 900"}, "".join(f"{n}\n" for n in range(900))), SHORT)[2]
     assert len(cut["content"]) < 1_050
@@ -342,7 +344,7 @@ def test_one_long_result_leaves_the_older_short_ones_as_they_are() -> None:
     turns = [turn(n, f"q{n}", f"a{n}", result=f"line {n}\n" * 300) for n in range(1, 9)]
     turns[2] = turn(3, "q3", "a3", result="a line of the log\n" * 1_700)
     turns[5] = turn(6, "q6", "a6", result="another line\n" * 2_400)
-    context = built(inputs(turns), settings(20_000))
+    context = built(inputs(turns), settings(25_000))
     forms = {item.turn_index: item.form for item in section(context, "past").items}
     assert list(forms) == list(range(1, 9))
     # Turn 6 has the largest result, but is one of the last three.
@@ -373,6 +375,80 @@ def test_cuts_stay_from_turn_to_turn_so_that_prompt_caches_hit() -> None:
         before = past
     assert cuts > 10
     assert kept > 30
+
+
+def coding_session(count: int, seed: int) -> list[Turn]:
+    """Turns with results of all sizes, each longer than a prompt, as coding sessions have them."""
+    sizes = random.Random(seed)
+    return [
+        turn(n, f"q{n} {WORDS}", f"a{n} {WORDS}", result=f"{n:05} a line\n" * sizes.choice((5, 40, 120, 250, 500)))
+        for n in range(1, count + 1)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("window", [32_000, 64_000])
+def test_what_is_sent_never_falls_and_the_newest_turns_are_whole(window: int, seed: int) -> None:
+    turns = coding_session(60, seed)
+    builder = ContextBuilder(MemorySettings())
+    before = steps = 0
+    for count in range(1, 61):
+        tree = [summary(1, n, n + 4, f"{n} {WORDS}") for n in range(1, count - 5, 5)]
+        context = asyncio.run(builder.build(inputs(turns[:count], summaries=tree, window=window)))
+        assert context.tokens >= 0.7 * before
+        steps += context.tokens < before
+        before = context.tokens
+        past = section(context, "past").items
+        assert {item.form for item in past[-3:]} == {WHOLE}
+        covered = tree[-1].end_turn_index if tree else 0
+        assert past[0].turn_index <= covered + 1, "a turn without a summary was left out"
+        assert context.tokens <= context.record.budget
+    assert steps >= 2
+
+
+@pytest.mark.parametrize("window", [64_000, 128_000])
+def test_a_result_of_ten_thousand_lines_leaves_the_older_ones_readable(window: int) -> None:
+    turns = [turn(n, f"q{n}", f"a{n}", result=f"{n:05} some text\n" * 1_200) for n in range(1, 5)]
+    turns += [turn(5, "Run it", "Done", result="".join(f"{n}\n" for n in range(10_000, 13_500)))]
+    turns += [turn(n, f"q{n}", f"a{n}", result=f"{n:05} edited\n" * 36) for n in range(6, 9)]
+    builder = ContextBuilder(MemorySettings())
+    tokens = []
+    for count in range(4, 9):
+        context = asyncio.run(builder.build(inputs(turns[:count], window=window)))
+        assert context.record.whole is (window == 128_000 or count == 4)
+        tokens.append(context.tokens)
+        results = [message["content"] for message in context.past if message["role"] == "tool"]
+        assert min(len(text) for text in results[:5]) > 2_000
+        assert all("left out" not in text for text in results[-3:])
+    assert all(after >= 0.7 * before for before, after in pairwise(tokens))
+
+
+def test_turns_are_lengthened_again_for_a_larger_window() -> None:
+    turns = coding_session(30, seed=1)
+    builder = ContextBuilder(MemorySettings())
+    small = asyncio.run(builder.build(inputs(turns, window=16_000)))
+    large = asyncio.run(builder.build(inputs(turns, window=200_000)))
+    assert not small.record.whole
+    assert large.record.whole
+
+
+@pytest.mark.parametrize(
+    ("chars", "window", "tokens"), [(None, 204_096, 119_994), (40_000, 204_096, 10_000), (10**9, 64_096, 39_994)]
+)
+def test_the_budget_is_a_share_of_the_window_or_the_number_of_the_settings(
+    chars: int | None, window: int, tokens: int
+) -> None:
+    context = built(inputs([], window=window), MemorySettings(max_context_chars=chars))
+    assert context.record.budget == pytest.approx(tokens, abs=10)
+
+
+def test_contexts_of_earlier_versions_are_rendered_as_they_were_sent() -> None:
+    one = turn(1, "Look", "word " * 60)
+    sent = render_turn(one, "trimmed:120")[1]["content"]
+    assert sent == "word " * 16 + "\n… [180 characters left out] …\n" + "word " * 8
+    assert render_turn(turn(1, "Look", "word " * 25), "trimmed:120")[1]["content"].endswith(
+        "left out] …\n" + "word " * 8
+    )
 
 
 def test_malformed_arguments_stay_malformed_but_valid_json() -> None:

@@ -85,6 +85,45 @@ def test_findings_cite_turns_that_are_there() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("item", "kind"),
+    [
+        ({"text": "x", "kind": "decision"}, "decision"),
+        ({"text": "x", "kind": "Open point"}, "open"),
+        ({"text": "x", "kind": "cause"}, ""),
+        ({"text": "x", "kind": ["fact"]}, ""),
+        ({"text": "x"}, ""),
+        ({"text": "Preference: x"}, "preference"),
+        ({"text": "Decision: x", "kind": "decision"}, "decision"),
+        ({"text": "open question: x", "kind": "fact"}, "fact"),
+        ("decision: x [t1]", "decision"),
+    ],
+)
+def test_the_kind_of_a_finding_is_taken_wherever_it_is_written(item: dict[str, object] | str, kind: str) -> None:
+    if isinstance(item, dict):
+        item = {**item, "turns": [1]}
+    assert read(answer([1], key_findings=[item])).key_findings == [Finding(text="x", turns=[1], kind=kind)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "title"),
+    [
+        ({"title": "Retries that double turns"}, "Retries that double turns"),
+        ({"title": " **Retries\n that double.**"}, "Retries that double"),
+        ({"title": "\x1b[31mRetries"}, "Retries"),
+        ({"title": ""}, "Retry policy, Waiting"),
+        ({"title": 7}, "Retry policy, Waiting"),
+        ({"topics": []}, "x"),
+    ],
+)
+def test_a_missing_title_is_made_of_the_topics_or_the_text(changes: dict[str, object], title: str) -> None:
+    assert read(answer([1], **{"conversation_summary": "x.", **changes})).title == title
+
+
+def test_a_title_is_short() -> None:
+    assert len(read(answer([1], title="many words " * 30)).title) <= 60
+
+
 def test_texts_are_cleaned_and_files_are_those_of_the_material() -> None:
     draft = read(
         answer(

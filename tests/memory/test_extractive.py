@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from ragforge_tui.memory.keyterms import key_terms, same_forms
 from ragforge_tui.memory.language import STOP_WORDS, language_of
-from ragforge_tui.memory.prose import answer_prose, compress, cut, sentences, strip_markdown
+from ragforge_tui.memory.prose import answer_prose, compress, cut, cut_before_end, sentences, strip_markdown
 from ragforge_tui.memory.summaries.draft import Draft
 from ragforge_tui.memory.summaries.offline.extract import extract
+from ragforge_tui.memory.summaries.offline.informativeness import kind_of
 from ragforge_tui.memory.summaries.offline.levels import extract_conversation, extract_over
 from ragforge_tui.memory.summaries.offline.phrases import phrases
-from ragforge_tui.shared.records import FileAccess, Finding, Summary, ToolResult, Turn, now
+from ragforge_tui.shared.records import REFUSED, FileAccess, Finding, Summary, ToolResult, Turn, now
 from ragforge_tui.shared.tool_calls import tool_info
 from tests.support.records import call_of, message
 from tests.support.turns import turn_of
@@ -367,3 +368,78 @@ def test_a_greeting_is_no_beginning() -> None:
     told = extract_conversation([], [turn_of("c", 1, goal, "It does.")], goal=goal)
     assert "The parser fails." in told
     assert "Hello" not in told
+
+
+KINDS = {
+    "de": ("Ich habe mich entschieden: 15 Sekunden.", "Ich bevorzuge kurze Antworten.", "Die Tests sind noch offen."),
+    "en": ("I decided on 15 seconds.", "I prefer short answers.", "The tests are still to do."),
+    "es": ("He decidido usar 15 segundos.", "Prefiero respuestas cortas.", "Queda pendiente la documentación."),
+    "fr": ("J'ai décidé de 15 secondes.", "Je préfère des réponses courtes.", "La documentation reste à faire."),
+    "it": ("Ho deciso per 15 secondi.", "Preferisco risposte brevi.", "La documentazione resta da fare."),
+    "nl": ("Ik heb besloten: 15 seconden.", "Altijd kort antwoorden.", "De documentatie is nog te doen."),
+    "pt": ("Decidi usar 15 segundos.", "Prefiro respostas curtas.", "Ainda falta a documentação."),
+    "ru": ("Я решил: 15 секунд.", "Всегда отвечай коротко.", "Осталось сделать документацию."),
+}
+
+
+@pytest.mark.parametrize("language", sorted(STOP_WORDS))
+def test_the_kinds_of_findings_are_told_by_their_words(language: str) -> None:
+    decision, preference, still_open = KINDS[language]
+    assert kind_of(decision, by_user=True) == "decision"
+    assert kind_of(preference, by_user=True) == "preference"
+    assert kind_of(still_open, by_user=False) == "open"
+    assert {kind_of(text, by_user=False) for text in (decision, preference)} == {""}
+    assert kind_of(still_open.replace(".", "?"), by_user=True) == ""
+    assert kind_of("I have never been there, but I always wanted to go.", by_user=True) == ""
+
+
+def test_findings_keep_their_kinds_on_all_levels() -> None:
+    draft = of(
+        ("I decided on 15 seconds for the lease.", "The lease is 15 seconds now. The README is still to do."),
+        ("Where are leases checked?", "They are checked in `lease.py`."),
+    )
+    kinds = {finding.text: finding.kind for finding in draft.key_findings}
+    assert kinds["The user: “I decided on 15 seconds for the lease.”"] == "decision"
+    assert kinds["The README is still to do."] == "open"
+    child = part(1, 2, draft.conversation_summary)
+    child.key_findings = [*draft.key_findings, Finding(text="Ports are 80 and 81.", turns=[2], kind="fact")]
+    found = extract_over([child, part(3, 4, "Part two.", "Tests take long.")]).key_findings
+    assert {"decision", "open"} <= {finding.kind for finding in found}
+    assert extract_conversation([child], []).endswith("Open: The README is still to do.")
+
+
+def test_the_title_is_made_of_the_terms() -> None:
+    draft = of(
+        ("Where is the retry policy?", "The retry policy is in `client.py`."), ("Is the retry policy tested?", "")
+    )
+    assert draft.title.startswith("retry policy")
+    assert of(("Hm.", "Ok.")).title
+
+
+def test_what_the_user_did_or_refused_is_told_as_theirs() -> None:
+    turn = acted(
+        1, "!make clean", "", ("run_command", '{"command": "make clean"}', "", '{"text": "ok", "exit_status": 0}')
+    )
+    turn.messages[0].doing = "run_command"
+    turn.messages[1].role = "system"
+    refused = acted(2, "Clean up.", "Not done.", ("run_command", '{"command": "rm -r x"}', "", '{"text": "failed"}'))
+    refused.messages[1].tool_calls[0].result.error = REFUSED  # type: ignore[union-attr]
+    draft = extract([turn, refused])
+    assert draft.actions_summary == "The user: ran `make clean` (ok), ran `rm -r x` (refused by the user)."
+    assert "make clean" not in draft.conversation_summary
+
+
+def test_a_pasted_log_is_not_what_the_user_says() -> None:
+    log = "\n".join(f"10:00:{n:02} INFO worker fetched page {n}" for n in range(40))
+    draft = of((f"Our crawler stops, here is the log:\n{log}\nWhy is that?", "Page 39 never answers."))
+    assert "INFO" not in f"{draft}"
+    assert "Our crawler stops, here is the log:" in draft.conversation_summary
+
+
+def test_a_text_is_cut_before_its_last_sentence() -> None:
+    text = f"{'One of many sentences. ' * 10}The tests are still to do."
+    assert cut_before_end(text, 100) == f"{'One of many sentences. ' * 3}The tests are still to do."
+    assert cut_before_end("Short.", 100) == "Short."
+    assert cut_before_end("word " * 100, 100) == cut("word " * 100, 100)
+    assert len(cut_before_end(f"Start. {'word ' * 100}", 100)) <= 100
+    assert cut_before_end("", 100) == ""

@@ -25,6 +25,11 @@ def test_a_cut_saves_much_or_is_not_made(text: str, limit: int) -> None:
     assert len(cut) < len(text)
 
 
+@given(text=LINES | st.text(max_size=3_000), limit=st.integers(0, 2_000))
+def test_no_mark_is_longer_than_what_it_replaces(text: str, limit: int) -> None:
+    assert len(cut_lines(text, limit)) <= len(text)
+
+
 @pytest.mark.parametrize(
     ("text", "mark"),
     [

@@ -159,6 +159,7 @@ def _node(made: Summary) -> TreeNode:
         level=made.level,
         start_turn_index=made.start_turn_index,
         end_turn_index=made.end_turn_index,
+        title=made.title,
         headline=made.conversation_summary,
         topics=made.topics,
         parent=made.parent,
@@ -174,11 +175,20 @@ def _topics() -> list[Topic]:
 
 
 def _memory(uuid: str) -> MemoryView:
-    finding = Finding(text="The second retry began before the first had ended.", turns=[2, 3])
+    finding = Finding(text="The second retry began before the first had ended.", turns=[2, 3], kind="decision")
     return MemoryView(
         summary="Why retries doubled turns, and what was done about it.",
         summaries=[
-            summary(uuid, 1, 1, 3, "The person asked why turns double.", parent="s2-1", key_findings=[finding]),
+            summary(
+                uuid,
+                1,
+                1,
+                3,
+                "The user asked why turns double.",
+                parent="s2-1",
+                title=f"Doubled turns {HOSTILE}",
+                key_findings=[finding],
+            ),
             summary(uuid, 1, 4, 5, f"The lock was added. {HOSTILE}", parent="s2-1", topics=["locks"]),
             summary(uuid, 2, 1, 5, "Retries were studied and mended.", actions_summary="Read store.py, edited it."),
         ],

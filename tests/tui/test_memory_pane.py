@@ -86,7 +86,7 @@ async def test_a_summary_is_read_and_a_finding_leads_to_its_turn(run_chat: ChatR
         assert isinstance(screen, DetailScreen)
         await chat.until(lambda: screen.sections)
         assert [section.title for section in screen.sections] == ["Conversation", "Key findings"]
-        assert screen.sections[1].text == "1. The second retry began before the first had ended. [t2, t3]"
+        assert screen.sections[1].text == "1. Decision: The second retry began before the first had ended. [t2, t3]"
         await chat.press("1")
         await chat.until(lambda: list(chat.app.transcript.cursor.turns) == [2])
 
@@ -159,7 +159,7 @@ async def test_topics_are_a_second_grouping(run_chat: ChatRunner, engine: FakeEn
         await chat.until(lambda: pane.topic_rows.has_focus)
         assert "retries" in rows(pane)[0]
         await chat.press("enter")
-        await chat.until(lambda: listed(pane, "t1–3 The person asked"))
+        await chat.until(lambda: listed(pane, "t1–3 Doubled turns"))
         assert engine.asked(FetchTopicPlaces)[0].ref == "t1"
         await chat.press("r")
         await chat.until(lambda: isinstance(chat.app.screen, DetailScreen) and chat.app.screen.sections)

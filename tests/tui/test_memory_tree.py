@@ -101,6 +101,15 @@ def test_a_summary_grows_over_its_turns_and_then_over_summaries() -> None:
     assert tree.working == []
 
 
+def test_a_summary_written_again_changes_its_line_but_not_its_place() -> None:
+    tree = loaded(node(1, 1, 5, "s2-1"), node(2, 1, 5), last_turn=5)
+    tree.toggle("s2-1")
+    assert [line.text for line in tree.lines()] == ["about 1", "about 1"]
+    made = summary(UUID, 1, 1, 5, "A text.", title="Retries that double")
+    tree.apply(SummaryCreated(conversation_id=UUID, summary=made))
+    assert [(line.depth, line.text) for line in tree.lines()] == [(0, "about 1"), (1, "Retries that double")]
+
+
 def test_an_outline_asked_for_before_a_summary_came_does_not_lose_it() -> None:
     tree = SummaryTree()
     tree.apply(created(1, 6, 10))

@@ -20,7 +20,7 @@ from ragforge_tui.personas import Persona, PersonaLibrary, usable
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Event, Notice, TrustRequested
 from ragforge_tui.shared.persona_records import PersonaInfo, PersonaList, PersonaOrigin, PersonaRemark, PersonaView
-from ragforge_tui.tools.restrictions import READING
+from ragforge_tui.tools.registry import READING
 
 log = logging.getLogger(__name__)
 

@@ -1,9 +1,9 @@
-"""What a model is told about the world: the machine, the workspace and its repository, and what changed since.
+"""Facts about the world for the model: the machine, the workspace with its repository, and later changes.
 
 The machine is the last part of the system message. Names of files, branches and commits are foreign text, so they are
 sent in the user's role, before the first turn. Both are determined once, and so stay the beginning of all requests of a
-process, which providers cache. What changes later is told in a note that is stored with the user's message: the next
-requests hold it in the same place, and it is told once.
+process, which providers cache. A later change becomes a note that is stored with the user's message: the next requests
+contain it in the same place, and it is sent once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ragforge_tui.tools.workspace import read_bytes
 log = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.15
-"""Longest time a turn waits for the state of the workspace; what is late is told in the next turn."""
+"""Longest time a turn waits for the state of the workspace; a late one is sent in the next turn."""
 GIT_SECONDS = 5.0
 MOST_ENTRIES = 40
 MOST_CHANGES = 12
@@ -83,7 +83,7 @@ class Workspace(msgspec.Struct, frozen=True):
 
 
 class Environment:
-    """Facts for the requests of one conversation, as told by this process.
+    """Facts for the requests of one conversation.
 
     Args:
         ignore: Patterns of files to leave out, in addition to .gitignore.
@@ -115,10 +115,10 @@ class Environment:
         return [self._machine, *([SystemPart(kind="environment", name="workspace", text=text)] if text else [])]
 
     async def note(self, turns: list[Turn], mode: Mode) -> str:
-        """Return what changed since `mark_told`, for the next message; empty if nothing did.
+        """Return the changes since `mark_told`, for the next message; empty if there are none.
 
         Args:
-            turns: The turns before the message, which tell the mode that the model knows.
+            turns: The turns before the message; their notes show the mode that the model knows.
         """
         texts = [mode_note(turns, mode)]
         today = datetime.now().astimezone().date()
@@ -136,7 +136,7 @@ class Environment:
         return "\n".join(text for text in texts if text)
 
     def mark_told(self) -> None:
-        """Take the note as told: it is part of the conversation from now on."""
+        """Record that the note has become part of the conversation."""
         self._date = datetime.now().astimezone().date()
         if self._latest is not None:
             self._told = self._latest.repository
@@ -178,7 +178,7 @@ def machine_part(moment: datetime, workspace: str) -> SystemPart:
 
 
 def workspace_text(seen: Workspace) -> str:
-    """Return the state of the workspace as sent before the first turn; empty if there is nothing to tell."""
+    """Return the state of the workspace as sent before the first turn; empty if nothing is known."""
     lines = []
     if seen.entries:
         lines.append(f"Top level: {_names(seen.entries, MOST_ENTRIES, '  ')}")
@@ -187,7 +187,8 @@ def workspace_text(seen: Workspace) -> str:
     if (repository := seen.repository) is not None:
         lines.append(f"Git branch: {_name(repository.branch)}")
         lines.append(f"Uncommitted: {_names(repository.changes, MOST_CHANGES) or 'nothing'}")
-        lines += ["Last commits:", *(f"- {_name(commit)}" for commit in repository.commits)]
+        lines += [f"Last commit: {_name(commit)}" for commit in repository.commits[:1]]
+        lines += [f"Before it: {_name(commit)}" for commit in repository.commits[1:]]
     if not lines:
         return ""
     return (
@@ -219,13 +220,13 @@ def repository_changes(
 
 
 def changes_unknown(toolbox: Toolbox, changes: list[str]) -> list[str]:
-    """Return the changes except those the model made itself; blocks, as it compares the contents of files."""
+    """Return the changes except those the model made itself. Compares the contents of files."""
     compared, rest = changes[:MOST_COMPARED], changes[MOST_COMPARED:]
     return [change for change in compared if not toolbox.knows(change.partition(" ")[2])] + rest
 
 
 def mode_note(turns: list[Turn], mode: Mode) -> str:
-    """Return what to tell of the mode; while planning it is repeated with each message."""
+    """Return the note on the mode: after a change, and while planning with each message."""
     told = next((known for turn in reversed(turns) if (known := _mode_told(turn.messages[0].note))), "ask")
     if mode == "plan":
         return MODE_NOTES["plan"]

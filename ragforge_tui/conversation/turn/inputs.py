@@ -19,7 +19,7 @@ from ragforge_tui.conversation.services import Services
 from ragforge_tui.conversation.turn.environment import PLANNING, Environment
 from ragforge_tui.conversation.turn.window import TurnWindow
 from ragforge_tui.llm import ChatModel
-from ragforge_tui.memory.context import PERSONA_PART, BuiltContext, SystemPart
+from ragforge_tui.memory.context import PERSONA_PART, BuiltContext, SystemPart, past_tokens
 from ragforge_tui.memory.context.sections import NOTE_SECTION
 from ragforge_tui.memory.context.truncation import tokens_in
 from ragforge_tui.personas import Persona
@@ -27,7 +27,7 @@ from ragforge_tui.shared.records import Conversation, Turn
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import fenced
-from ragforge_tui.tools.restrictions import RestrictedTools
+from ragforge_tui.tools.registry import RestrictedTools
 
 INSTRUCTIONS = """\
 You are the agent of a terminal chat. You work for the user in one folder, the workspace, with the tools you are \
@@ -116,6 +116,7 @@ class InputBuilder:
         self._memory = memory
         self._mode = mode
         self._environment = Environment(services.toolbox, services.settings.tools.ignore)
+        self._environment.look()
 
     async def build(self, turn: Turn) -> TurnInputs:
         """Build the inputs of a turn that a model answers; store the note that its message gets."""
@@ -127,6 +128,8 @@ class InputBuilder:
         model = await services.persona_models.model_for(persona)
         instructions = await services.trust.instructions()
         window = services.windows.of(model)
+        if not services.recorder.journaling:
+            await self._window.extend(past_tokens(services.settings.agent.memory, window))
         environment = await self._environment.parts()
         note = await self._note(turn)
         described = tools_part(tools.schemas())
@@ -174,7 +177,7 @@ class InputBuilder:
 
     def learn_window(self, model: ChatModel, tokens: int) -> None:
         """Remember that a model reads fewer tokens than was assumed."""
-        self._services.windows.learn(model, tokens)
+        self._services.model.learn_window(model, tokens)
 
 
 def tools_part(schemas: list[dict[str, Any]]) -> SystemPart:

@@ -30,8 +30,7 @@ from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.sanitize import storable, storable_value
 from ragforge_tui.shared.tool_calls import ToolAccess
 from ragforge_tui.tools.base import CallStopped, ToolOutcome
-from ragforge_tui.tools.registry import PreparedCall
-from ragforge_tui.tools.restrictions import PLANNING
+from ragforge_tui.tools.registry import PLANNING, PreparedCall
 from ragforge_tui.tools.shell.run_command import STOPPED_TEXT
 
 log = logging.getLogger(__name__)

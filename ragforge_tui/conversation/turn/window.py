@@ -1,6 +1,7 @@
 """Cache of the newest turns of an open conversation, for requests that quote them verbatim.
 
-Opening reads a screenful. Sending a message reads more, and turns too old to be sent are dropped again.
+Opening reads a screenful. Sending a message reads as many more as a request may hold with their results cut, and turns
+too old to be sent are dropped again.
 """
 
 from __future__ import annotations
@@ -9,16 +10,19 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from ragforge_tui.graph import Store
+from ragforge_tui.memory.context.turn_formats import RESULT_CHARS
 from ragforge_tui.shared.errors import GraphError
 from ragforge_tui.shared.records import Conversation, Message, Turn
 
 log = logging.getLogger(__name__)
 
 PAGE_TURNS = 50
-"""Number of turns before a new one that are loaded when a message is sent."""
-MOST_SMALL_TURNS = 2_000
-"""A conversation small enough to be sent whole is also read whole, unless it has more turns than this."""
-KEPT_FACTOR = 4
+"""Number of turns read at once at least."""
+MOST_TURNS = 2_000
+"""Turns that are read at most, however small they are."""
+CHARS_PER_TOKEN = 5
+"""Rather too many, so that no turn is missing that a request could hold."""
+KEPT_FACTOR = 2
 """Turns are dropped once their text exceeds this multiple of the text a request may hold."""
 
 
@@ -27,7 +31,6 @@ class TurnWindow:
 
     Args:
         turns: The turns read so far.
-        max_chars: Most characters of past turns in a request.
     """
 
     def __init__(
@@ -35,12 +38,11 @@ class TurnWindow:
         record: Conversation,
         turns: list[Turn],
         store: Callable[[], Awaitable[Store]],
-        max_chars: int,
     ) -> None:
         self.turns = turns
         self._record = record
         self._store = store
-        self._max_chars = max_chars
+        self._max_chars = 0
         self._first: Message | None = None
 
     @property
@@ -49,34 +51,41 @@ class TurnWindow:
         return self.turns[-1] if self.turns else None
 
     async def catch_up(self, index: int) -> None:
-        """Read the missing turns before `index`: older ones, and those that other processes added."""
-        small = self._record.total_chars <= self._max_chars and index <= MOST_SMALL_TURNS
-        start = 1 if small else max(1, index - PAGE_TURNS)
-        oldest = self.turns[0].turn_index if self.turns else index
-        newest = self.turns[-1].turn_index if self.turns else index - 1
-        if oldest <= start and newest + 1 >= index:
-            return
+        """Read the turns before `index` that other processes added, or the newest if none are read yet."""
+        start = self.turns[-1].turn_index + 1 if self.turns else max(1, index - PAGE_TURNS)
+        if start < index:
+            self.turns += await self._between(start, index)
+
+    async def extend(self, tokens: int) -> None:
+        """Read older turns until they could fill `tokens` in a request."""
+        self._max_chars = tokens * CHARS_PER_TOKEN
+        held = sum(map(_least_chars, self.turns))
+        while self.turns and self.turns[0].turn_index > 1 and held < self._max_chars and len(self.turns) < MOST_TURNS:
+            # As many as fill the rest if they are as long as those read so far.
+            missing = (self._max_chars - held) * len(self.turns) // max(held, 1)
+            count = min(max(missing, PAGE_TURNS), MOST_TURNS - len(self.turns))
+            first = self.turns[0].turn_index
+            earlier = await self._between(max(1, first - count), first)
+            if not earlier:
+                return
+            self.turns = [*earlier, *self.turns]
+            held += sum(map(_least_chars, earlier))
+
+    async def _between(self, start: int, end: int) -> list[Turn]:
         try:
-            store = await self._store()
-            earlier = await store.turns.between(self._record.uuid, start=start, end=oldest) if start < oldest else []
-            later_start = max(newest + 1, start)
-            later = (
-                await store.turns.between(self._record.uuid, start=later_start, end=index)
-                if later_start < index
-                else []
-            )
-            self.turns = [*earlier, *self.turns, *later]
+            return await (await self._store()).turns.between(self._record.uuid, start=start, end=end)
         except GraphError as error:
-            log.warning("turns before turn %d not read: %s", index, error)
+            log.warning("turns %d to %d not read: %s", start, end - 1, error)
+            return []
 
     def add(self, turn: Turn) -> None:
         """Append a new turn, and drop the oldest once they hold far more text than a request."""
         self.turns.append(turn)
-        if len(self.turns) <= 2 * PAGE_TURNS:
+        if not self._max_chars or len(self.turns) <= 2 * PAGE_TURNS:
             return
         keep_count, characters = len(self.turns), 0
         for position, old in enumerate(reversed(self.turns), start=1):
-            characters += sum(message.char_count for message in old.messages)
+            characters += _least_chars(old)
             if characters > KEPT_FACTOR * self._max_chars and position > PAGE_TURNS:
                 keep_count = position
                 break
@@ -104,3 +113,10 @@ class TurnWindow:
                 first = turns[0]
             self._first = first.messages[0]
         return self._first
+
+
+def _least_chars(turn: Turn) -> int:
+    """Return the characters of a turn with its results cut as far as requests cut them."""
+    calls = [call for message in turn.messages for call in message.tool_calls]
+    results = sum(min(len(call.result.result), RESULT_CHARS) for call in calls if call.result is not None)
+    return sum(message.char_count for message in turn.messages) + results

@@ -49,7 +49,7 @@ _FIELDS = tuple(name for name in Summary.__struct_fields__ if name not in _COMPU
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
 _SUMMARY = projection("s", (*_FIELDS, "key_findings", "topics"))
 _TEXTS = ("conversation_summary", "actions_summary", "files_mentioned", "tools_used")
-_REWRITTEN = (*_TEXTS, "summary_char_count", "made_by", "created_at")
+_REWRITTEN = (*_TEXTS, "title", "summary_char_count", "made_by", "created_at")
 _OUTLINE = projection("s", (*(name for name in _FIELDS if name not in _TEXTS), "topics"))
 
 
@@ -107,6 +107,7 @@ class Summaries:
                 level=summary.level,
                 start_turn_index=summary.start_turn_index,
                 end_turn_index=summary.end_turn_index,
+                title=summary.title,
                 headline=summary.conversation_summary,
                 topics=summary.topics,
                 parent=summary.parent,

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import get_args
 
 import msgspec
 
 from ragforge_tui.graph.store.records import derived
-from ragforge_tui.shared.records import Finding, Summary
+from ragforge_tui.shared.records import Finding, FindingKind, Summary
 
 _CITED = re.compile(r"\s*\[(t\d+(?:,\s*t\d+)*)\]\s*$")
+_KINDS = tuple(kind for kind in get_args(FindingKind) if kind)
 
 
 class TurnSize(msgspec.Struct, frozen=True):
@@ -37,18 +39,20 @@ def summary_uuid(conversation_id: str, level: int, start: int, end: int) -> str:
 
 
 def finding_text(finding: Finding) -> str:
-    """Return a finding as stored: ``text [t3, t4]``."""
-    if not finding.turns:
-        return finding.text
-    return f"{finding.text} [{', '.join(f't{turn}' for turn in finding.turns)}]"
+    """Return a finding as stored: ``decision: text [t3, t4]``. Earlier releases read the kind as part of the text."""
+    text = f"{finding.kind}: {finding.text}" if finding.kind else finding.text
+    return f"{text} [{', '.join(f't{turn}' for turn in finding.turns)}]" if finding.turns else text
 
 
 def finding_from(text: str) -> Finding:
-    """Parse a finding as stored, or as a model wrote it."""
+    """Parse a finding as stored, or as a model wrote it; without a kind or turns too."""
+    kind: FindingKind = next((kind for kind in _KINDS if text.startswith(f"{kind}: ")), "")
+    text = text.removeprefix(f"{kind}:") if kind else text
     cited = _CITED.search(text)
     if cited is None:
-        return Finding(text=text.strip())
-    return Finding(text=text[: cited.start()].strip(), turns=[int(turn) for turn in re.findall(r"\d+", cited[1])])
+        return Finding(text=text.strip(), kind=kind)
+    turns = [int(turn) for turn in re.findall(r"\d+", cited[1])]
+    return Finding(text=text[: cited.start()].strip(), turns=turns, kind=kind)
 
 
 def text_size(summary: Summary) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ import msgspec
 from ragforge_tui.graph.store.records import derived
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.records import RelatedTopic, Topic, now
+from ragforge_tui.shared.records import EXTRACTIVE, RelatedTopic, Summary, Topic, now
 from ragforge_tui.shared.sanitize import storable
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MERGE_CONFIDENCE = 0.8
 """Confidence from which two topics are merged; below it, they are related."""
+SHOWN_EXTRACTS = 2
+"""Extracted summaries of turns that must name a topic before it is shown: the words of one are often accidental."""
 MAX_NAME_CHARS = 80
 _MAX_STEPS = 50
 
@@ -62,6 +64,30 @@ def topic_uuid(name: str, private_to: str = "") -> str:
     return derived("topic", private_to, topic_key(name))
 
 
+def worth_showing(by_model: int, extracts: int) -> bool:
+    """Return whether a topic is shown and offered to models.
+
+    Args:
+        by_model: Number of summaries written by a model that name it.
+        extracts: Number of extracts of turns that name it; extracts of other levels only repeat them.
+    """
+    return by_model > 0 or extracts >= SHOWN_EXTRACTS
+
+
+def shown_topics(summaries: Iterable[Summary]) -> list[str]:
+    """Return the topics of summaries that are `worth_showing`, the most frequent first."""
+    named: Counter[str] = Counter()
+    by_model: Counter[str] = Counter()
+    extracts: Counter[str] = Counter()
+    for summary in summaries:
+        named.update(summary.topics)
+        if summary.made_by != EXTRACTIVE:
+            by_model.update(summary.topics)
+        elif summary.level == 1:
+            extracts.update(summary.topics)
+    return [name for name, _ in named.most_common() if worth_showing(by_model[name], extracts[name])]
+
+
 class TopicScope(msgspec.Struct, frozen=True, kw_only=True):
     """The conversations whose summaries count.
 
@@ -85,11 +111,13 @@ class Topics:
     ) -> list[Topic]:
         """Return topics whose name or alias contains all words of `query`, those with most conversations first.
 
+        A topic that no model named, and only one extract, is left out; `get` finds it by its name.
+
         Only what conversations in scope proposed is seen: neither private conversations (unless named by
         `conversation_id`) nor deleted ones, nor those of another workspace, show a name, an alias or a relation.
         """
         scope = TopicScope(workspace=workspace, conversation_id=conversation_id)
-        found = await self._visible_topics(scope)
+        found = await self._visible_topics(scope, confirmed=True)
         words = topic_key(query).split()
         hits = [topic for topic in found if all(any(word in key for key in _keys(topic)) for word in words)]
         hits.sort(key=lambda t: (-t.conversations, -t.summaries, topic_key(t.name), t.uuid))
@@ -222,8 +250,8 @@ class Topics:
             created_at=native(row["created_at"]),
         )
 
-    async def _visible_topics(self, scope: TopicScope) -> list[Topic]:
-        """Return all topics as a reader of `scope` sees them."""
+    async def _visible_topics(self, scope: TopicScope, *, confirmed: bool = False) -> list[Topic]:
+        """Return all topics as a reader of `scope` sees them, or those that are `worth_showing`."""
 
         async def work(
             tx: AsyncManagedTransaction,
@@ -232,7 +260,10 @@ class Topics:
             result = await tx.run(
                 "MATCH (t:Topic)<-[h:HAS_TOPIC]-(s:Summary) "
                 f"MATCH (c:Conversation {{uuid: s.conversation_id}}) WHERE {where} "
-                "RETURN h.topic AS proposed, c.uuid AS conversation, count(DISTINCT s.uuid) AS summaries",
+                "RETURN h.topic AS proposed, c.uuid AS conversation, count(DISTINCT s.uuid) AS summaries, "
+                "sum(CASE WHEN s.made_by = $extractive THEN 0 ELSE 1 END) AS by_model, "
+                "sum(CASE WHEN s.made_by = $extractive AND s.level = 1 THEN 1 ELSE 0 END) AS extracts",
+                extractive=EXTRACTIVE,
                 **parameters,
             )
             rows = [dict(record) async for record in result]
@@ -244,7 +275,11 @@ class Topics:
         for row in rows:
             if row["proposed"] in nodes:
                 grouped.setdefault(roots.get(row["proposed"], row["proposed"]), []).append(row)
-        topics = {root: _topic(root, members, nodes) for root, members in grouped.items()}
+        topics = {
+            root: _topic(root, members, nodes)
+            for root, members in grouped.items()
+            if not confirmed or worth_showing(*(sum(row[by] for row in members) for by in ("by_model", "extracts")))
+        }
         _add_relations(topics, roots, related)
         return list(topics.values())
 

@@ -9,6 +9,7 @@ from ragforge_tui.memory.context.builder import (
     ContextInputs,
     SystemPart,
     answer_tokens,
+    past_tokens,
     system_tokens,
     without_memory,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "SystemPart",
     "answer_tokens",
     "look_up",
+    "past_tokens",
     "system_tokens",
     "to_stored",
     "without_memory",

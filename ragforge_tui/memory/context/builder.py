@@ -5,8 +5,9 @@ memory block holds only material from other conversations. Once it no longer fit
 block represents the older ones: the first message, the frontier of the summaries, recalled turns, recent files,
 topics, earlier queries. No text is sent twice. Used by conversation/.
 
-The shares of the sections are the project's own choice: the goal 5 %, the frontier of the summaries 10 %, recent files
-5 %, topics 2 %, earlier queries 5 %; the rest goes to the newest and the recalled turns.
+The shares of the sections are the project's own choice: the goal 5 %, the frontier of the summaries as much as it needs
+up to 25 %, recent files 5 %, topics 2 %, earlier queries 5 %, recalled turns 25 %, each up to a number of tokens; what
+they do not take goes to the newest turns.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Literal
 import msgspec
 
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
-from ragforge_tui.memory.context.history_window import REPRESENTED_TOKENS, HistoryWindow, Limits, Past, tokens_of
+from ragforge_tui.memory.context.history_window import HistoryWindow, Limits, Past, tokens_of
 from ragforge_tui.memory.context.sections import (
     BEFORE_PAST,
     ENVIRONMENT_SECTION,
@@ -51,9 +52,25 @@ ANSWER_TOKENS = 4_096
 """Reserved in the model's window for its answer; a quarter of the window if that is less."""
 SMALLEST_PAST_TOKENS = 256
 
-SHARES = {"goal": 0.05, "frontier": 0.10, "files": 0.05, "topics": 0.02, "queries": 0.05}
+PAST_SHARE = 0.6
+"""Default share of the window for the past, after the answer and everything that is sent in any case; the rest is for
+the running turn, whose results make it grow."""
+MOST_PAST_SHARE = 2 / 3
+"""Largest share that the setting can give to the past."""
+SHARES = {
+    "goal": (0.05, 1_000),
+    "frontier": (0.25, 10_000),
+    "files": (0.05, 1_000),
+    "topics": (0.02, 200),
+    "queries": (0.05, 1_200),
+}
+"""Largest share of the past and most tokens of each section. The frontier has to represent every turn left out: some
+2 500 tokens for each level of summaries with the default settings."""
+RECALL_SHARE = 0.25
 REPRESENTED_TURNS = 2
 """Newest turns that are always sent, whatever the strategy."""
+REPRESENTED_TOKENS = 100
+"""Reserved for these turns before any section."""
 FRAME_TOKENS = 120
 """The block's opening and closing lines and the separators of its sections, with some margin."""
 QUERIES = 20
@@ -184,37 +201,50 @@ class ContextBuilder:
         """Build everything except the recalled sections, which depend on what is sent anyway."""
         parts = sum(tokens_in(part.text) for part in inputs.system if part.kind != "tools")
         stable = inputs.overhead + tokens_in(inputs.text) + parts
-        budget = past_budget(self._settings, inputs.window, stable)
-        past = self._choose_past(inputs, budget)
-        draft = _Draft(budget=budget, past=past, sent={sent.turn.turn_index for sent in past.turns})
+        budget = Budget(past_tokens(self._settings, inputs.window, stable))
         if not self._settings.enabled:
-            return draft
+            past = self._past.choose(inputs.turns, self._limits(inputs, budget.total, budget.total))
+            return _Draft(budget=budget, past=past, sent=set())
+        files = files_section(inputs.files, budget.share("files"))
+        topics = topics_section(inputs.summaries, budget.share("topics"))
+        frontier = [summary for summary in inputs.summaries if not summary.parent]
+        later = budget.share("goal") + budget.share("queries")
+        recall = self._settings.recall
+        recalled = 0 if recall.strategy == "recent" else min(recall.max_tokens, int(budget.total * RECALL_SHARE))
+        left = budget.total - FRAME_TOKENS - recalled - files.tokens - topics.tokens
+        represented = frontier_section(frontier, budget.share("frontier")).tokens
+        past = self._past.choose(inputs.turns, self._limits(inputs, left, left - later - represented))
+        draft = _Draft(
+            budget=budget, past=past, sent={sent.turn.turn_index for sent in past.turns}, files=files, topics=topics
+        )
         if not past.complete:
             first = min(draft.sent, default=inputs.turn_index)
-            frontier = [s for s in inputs.summaries if not s.parent and s.start_turn_index < first]
-            draft.frontier = frontier_section(frontier, budget.share("frontier"))
-            draft.reserved = budget.share("goal") + budget.share("queries")
-        left = budget.total - draft.used
-        draft.files = files_section(inputs.files, min(budget.share("files"), left))
-        draft.topics = topics_section(inputs.summaries, min(budget.share("topics"), left - draft.files.tokens))
-        if self._settings.recall.strategy != "recent":
+            left = budget.total - draft.used - later
+            older = [summary for summary in frontier if summary.start_turn_index < first]
+            draft.frontier = frontier_section(older, min(budget.share("frontier"), left))
+            draft.reserved = later
+        if recall.strategy != "recent":
             left = budget.total - draft.used - heading_tokens("recalled")
-            draft.recall_tokens = min(self._settings.recall.max_tokens, left)
+            draft.recall_tokens = min(recall.max_tokens, left)
         return draft
 
-    def _choose_past(self, inputs: ContextInputs, budget: Budget) -> Past:
-        limit = self._settings.max_context_messages
-        complete = self._past.all_turns(inputs.turns, budget.total, limit)
-        if complete is not None:
-            return complete
-        if not self._settings.enabled:
-            return self._past.newest(inputs.turns, Limits(budget.total, len(inputs.turns), limit))
-        recall, recent = self._settings.recall, self._settings.recent
-        tokens = budget.rest - FRAME_TOKENS
-        if recall.strategy != "recent":
-            tokens = max(tokens - min(recall.max_tokens, tokens // 2), min(tokens, REPRESENTED_TOKENS))
-        turns = REPRESENTED_TURNS if recall.strategy == "relevant" else max(recent.max_turns, REPRESENTED_TURNS)
-        return self._past.newest(inputs.turns, Limits(min(tokens, recent.max_chars // CHARS_PER_TOKEN), turns, limit))
+    def _limits(self, inputs: ContextInputs, complete: int, tokens: int) -> Limits:
+        """Return the limits of the past, with some tokens for the newest turns even if the sections need all."""
+        memory = self._settings
+        turns = memory.recent.max_turns
+        if memory.enabled and memory.recall.strategy == "relevant":
+            turns = REPRESENTED_TURNS
+        most = tokens if memory.recent.max_chars is None else memory.recent.max_chars // CHARS_PER_TOKEN
+        return Limits(
+            complete=max(complete, REPRESENTED_TOKENS),
+            tokens=max(min(tokens, most), REPRESENTED_TOKENS),
+            # Without summaries to wait for, the oldest turns are simply left out.
+            covered=max((s.end_turn_index for s in inputs.summaries), default=0)
+            if memory.enabled and memory.summarization.enabled
+            else inputs.turn_index,
+            turns=turns and max(turns, REPRESENTED_TURNS),
+            messages=memory.max_context_messages,
+        )
 
     def _assemble(self, inputs: ContextInputs, draft: _Draft, recalled: Recalled | None) -> BuiltContext:
         sections = [draft.frontier] if draft.frontier else []
@@ -327,12 +357,8 @@ class Budget(msgspec.Struct, frozen=True):
 
     def share(self, section: str) -> int:
         """Return the tokens a section may take."""
-        return int(self.total * SHARES[section])
-
-    @property
-    def rest(self) -> int:
-        """Tokens shared by the newest and the recalled turns."""
-        return self.total - sum(self.share(section) for section in SHARES)
+        share, most = SHARES[section]
+        return min(int(self.total * share), most)
 
 
 def answer_tokens(window: int) -> int:
@@ -345,13 +371,16 @@ def system_tokens(context: BuiltContext) -> int:
     return sum(section.tokens for section in context.sections if section.name in (SYSTEM_SECTION, ENVIRONMENT_SECTION))
 
 
-def past_budget(settings: MemorySettings, window: int, overhead: int) -> Budget:
-    """Return the budget of the past.
+def past_tokens(settings: MemorySettings, window: int, overhead: int = 0) -> int:
+    """Return the most tokens of the past in a request.
 
     Args:
         window: Tokens the model reads at most.
         overhead: Tokens that are sent in any case: the stable part, the tools, the new message.
     """
-    # The results of its tools make the running turn grow in addition to the past.
-    available = (window - answer_tokens(window) - overhead) * 2 // 3
-    return Budget(max(SMALLEST_PAST_TOKENS, min(settings.max_context_chars // CHARS_PER_TOKEN, available)))
+    available = window - answer_tokens(window) - overhead
+    if settings.max_context_chars is None:
+        total = int(available * PAST_SHARE)
+    else:
+        total = min(settings.max_context_chars // CHARS_PER_TOKEN, int(available * MOST_PAST_SHARE))
+    return max(SMALLEST_PAST_TOKENS, total)

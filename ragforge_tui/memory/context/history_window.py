@@ -1,15 +1,16 @@
 """Choice of the past turns that are sent as real messages, and of their form.
 
-While they fit, all turns are sent whole. Once they do not, the largest and oldest results are cut as far as needed.
-If that is not enough either, the newest turns are sent and the memory block represents the older ones.
+While they fit, all turns are sent whole. Once they do not, results are cut first, the largest and oldest first, then
+long texts in calls and messages; then the oldest turns are left to the memory block, those with a summary first. The
+newest three turns stay whole as long as they fit by themselves: the work in progress is there.
 
-The messages change seldom and in steps, so that a provider's prompt cache stays valid: the cuts and the first turn
-sent are remembered and reused while everything fits, new turns included; a new choice leaves some tokens free.
+The messages change seldom and in steps, so that a provider's prompt cache stays valid: forms and the first turn sent
+are remembered and reused while everything fits, new turns included. A step frees a quarter of the limit and no more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -20,29 +21,35 @@ from ragforge_tui.memory.context.turn_formats import (
     SHORT,
     WHOLE,
     longest_result,
+    longest_text,
     render_turn,
     sent_positions,
     short_results,
+    short_texts,
     text_only,
-    trimmed,
 )
 from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.shared.records import Turn
+from ragforge_tui.shared.truncation import SMALLEST_SAVING
 
 MESSAGE_TOKENS = 4
 """Tokens of a message in addition to its text: role and separators, as OpenAI counts them."""
-TRIM_CHARS = (8_000, 4_000, 2_000, 1_000, 500, 250, 120)
+RESULT_STEPS = (64_000, 45_000, 32_000, 22_000, 16_000, 11_000, 8_000, 5_600, 4_000, 2_800, 2_000, 1_400, RESULT_CHARS)
+"""Characters results are cut to, one step after the other, so that the largest are cut first. The steps are as small as
+the smallest cut allows, so that no more is cut than needed."""
+TRIM_CHARS = (8_000, 4_000)
+"""Characters that long texts, such as pasted logs, are cut to before a turn is left out."""
+SMALL_TRIM_CHARS = (2_000, 1_000, 500, 250, 120)
 TEXT_CHARS = (2_000, 1_000, 500, 250, 120, 60, 30, 12, 6, 3)
-RESULT_STEPS = (16_000, 8_000, 4_000, 2_000, RESULT_CHARS)
-"""Characters results are cut to, one step after the other: the largest are cut first."""
 UNCUT_TURNS = 3
-"""Newest turns, whose results are not cut while any older one can be: the work in progress is there."""
-CUT_TO = 0.9
-"""Share of the budget used after results were cut: the cuts then stay for some turns."""
-SLACK = 0.7
-"""Share of the window of newest turns that is filled when its start has to move: it then stays for some turns."""
-REPRESENTED_TOKENS = 100
-"""Reserved for the last two turns before recall gets any."""
+"""Newest turns, which are not shortened while any older one can be."""
+CUT_TO = 0.75
+"""Share of the limit in use after a step: the messages then stay for some turns. Larger steps keep a prompt cache
+longer but forget more at once; figures in benchmarks/README.md."""
+FIRST_CUT_TO = 0.9
+"""The same when the first turns are left out: the limit becomes smaller at that moment, to make room for the block."""
+GROWN = 1.3
+"""Factor by which the limit must grow, with another model for instance, before turns are lengthened again."""
 
 
 class SentTurn(msgspec.Struct, frozen=True):
@@ -71,11 +78,21 @@ class Past(msgspec.Struct, frozen=True):
         return sum(sent.tokens for sent in self.turns)
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """Limits for the newest turns. `messages` is None for as many as fit."""
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits for the turns sent.
 
+    Attributes:
+        complete: Tokens while all turns are sent.
+        tokens: Tokens once the memory block represents older turns, and needs room for it.
+        covered: Index of the newest turn with a summary.
+        turns: Number of turns once older ones are left out; None for as many as fit.
+        messages: Number of messages; None for as many as fit.
+    """
+
+    complete: int
     tokens: int
-    turns: int
+    covered: int = 0
+    turns: int | None = None
     messages: int | None = None
 
 
@@ -87,133 +104,152 @@ class HistoryWindow:
         self._forms: dict[int, str] = {}
         """Forms by turn index, for turns that the last request did not hold whole."""
         self._start = 0
+        """Index of the first turn sent; 0 for all."""
+        self._limit = 0
+        """Limit that the last choice was made for."""
 
-    def all_turns(self, turns: list[Turn], budget: int, messages: int | None) -> Past | None:
-        """Return all turns, with results of older ones cut if necessary; None if they still do not fit."""
-        if turns and turns[0].turn_index != 1:
-            return None
-        if messages is not None and sum(len(sent_positions(turn)) for turn in turns) > messages:
-            return None
-        if self._total(turns, {}) <= budget:
-            self._forms, self._start = {}, 0
-        elif self._start or self._total(turns, self._forms) > budget:
-            forms = self._cut_results(turns, budget)
-            if forms is None:
-                return None
-            self._forms, self._start = forms, 0
-        return Past([self._sent(turn, self._forms.get(turn.turn_index, WHOLE)) for turn in turns], True)
-
-    def _cut_results(self, turns: list[Turn], budget: int) -> dict[int, str] | None:
-        """Return the forms in which all turns fit, by cutting the largest and oldest results first."""
-        forms: dict[int, str] = {}
-        total = self._total(turns, {})
-        for limit in RESULT_STEPS:
-            for turn in turns[:-UNCUT_TURNS]:
-                if longest_result(turn) <= limit:
-                    continue
-                before = self._count(turn, forms.get(turn.turn_index, WHOLE))
-                saved = before - self._count(turn, short_results(limit))
-                if saved <= 0:
-                    continue
-                forms[turn.turn_index] = short_results(limit)
-                total -= saved
-                if total <= budget * CUT_TO:
-                    return forms
-        return forms if total <= budget else None
-
-    def _total(self, turns: list[Turn], forms: dict[int, str]) -> int:
-        return sum(self._count(turn, forms.get(turn.turn_index, WHOLE)) for turn in turns)
-
-    def newest(self, turns: list[Turn], limits: Limits) -> Past:
-        """Return the newest turns within the limits: those of the last request and the ones since, if they fit."""
-        recent = [turn for turn in turns if turn.turn_index >= self._start] if self._start else []
-        if len(recent) < min(len(turns), 2) or not self._fits(recent, limits):
-            return self._window(turns, limits)
-        return Past([self._sent(turn, self._forms.get(turn.turn_index, WHOLE)) for turn in recent], False)
-
-    def _fits(self, turns: list[Turn], limits: Limits) -> bool:
-        count = sum(len(sent_positions(turn)) for turn in turns)
-        if len(turns) > limits.turns or (limits.messages is not None and count > limits.messages):
-            return False
+    def choose(self, turns: list[Turn], limits: Limits) -> Past:
+        """Return the turns to send: those of the last request and the ones since, shortened in a step if necessary."""
+        if self._limit and limits.complete > self._limit * GROWN:
+            self._forms, self._start, self._limit = {}, 0, 0
         # A turn of which only the first and last message were sent may fit in a larger form by now.
-        forms = (self._forms.get(turn.turn_index, WHOLE) for turn in turns)
-        return not any(form.startswith("text") for form in forms) and self._total(turns, self._forms) <= limits.tokens
+        self._forms = {index: form for index, form in self._forms.items() if not form.startswith("text:")}
+        chosen = _Choice(self, [turn for turn in turns if turn.turn_index >= self._start], self._forms)
+        complete = len(chosen.turns) == len(turns) and (not turns or turns[0].turn_index == 1)
+        if not chosen.fits(limits, complete=complete):
+            complete = chosen.shorten(limits, complete=complete)
+            self._forms, self._limit = chosen.forms, limits.complete
+            self._start = 0 if complete else chosen.turns[0].turn_index if chosen.turns else turns[-1].turn_index + 1
+        return Past([self._sent(turn, chosen.form(turn)) for turn in chosen.turns], complete)
 
-    def _window(self, turns: list[Turn], limits: Limits) -> Past:
-        """Return the newest turns, with tokens left for turns to come."""
-        represented = self._last_two(turns, limits)
-        if not represented:
-            return Past([], False)
-        tokens = int(limits.tokens * SLACK) - sum(sent.tokens for sent in represented)
-        turns_left = int((limits.turns - len(represented)) * SLACK)
-        messages = None
-        if limits.messages is not None:
-            messages = int((limits.messages - sum(len(sent.positions) for sent in represented)) * SLACK)
-        chosen: list[SentTurn] = []
-        for turn in reversed(turns[: len(turns) - len(represented)]):
-            forms = (WHOLE, SHORT) if len(represented) + len(chosen) < UNCUT_TURNS else (SHORT,)
-            form = next((form for form in forms if self._count(turn, form) <= tokens), None)
-            positions = len(sent_positions(turn))
-            if form is None or turns_left <= 0 or (messages is not None and positions > messages):
-                break
-            chosen.insert(0, self._sent(turn, form))
-            tokens -= chosen[0].tokens
-            turns_left -= 1
-            messages = None if messages is None else messages - positions
-        window = [*chosen, *represented]
-        self._forms = {sent.turn.turn_index: sent.form for sent in window if sent.form != WHOLE}
-        self._start = window[0].turn.turn_index
-        return Past(window, False)
-
-    def _last_two(self, turns: list[Turn], limits: Limits) -> list[SentTurn]:
-        """Return the last two turns, shortened if both do not fit, as far as the message limit allows."""
-        last: list[SentTurn] = []
-        left, messages = limits.tokens, limits.messages
-        newest = turns[-2:]
-        for n, turn in enumerate(reversed(newest)):
-            other = self._count(newest[0], WHOLE) if not n and len(newest) > 1 else 0
-            # The last turn may take what the one before leaves, and at least half.
-            sent = self._fitting(turn, max(left // 2, left - other) if other else left, messages)
-            if sent is None:
-                break
-            last.insert(0, sent)
-            left -= sent.tokens
-            if messages is not None:
-                messages -= len(sent.positions)
-        return last
-
-    def _fitting(self, turn: Turn, tokens: int, messages: int | None) -> SentTurn | None:
-        positions = sent_positions(turn)
-        ends = positions if len(positions) < 3 else [positions[0], positions[-1]]
-        for form in _forms():
-            text = form.startswith("text")
-            if messages is not None and len(ends if text else positions) > messages:
-                continue
-            if self._count(turn, form, ends if text else None) <= tokens:
-                return self._sent(turn, form, ends if text else None)
-        return None
-
-    def _sent(self, turn: Turn, form: str, positions: list[int] | None = None) -> SentTurn:
-        messages = render_turn(turn, form, positions)
-        tokens = self._count(turn, form, positions)
-        return SentTurn(turn, form, positions or sent_positions(turn), messages, tokens)
-
-    def _count(self, turn: Turn, form: str, positions: list[int] | None = None) -> int:
+    def count(self, turn: Turn, form: str) -> int:
+        """Return the tokens of a turn in a form, cached."""
         last = turn.messages[-1]
-        state = (len(turn.messages), last.uuid, last.state, len(last.tool_calls), len(positions or ()))
-        key = (turn.turn_index, form, *state)
+        key = (turn.turn_index, form, len(turn.messages), last.uuid, last.state, len(last.tool_calls))
         tokens = self._tokens.get(key)
         if tokens is None:
-            tokens = self._tokens[key] = tokens_of(render_turn(turn, form, positions))
+            tokens = self._tokens[key] = tokens_of(_rendered(turn, form))
         return tokens
 
+    def _sent(self, turn: Turn, form: str) -> SentTurn:
+        return SentTurn(turn, form, positions_in(turn, form), _rendered(turn, form), self.count(turn, form))
 
-def _forms() -> Iterable[str]:
-    yield WHOLE
-    yield from (short_results(limit) for limit in RESULT_STEPS)
+
+class _Choice:
+    """Turns and forms while they are shortened."""
+
+    def __init__(self, window: HistoryWindow, turns: list[Turn], forms: dict[int, str]) -> None:
+        self.turns = turns
+        self.forms = dict(forms)
+        self._count = window.count
+        self._tokens = sum(window.count(turn, self.form(turn)) for turn in turns)
+
+    def form(self, turn: Turn) -> str:
+        return self.forms.get(turn.turn_index, WHOLE)
+
+    def fits(self, limits: Limits, *, complete: bool) -> bool:
+        """Return whether the turns may be sent like this."""
+        if not complete and limits.turns is not None and len(self.turns) > limits.turns:
+            return False
+        return self._tokens <= (limits.complete if complete else limits.tokens) and not self._excess(limits.messages)
+
+    def shorten(self, limits: Limits, *, complete: bool) -> bool:
+        """Shorten the turns in one step; return whether all of them are still sent."""
+        older = max(0, len(self.turns) - UNCUT_TURNS)
+        if not self._excess(limits.messages):
+            target = int((limits.complete if complete else limits.tokens) * CUT_TO)
+            smallest = short_results(RESULT_CHARS)
+            least = sum(min(self._count(turn, smallest), self._count(turn, self.form(turn))) for turn in self.turns)
+            # Where even the smallest results are too many, the steps in between would only cost time.
+            forms = [smallest, *_small_forms(TRIM_CHARS)] if least > target else _forms(TRIM_CHARS)
+            if self._reduce(forms, older, target, None) and self.fits(limits, complete=complete):
+                return complete
+        target = int(limits.tokens * (FIRST_CUT_TO if complete else CUT_TO))
+        messages = None if limits.messages is None else int(limits.messages * CUT_TO)
+        turns = len(self.turns) if limits.turns is None else 2 + int((limits.turns - 2) * CUT_TO)
+
+        def over() -> bool:
+            return self._tokens > target or self._excess(messages) or len(self.turns) > turns
+
+        while len(self.turns) > UNCUT_TURNS and self.turns[0].turn_index <= limits.covered and over():
+            self._drop()
+        # What no summary covers is shortened further before it is left out.
+        if not self._excess(messages):
+            self._reduce(map(short_texts, SMALL_TRIM_CHARS), max(0, len(self.turns) - UNCUT_TURNS), target, None)
+        while len(self.turns) > UNCUT_TURNS and over():
+            self._drop()
+        self._shorten_newest(limits)
+        return False
+
+    def _shorten_newest(self, limits: Limits) -> None:
+        """Shorten the newest turns until the limits themselves are met; the last two are left out last."""
+        most = limits.turns or UNCUT_TURNS
+        if self._excess(limits.messages) or len(self.turns) > most:
+            self._drop_to(2, limits)
+        self._reduce(_forms(TRIM_CHARS + SMALL_TRIM_CHARS), len(self.turns), limits.tokens, None)
+        self._drop_to(2, limits)
+        self._reduce(map(text_only, TEXT_CHARS), len(self.turns), limits.tokens, limits.messages)
+        self._drop_to(0, limits)
+
+    def _drop_to(self, fewest: int, limits: Limits) -> None:
+        while len(self.turns) > fewest and not self.fits(limits, complete=False):
+            self._drop()
+
+    def _drop(self) -> None:
+        first = self.turns.pop(0)
+        self._tokens -= self._count(first, self.form(first))
+        self.forms.pop(first.turn_index, None)
+
+    def _reduce(self, forms: Iterable[str], first: int, target: int, messages: int | None) -> bool:
+        """Shorten the `first` turns, oldest first, to one form after the other; return whether the target is met."""
+        if self._tokens <= target and not self._excess(messages):
+            return True
+        for form in forms:
+            for turn in self.turns[:first]:
+                if not self._shortens(turn, form, target, messages):
+                    continue
+                self._tokens += self._count(turn, form) - self._count(turn, self.form(turn))
+                self.forms[turn.turn_index] = form
+                if self._tokens <= target and not self._excess(messages):
+                    return True
+        return False
+
+    def _shortens(self, turn: Turn, form: str, target: int, messages: int | None) -> bool:
+        """Return whether a form has fewer tokens if there are too many, or else fewer messages."""
+        now = self.form(turn)
+        if self._tokens <= target:
+            return self._excess(messages) and len(positions_in(turn, form)) < len(positions_in(turn, now))
+        name, _, limit = form.partition(":")
+        if name in ("results", "texts") and int(limit) >= RESULT_CHARS:
+            longest = longest_result(turn) if name == "results" else longest_text(turn)
+            if longest * (1 - SMALLEST_SAVING) <= int(limit):
+                return False
+        return self._count(turn, form) < self._count(turn, now)
+
+    def _excess(self, messages: int | None) -> bool:
+        if messages is None:
+            return False
+        return sum(len(positions_in(turn, self.form(turn))) for turn in self.turns) > messages
+
+
+def positions_in(turn: Turn, form: str) -> list[int]:
+    """Return the positions of the messages that are sent in a form."""
+    positions = sent_positions(turn)
+    return [positions[0], positions[-1]] if form.startswith("text:") and len(positions) > 2 else positions
+
+
+def _rendered(turn: Turn, form: str) -> list[ChatMessage]:
+    return render_turn(turn, form, positions_in(turn, form) if form.startswith("text:") else None)
+
+
+def _forms(trims: Iterable[int]) -> Iterator[str]:
+    yield from map(short_results, RESULT_STEPS)
+    yield from _small_forms(trims)
+
+
+def _small_forms(trims: Iterable[int]) -> Iterator[str]:
     yield SHORT
-    yield from (trimmed(limit) for limit in TRIM_CHARS)
-    yield from (text_only(limit) for limit in TEXT_CHARS)
+    yield from map(short_texts, trims)
 
 
 def tokens_of(messages: Iterable[ChatMessage]) -> int:

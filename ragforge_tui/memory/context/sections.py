@@ -9,11 +9,11 @@ request.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
 
+from ragforge_tui.graph.store.topics import shown_topics
 from ragforge_tui.memory.context.truncation import cut_to, left_out, locate, tokens_in
 from ragforge_tui.memory.history import ChatMessage
 from ragforge_tui.memory.recall import Recalled, RecalledSummary, RecalledTurn, render_turns
@@ -102,8 +102,7 @@ def files_section(render: Callable[[int], str], share: int) -> ContextSection:
 
 def topics_section(summaries: Iterable[Summary], share: int) -> ContextSection:
     """Return the section with the topics that the conversation's summaries name most often."""
-    counted = Counter(topic for summary in summaries for topic in summary.topics)
-    names = [name for name, _ in counted.most_common(TOPICS_NAMED)]
+    names = shown_topics(summaries)[:TOPICS_NAMED]
     return _fill("topics", share, [(ContextItem(kind="topic", title=name), name) for name in names])
 
 

@@ -9,6 +9,7 @@ tail, and a call that cannot be shortened like that is sent whole or left out wi
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -33,9 +34,9 @@ def short_results(limit: int) -> str:
     return f"results:{limit}"
 
 
-def trimmed(limit: int) -> str:
+def short_texts(limit: int) -> str:
     """Return the form that also cuts each text to about `limit` characters of head and tail."""
-    return f"trimmed:{limit}"
+    return f"texts:{limit}"
 
 
 def text_only(limit: int) -> str:
@@ -67,7 +68,7 @@ def render_turn(
         return turn_messages(turn, earlier=earlier)
     name, _, number = form.partition(":")
     limit = int(number or 0)
-    shorten = {"text": _text, "results": _with_short_results}.get(name, _short)
+    shorten = {"text": _text, "results": _with_short_results, "trimmed": _trimmed}.get(name, _short)
     short = Turn(turn_index=turn.turn_index, messages=[shorten(m, limit) for m in turn.messages])
     return turn_messages(short, earlier=earlier)
 
@@ -82,9 +83,14 @@ def _with_short_results(message: Message, limit: int) -> Message:
     return msgspec.structs.replace(message, tool_calls=calls)
 
 
-def _short(message: Message, limit: int) -> Message:
+def _trimmed(message: Message, limit: int) -> Message:
+    """Return the message in a form of earlier versions, covered by the digests of the contexts they recorded."""
+    return _short(message, limit, cut_middle)
+
+
+def _short(message: Message, limit: int, cut: Callable[[str, int], str] = cut_lines) -> Message:
     """Return the message with short calls; a `limit` of 0 leaves its text whole."""
-    content = cut_middle(message.content, limit) if limit else message.content
+    content = cut(message.content, limit) if limit else message.content
     if message.role == "system":
         # The user's own call: only its result is sent.
         return _with_short_results(msgspec.structs.replace(message, content=content), limit or RESULT_CHARS)
@@ -125,6 +131,11 @@ def longest_result(turn: Turn) -> int:
     """Return the characters of the turn's longest result, as stored."""
     results = (call.result for message in turn.messages for call in message.tool_calls)
     return max((len(result.result) for result in results if result is not None), default=0)
+
+
+def longest_text(turn: Turn) -> int:
+    """Return the characters of the turn's longest message."""
+    return max(len(message.content) for message in turn.messages)
 
 
 def _short_result(call: ToolCall, limit: int) -> ToolResult | None:

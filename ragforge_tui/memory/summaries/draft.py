@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from ragforge_tui.graph.store.summary_tree import finding_from
 from ragforge_tui.graph.store.topics import ProposedTopic, TopicLink, topic_key
-from ragforge_tui.memory.prose import cut
+from ragforge_tui.memory.prose import cut, cut_before_end
 from ragforge_tui.shared.json_text import find_object
-from ragforge_tui.shared.records import Finding
+from ragforge_tui.shared.records import Finding, FindingKind
 from ragforge_tui.shared.redaction import mask_secrets
 from ragforge_tui.shared.sanitize import plain_text, storable
 
+TITLE_CHARS = 60
 PART_CHARS = 500
 FINDING_CHARS = 300
 MAX_FINDINGS = 5
@@ -28,12 +29,16 @@ MAX_FILES = 30
 MAX_TOPICS = 4
 TOPIC_CHARS = 60
 
+_TITLE_TOPICS = 3
 _NUMBER = re.compile(r"\d+")
+_LABEL = re.compile(r"(decision|fact|preference|open)(?: point| question)?:\s+", re.I)
+"""Start of a finding whose kind a model wrote into the text."""
 
 
 class Draft(msgspec.Struct, kw_only=True):
     """Content of a summary before it is stored."""
 
+    title: str = ""
     conversation_summary: str
     actions_summary: str = ""
     key_findings: list[Finding] = []
@@ -44,24 +49,34 @@ class Draft(msgspec.Struct, kw_only=True):
 
 
 def limited(draft: Draft) -> Draft:
-    """Return the draft within the limits: texts cut at a sentence, lists to their first entries, no duplicates."""
+    """Return the draft within the limits: texts cut at a sentence, lists to their first entries, no duplicates.
+
+    A draft without a title is named after its topics, else by the start of its text.
+    """
     findings: dict[str, Finding] = {}
     for finding in draft.key_findings:
         text = cut(finding.text, FINDING_CHARS)
-        findings.setdefault(text.casefold(), Finding(text=text, turns=finding.turns))
+        findings.setdefault(text.casefold(), msgspec.structs.replace(finding, text=text))
     topics: dict[str, ProposedTopic] = {}
     for topic in draft.topics:
         name = cut(topic.name, TOPIC_CHARS)
         if topic_key(name):
             topics.setdefault(topic_key(name), msgspec.structs.replace(topic, name=name))
+    named = ", ".join([topic.name for topic in topics.values()][:_TITLE_TOPICS])
     return msgspec.structs.replace(
         draft,
-        conversation_summary=cut(draft.conversation_summary, PART_CHARS),
+        title=short_title(draft.title or named or draft.conversation_summary),
+        conversation_summary=cut_before_end(draft.conversation_summary, PART_CHARS),
         actions_summary=cut(draft.actions_summary, PART_CHARS),
         key_findings=[finding for key, finding in findings.items() if key][:MAX_FINDINGS],
         files_mentioned=list(dict.fromkeys(draft.files_mentioned))[:MAX_FILES],
         topics=list(topics.values())[:MAX_TOPICS],
     )
+
+
+def short_title(text: str) -> str:
+    """Return a text as a title of at most `TITLE_CHARS` characters."""
+    return cut(text, TITLE_CHARS).rstrip(" .;:,")
 
 
 class UnusableAnswerError(Exception):
@@ -90,6 +105,7 @@ def read_answer(text: str, *, turns: Collection[int], material: str, acted: bool
     findings = _findings(data.get("key_findings"), turns)
     draft = limited(
         Draft(
+            title=_clean(data.get("title")).strip("\"'“”„«»*_# "),
             conversation_summary=_clean(data.get("conversation_summary")),
             actions_summary=_clean(data.get("actions_summary")) if acted else "",
             key_findings=findings,
@@ -120,16 +136,26 @@ def _findings(value: Any, turns: Collection[int]) -> list[Finding]:
     findings = []
     for item in value if isinstance(value, list) else []:
         if isinstance(item, str):
-            finding = finding_from(_clean(item))
+            finding, kind = finding_from(_clean(item)), ""
         elif isinstance(item, Mapping):
             finding = finding_from(_clean(item.get("text") or item.get("finding")))
             finding = msgspec.structs.replace(finding, turns=[*finding.turns, *_cited(item.get("turns"))])
+            kind = _clean(item.get("kind"))
         else:
             continue
         cited = sorted(set(finding.turns) & set(turns))
         if finding.text and cited:
-            findings.append(Finding(text=finding.text, turns=cited))
+            label = _LABEL.match(finding.text)
+            text = finding.text[label.end() :] if label else finding.text
+            kind = kind or (label[1] if label else "") or finding.kind
+            findings.append(Finding(text=text, turns=cited, kind=_kind(kind)))
     return findings
+
+
+def _kind(value: str) -> FindingKind:
+    """Return the kind a model wrote, empty if there is none like it."""
+    word = value.casefold().partition(" ")[0]
+    return next((kind for kind in get_args(FindingKind) if kind == word), "")
 
 
 def _cited(value: Any) -> list[int]:

@@ -7,14 +7,17 @@ between marks that its own text cannot contain, never in the system role. Pure.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from ragforge_tui.llm.tokens import CHARS_PER_TOKEN, count_tokens
 from ragforge_tui.memory.history import result_text
-from ragforge_tui.shared.records import Message, Summary, ToolCall, Turn
+from ragforge_tui.shared.json_text import json_object
+from ragforge_tui.shared.records import REFUSED, Message, Summary, ToolCall, Turn, call_end
 from ragforge_tui.shared.sanitize import fenced
-from ragforge_tui.shared.truncation import cut_middle
+from ragforge_tui.shared.tool_calls import main_argument
+from ragforge_tui.shared.truncation import cut_lines, cut_middle
 
 ChatMessages = list[dict[str, Any]]
 
@@ -22,9 +25,12 @@ ANSWER_TOKENS = 2_000
 MAX_MATERIAL_TOKENS = 30_000
 _FEWEST_TOKENS = 500
 _INSTRUCTION_TOKENS = 1_200
-_RESULT_CHARS = 600
+_RESULT_CHARS = 400
 _ARGUMENT_CHARS = 200
 _REASONING_CHARS = 500
+_USER_CHARS = 2_000
+"""A longer message of the user is mostly a pasted file or log; its head and tail are enough for a summary."""
+_DIGEST = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24,}\b")
 _NOTE = " … [{cut} characters left out] … "
 
 LANGUAGE_NAMES = {
@@ -40,20 +46,23 @@ LANGUAGE_NAMES = {
 
 _FORM = """Answer with one JSON object and nothing else, of this form:
 {
+  "title": "…",
   "conversation_summary": "…",
   "actions_summary": "…",
-  "key_findings": [{"text": "…", "turns": [3]}],
+  "key_findings": [{"kind": "decision", "text": "…", "turns": [3]}],
   "files_mentioned": ["path/as/written.py"],
   "topics": [{"name": "…", "confidence": 0.9}]%s
 }"""
 
-_RULES = """- conversation_summary: at most 500 characters. What the user asked and what was answered or decided, in \
-order, factual, with names, numbers and dates ("The user asked X, so I answered Y").
-- actions_summary: at most 500 characters. Which tools were used and why, what each returned, what failed; an empty \
-string if no tool was used.
-- key_findings: 3 to 5 facts worth knowing months later (decisions, causes, values, preferences, names, dates), each \
-understandable by itself, with the turns it comes from.
-- files_mentioned: important files, written as in the material.
+_RULES = """- title: three to six words, as specific as possible.
+- conversation_summary: at most 500 characters. What the user asked and what was answered or decided, in order ("The \
+user asked X, so I answered Y"); last, what is still open or next.
+- actions_summary: at most 500 characters. Which tools were used, why and with what result, what failed, what the user \
+refused or undid; empty if no tool was used.
+- key_findings: 3 to 5 sentences worth knowing months later (causes, values, names, dates), each understandable by \
+itself, with its turns. kind: "decision", "fact", "preference" (a rule or wish of the user) or \
+"open" (still to do or to answer). A correction replaces what it corrects.
+- files_mentioned: important files.
 - topics: at most 4 short names of subjects, as someone would search for them later; confidence from 0 to 1."""
 
 _LINKS = """
@@ -84,7 +93,7 @@ def over_summaries(
     task = (
         f"You combine {len(children)} summaries of consecutive parts of a conversation between a user and an assistant "
         "(you) into one on a higher level: the course of events, the decisions, the state at the end. Keep the "
-        "turns that findings cite."
+        "turns that findings cite, and every open point that no later part settles."
     )
     return _request(
         task,
@@ -99,7 +108,8 @@ def over_conversation(material: str, *, language: str, window: int) -> ChatMessa
     """Return the request for the two or three sentences on the subject of a conversation."""
     system = (
         "You describe in two or three sentences, at most 500 characters, what a conversation between a user and an "
-        "assistant is about: what was discussed, what was done, what was found. Plain text, no list, no heading.\n"
+        "assistant is about: what was discussed, what was done, what was found. The last sentence names what is still "
+        "open or next; leave it out only if nothing is. Plain text, no list, no heading.\n"
         f"{_language_rule(language)}\n{_DATA_RULE}"
     )
     return [
@@ -134,6 +144,7 @@ def _request(task: str, material: str, language: str, known_topics: Sequence[str
             task,
             _FORM % (_LINKS_FORM if links else ""),
             _RULES + (_LINKS if links else ""),
+            "Write names, paths, flags, numbers and dates exactly as in the material.",
             _language_rule(language),
             _DATA_RULE,
         )
@@ -178,19 +189,22 @@ def format_turn(turn: Turn) -> str:
     lines = [f"Turn {turn.turn_index} ({turn.messages[0].timestamp:%Y-%m-%d}):" if turn.messages else ""]
     for message in turn.messages:
         if message.state != "superseded":
-            lines += _message_lines(message)
+            lines += _own_lines(message) if message.role == "system" else _message_lines(message)
     return "\n".join(lines)
 
 
 def format_summary(summary: Summary) -> str:
     """Return a summary as text."""
     lines = [
-        f"Turns {summary.start_turn_index} to {summary.end_turn_index}:",
+        f"Turns {summary.start_turn_index} to {summary.end_turn_index}: {summary.title}".rstrip(),
         f"Conversation: {summary.conversation_summary}",
     ]
     if summary.actions_summary:
         lines.append(f"Actions: {summary.actions_summary}")
-    lines += [f"Finding: {f.text} [turns {', '.join(map(str, f.turns))}]" for f in summary.key_findings]
+    lines += [
+        f"{(f.kind or 'finding').capitalize()}: {f.text} [turns {', '.join(map(str, f.turns))}]"
+        for f in summary.key_findings
+    ]
     if summary.files_mentioned:
         lines.append(f"Files: {', '.join(summary.files_mentioned)}")
     if summary.topics:
@@ -199,25 +213,49 @@ def format_summary(summary: Summary) -> str:
 
 
 def _message_lines(message: Message) -> list[str]:
-    who = {"user": "User", "assistant": "Assistant"}.get(message.role, "Note")
     lines = []
     if message.reasoning:
         lines.append(f"  Reasoning: {cut_middle(message.reasoning, _REASONING_CHARS, _NOTE)}")
     if message.content:
         ended = {"interrupted": " (interrupted)", "failed": " (failed)"}.get(message.state, "")
-        lines.append(f"{who}{ended}: {message.content}")
-    if message.role == "system" and message.tool_calls:
-        lines.append("Note: the user did this themselves, not the assistant:")
-    return lines + [line for call in message.tool_calls for line in _call_lines(call, message.reasoning)]
-
-
-def _call_lines(call: ToolCall, reasoning: str) -> list[str]:
-    lines = []
-    if call.reasoning and call.reasoning != reasoning:
-        lines.append(f"  Reason: {cut_middle(call.reasoning, _REASONING_CHARS, _NOTE)}")
-    outcome = "unknown outcome" if call.result is None else "success" if call.result.success else "failed"
-    result = " ".join(cut_middle(result_text(call), _RESULT_CHARS, _NOTE).split())
-    lines.append(
-        f"  Tool: {call.tool_name}({cut_middle(call.arguments, _ARGUMENT_CHARS, _NOTE)}) -> {outcome}: {result}"
-    )
+        by_user = message.role == "user"
+        text = cut_lines(message.content, _USER_CHARS) if by_user else message.content
+        lines.append(f"{'User' if by_user else 'Assistant'}{ended}: {text}")
+    told = {message.reasoning, message.content, ""}
+    for call in message.tool_calls:
+        if call.reasoning not in told:
+            lines.append(f"  Reason: {cut_middle(call.reasoning, _REASONING_CHARS, _NOTE)}")
+            told.add(call.reasoning)
+        lines.append(f"  Tool: {call.tool_name}({_arguments(call)}) -> {_outcome(call)}")
     return lines
+
+
+def _own_lines(message: Message) -> list[str]:
+    """Return what the user did without the assistant."""
+    lines = [f"Note: {message.content}"] if message.content else []
+    return lines + [
+        f"  Done by the user, not by the assistant: {call.tool_name}({main_argument(call)}) -> {_outcome(call)}"
+        for call in message.tool_calls
+    ]
+
+
+def _arguments(call: ToolCall) -> str:
+    """Return the arguments of a call without its reason, which is told on a line of its own."""
+    arguments = json_object(call.arguments)
+    arguments.pop("reason", None)
+    text = json.dumps(arguments, ensure_ascii=False) if arguments else call.arguments
+    return cut_middle(_without_digests(text), _ARGUMENT_CHARS, _NOTE)
+
+
+def _outcome(call: ToolCall) -> str:
+    """Return how a call ended, and its result on one line."""
+    end = call_end(call)
+    by_user = end == "refused" and call.result is not None and (call.result.error or "").startswith(REFUSED)
+    named = {"ok": "success", "unknown": "unknown outcome", "refused": "refused by the user" if by_user else "refused"}
+    result = " ".join(cut_middle(_without_digests(result_text(call)), _RESULT_CHARS, _NOTE).split())
+    return f"{named.get(end, end)}: {result}"
+
+
+def _without_digests(text: str) -> str:
+    """Return a text in which long hexadecimal numbers are cut to their first digits, as git abbreviates them."""
+    return _DIGEST.sub(r"\1…", text)

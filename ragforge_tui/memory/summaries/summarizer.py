@@ -26,7 +26,7 @@ from ragforge_tui.graph.store.topics import topic_key
 from ragforge_tui.llm import ChatModel
 from ragforge_tui.memory.keyterms import same_forms
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.prose import cut
+from ragforge_tui.memory.prose import cut_before_end
 from ragforge_tui.memory.summaries import prompt
 from ragforge_tui.memory.summaries.draft import (
     MAX_FILES,
@@ -396,7 +396,7 @@ class Summarizer:
         )
         text, _ = await model.complete(messages, max_tokens=prompt.ANSWER_TOKENS)
         answer = clean_text(text)
-        return "" if answer.startswith(("{", "[", "<<<")) else cut(answer, PART_CHARS)
+        return "" if answer.startswith(("{", "[", "<<<")) else cut_before_end(answer, PART_CHARS)
 
 
 def _started(conversation_id: str, due: Due) -> SummaryStarted:
@@ -421,6 +421,7 @@ def _summary(conversation_id: str, due: Due, draft: Draft, tools: list[str]) -> 
         conversation_id=conversation_id,
         level=due.level,
         ordinal=due.ordinal,
+        title=draft.title,
         conversation_summary=draft.conversation_summary,
         actions_summary=draft.actions_summary,
         key_findings=draft.key_findings,

@@ -89,6 +89,7 @@ class TreeNode(msgspec.Struct, frozen=True, kw_only=True):
     """A summary in the outline of the tree.
 
     Attributes:
+        title: Empty in summaries of earlier releases.
         headline: The start of its text.
         parent: Id of the summary that includes this one, empty while it belongs to the frontier.
     """
@@ -97,6 +98,7 @@ class TreeNode(msgspec.Struct, frozen=True, kw_only=True):
     level: int
     start_turn_index: int
     end_turn_index: int
+    title: str = ""
     headline: str = ""
     topics: list[str] = []
     parent: str = ""

@@ -7,10 +7,8 @@ before. A file that changed since it was read, or since its diff was shown, is l
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -33,8 +31,6 @@ from ragforge_tui.tools.diff import STORED_DIFF, counts, unified_diff
 from ragforge_tui.tools.files.read import FilePath, existing
 from ragforge_tui.tools.snapshots import digest_of
 from ragforge_tui.tools.workspace import Place, Workspace, read_bytes, write_bytes
-
-_log = logging.getLogger(__name__)
 
 
 class WriteFileArguments(ToolArguments):
@@ -66,13 +62,17 @@ class _Change(msgspec.Struct, kw_only=True):
 class _WriteTool(Tool):
     """Base of the writing tools: prepare the change, request approval with its diff, write if nothing changed since."""
 
-    async def _plan(self, path: str, name: str, change_of: Callable[[], _Change]) -> Plan:
-        change = await asyncio.to_thread(change_of)
+    async def prepare(self, arguments: Any) -> Plan:
+        change = await asyncio.to_thread(self._change, arguments)
 
         async def run() -> ToolOutcome:
-            return await finished_in_thread(lambda: self._run(change, path))
+            return await finished_in_thread(lambda: self._run(change, arguments.path))
 
-        return Plan(run=run, approval=_write_need(self.context.workspace, change, name))
+        return Plan(run=run, approval=_write_need(self.context.workspace, change, self.name))
+
+    def _change(self, arguments: Any) -> _Change:
+        """Return the change that a call makes; blocks."""
+        raise NotImplementedError
 
     def _run(self, change: _Change, path: str) -> ToolOutcome:
         place = self.context.workspace.locate_again(change.place, path)
@@ -127,9 +127,6 @@ class WriteFile(_WriteTool):
     )
     arguments = WriteFileArguments
 
-    async def prepare(self, arguments: WriteFileArguments) -> Plan:
-        return await self._plan(arguments.path, self.name, lambda: self._change(arguments))
-
     def _change(self, arguments: WriteFileArguments) -> _Change:
         place = self.context.workspace.locate(arguments.path)
         before = self._earlier(place)
@@ -165,9 +162,6 @@ class CreateFile(_WriteTool):
     description = "Create a new file; fails if it already exists. Missing folders are created."
     arguments = CreateFileArguments
 
-    async def prepare(self, arguments: CreateFileArguments) -> Plan:
-        return await self._plan(arguments.path, self.name, lambda: self._change(arguments))
-
     def _change(self, arguments: CreateFileArguments) -> _Change:
         place = self.context.workspace.locate(arguments.path)
         if place.absolute.exists():
@@ -197,9 +191,6 @@ class EditFile(_WriteTool):
         "around the change."
     )
     arguments = EditFileArguments
-
-    async def prepare(self, arguments: EditFileArguments) -> Plan:
-        return await self._plan(arguments.path, self.name, lambda: self._change(arguments))
 
     def _change(self, arguments: EditFileArguments) -> _Change:
         place = self.context.workspace.locate(arguments.path)

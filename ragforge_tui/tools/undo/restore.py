@@ -48,8 +48,9 @@ class RestoreFiles(Tool):
         restored: list[Restore] = []
         problems: list[str] = []
         diffs: list[str] = []
+        kept = KeptFiles(self.context.workspace, self.context.undo)
         for file in arguments.files:
-            diff = diff_between(self.context.workspace, self.context.undo, file.path, file.current, file.wanted)
+            diff = kept.diff(file.path, file.current, file.wanted)
             try:
                 self.context.undo.restore(self.context.workspace, file.path, file.wanted, file.current)
             except ToolError as error:
@@ -71,18 +72,6 @@ class RestoreFiles(Tool):
             data=data,
             files=[FileAccess(path=file.path, access="write") for file in restored],
         )
-
-
-def diff_between(workspace: Workspace, undo: UndoStore, path: str, before: str, after: str) -> str:
-    """Return a unified diff of two stored contents of a file, or a sentence if it cannot be shown; blocks."""
-    try:
-        place = workspace.locate(path)
-        if place.secret:
-            return f"{path}: may contain keys or passwords, so the change is not shown.\n"
-        old, new = content_of(undo, place, before), content_of(undo, place, after)
-    except ToolError as error:
-        return f"{path}: {error}\n"
-    return text_diff(path, old, new)
 
 
 def text_diff(path: str, old: bytes | None, new: bytes | None) -> str:
@@ -137,5 +126,12 @@ class KeptFiles:
         return True
 
     def diff(self, path: str, before: str, after: str) -> str:
-        """Return a unified diff of two stored contents of a file, as `diff_between` does."""
-        return diff_between(self._workspace, self._undo, path, before, after)
+        """Return a unified diff of two stored contents of a file, or a sentence if it cannot be shown."""
+        try:
+            place = self._workspace.locate(path)
+            if place.secret:
+                return f"{path}: may contain keys or passwords, so the change is not shown.\n"
+            old, new = content_of(self._undo, place, before), content_of(self._undo, place, after)
+        except ToolError as error:
+            return f"{path}: {error}\n"
+        return text_diff(path, old, new)

@@ -172,7 +172,7 @@ class MemoryPane(Pane):
 
     def _headline(self, first: int, last: int) -> str:
         node = self.memory.at(first, last)
-        return node.headline if node is not None else ""
+        return node.title or node.headline if node is not None else ""
 
     def _about(self) -> list[TreeLine]:
         """Return the summary of the conversation, truncated to the available lines."""

@@ -26,6 +26,7 @@ SHOWN_CHARS = 160
 _TURN = "turn:"
 _MOST_CITED = 9
 """Findings with a key of their own, 1 to 9."""
+_KINDS = {"": "", "decision": "Decision: ", "fact": "", "preference": "Preference: ", "open": "Open: "}
 
 
 class TreeLine(msgspec.Struct, frozen=True):
@@ -97,6 +98,7 @@ class SummaryTree:
                         level=made.level,
                         start_turn_index=made.start_turn_index,
                         end_turn_index=made.end_turn_index,
+                        title=made.title,
                         headline=made.conversation_summary[:SHOWN_CHARS],
                         topics=made.topics,
                     ),
@@ -114,8 +116,9 @@ class SummaryTree:
             self._turns[turn.turn_index] = turn.text
 
     def _add(self, node: TreeNode, children: Iterable[str]) -> None:
-        """Insert a new node, with the nodes it summarizes below it."""
-        if node.uuid in self._nodes:
+        """Insert a new node, with the nodes it summarizes below it; a summary written again keeps its place."""
+        if (known := self._nodes.get(node.uuid)) is not None:
+            self._nodes[node.uuid] = msgspec.structs.replace(node, parent=known.parent)
             return
         self._nodes[node.uuid] = node
         roots = self._under.setdefault("", [])
@@ -234,7 +237,8 @@ class SummaryTree:
     def _line(self, uuid: str, depth: int) -> TreeLine:
         node = self._nodes[uuid]
         first, last = node.start_turn_index, node.end_turn_index
-        return TreeLine("summary", uuid, depth, node.level, first, last, uuid in self._open, node.headline)
+        text = node.title or node.headline
+        return TreeLine("summary", uuid, depth, node.level, first, last, uuid in self._open, text)
 
     def _below(self, line: TreeLine) -> list[TreeLine]:
         if under := self._under.get(line.key):
@@ -289,16 +293,18 @@ def _covers(node: TreeNode, turn: int) -> bool:
 
 
 def summary_title(summary: Summary) -> str:
-    """Return level, turns and author of a summary."""
+    """Return title, level, turns and author of a summary."""
     turns = range_text(summary.start_turn_index, summary.end_turn_index)
     made = f" · by {summary.made_by}" if summary.made_by else ""
-    return f"L{summary.level} · turns {turns} · {summary.created_at.astimezone():%Y-%m-%d %H:%M}{made}"
+    title = f"{summary.title} · " if summary.title else ""
+    return f"{title}L{summary.level} · turns {turns} · {summary.created_at.astimezone():%Y-%m-%d %H:%M}{made}"
 
 
 def summary_sections(summary: Summary) -> list[Section]:
-    """Return the sections of a summary: both parts, findings with their turns, files, tools, topics."""
+    """Return the sections of a summary: both parts, findings with kind and turns, files, tools, topics."""
     findings = [
-        f"{number}. {found.text}{_cited(found.turns)}" for number, found in enumerate(summary.key_findings, start=1)
+        f"{number}. {_KINDS[found.kind]}{found.text}{_cited(found.turns)}"
+        for number, found in enumerate(summary.key_findings, start=1)
     ]
     parts = [
         ("Conversation", summary.conversation_summary),

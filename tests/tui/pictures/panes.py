@@ -21,7 +21,7 @@ def remembering() -> FakeEngine:
         uuid
     ].summary = "Why retries doubled turns was looked into; one retry was left, and a test was added."
     engine.memory.summaries[uuid] = [
-        summary(uuid, 1, 1, 3, "The person asked why turns double.", parent="s2-1"),
+        summary(uuid, 1, 1, 3, "The user asked why turns double.", parent="s2-1", title="Doubled turns"),
         summary(uuid, 1, 4, 5, f"The lock was added. {HOSTILE}", parent="s2-1", topics=["locks"]),
         summary(uuid, 1, 6, 8, "One retry was left, with a test that retries twice.", parent="s2-6"),
         summary(uuid, 1, 9, 9, "The journal was read."),

@@ -14,7 +14,7 @@ from ragforge_tui.memory.history import result_text
 from ragforge_tui.memory.prose import ELLIPSIS, cut, first_sentence
 from ragforge_tui.memory.summaries.offline.phrases import Phrases
 from ragforge_tui.shared.json_text import json_object
-from ragforge_tui.shared.records import ToolCall, ToolResult, Turn
+from ragforge_tui.shared.records import REFUSED, REFUSED_BECAUSE, ToolCall, ToolResult, Turn, call_end
 from ragforge_tui.shared.tool_calls import ToolInfo, main_argument, tool_info
 
 _NUMBERED = re.compile(r"^\s*(\d+)\t", re.M)
@@ -55,9 +55,13 @@ def calls_of(turns: Iterable[Turn]) -> list[tuple[int, ToolCall]]:
 
 def actions(turns: Iterable[Turn], words: Phrases) -> list[Action]:
     """Return all calls in words; a repeated action is listed once, with its count."""
+    turns = list(turns)
+    own = {call.uuid for turn in turns for m in turn.messages if m.role == "system" for call in m.tool_calls}
     groups: dict[tuple[str, str], list[Action]] = {}
     for turn, call in calls_of(turns):
         action = _action(turn, call, words)
+        if call.uuid in own:
+            action = msgspec.structs.replace(action, text=words.user.format(action.text))
         groups.setdefault((call.tool_name, action.text), []).append(action)
     merged = []
     for group in groups.values():
@@ -130,6 +134,10 @@ def _outcome(call: ToolCall, tool: ToolInfo, words: Phrases) -> str:
     if call.result is None:
         return words.unknown
     text = result_text(call)
+    if call_end(call) == "refused":
+        error = call.result.error or ""
+        because = cut(first_sentence(error.removeprefix(REFUSED_BECAUSE)), _ERROR_CHARS).rstrip(".")
+        return words.refused_by_user if error.startswith(REFUSED) else words.refused.format(because)
     if tool.outcome == "exit_status":
         return _command_outcome(call.result, text, words)
     if not call.result.success:

@@ -21,7 +21,14 @@ from ragforge_tui.memory.summaries.draft import (
     limited,
 )
 from ragforge_tui.memory.summaries.offline.actions import actions, calls_of, narrative
-from ragforge_tui.memory.summaries.offline.informativeness import QUESTION_MARKS, Statement, decides, distinct, score
+from ragforge_tui.memory.summaries.offline.informativeness import (
+    QUESTION_MARKS,
+    Statement,
+    decides,
+    distinct,
+    kind_of,
+    score,
+)
 from ragforge_tui.memory.summaries.offline.phrases import Phrases, phrases
 from ragforge_tui.shared.records import EXTRACTIVE, Finding, Turn
 
@@ -50,6 +57,8 @@ _EMPTY = re.compile(
     r"bien sûr|d['’]accord|merci|bonjour|salut|voici)\b[^.!?]{0,40}[.!:]?$",
     re.I,
 )
+_PASTED = re.compile(r"(?:^[^\n]*[^\s.!?…:;][ \t]*\n){12,}", re.M)
+"""Many lines in a row without the end of a sentence: a log or a file, not what the user says."""
 _QUOTED = re.compile(r"`[^`]+:\d+")
 """Start of a sentence that quotes a place in a file."""
 _PATH = re.compile(
@@ -109,11 +118,14 @@ def _is_file(path: str) -> bool:
 
 
 def _messages(turn: Turn) -> list[tuple[bool, str]]:
-    """Return the messages of a turn as prose: (whether by the user, text)."""
+    """Return the messages of a turn as prose: (whether by the user, text); not the commands of the user."""
     return [
-        (True, user_prose(message.content)) if message.role == "user" else (False, answer_prose(message.content))
+        (True, user_prose(_PASTED.sub("\n", message.content)))
+        if message.role == "user"
+        else (False, answer_prose(message.content))
         for message in turn.messages
-        if message.role in ("user", "assistant") and message.content and message.state != "superseded"
+        if message.role in ("user", "assistant") and message.content and not message.doing
+        if message.state != "superseded"
     ]
 
 
@@ -195,10 +207,12 @@ def _score(statement: Statement) -> float:
 
 
 def _findings(statements: list[Statement], wording: Phrases) -> list[Finding]:
-    """Return the user's decisions and the statements with the highest scores, without duplicates, in text order."""
+    """Return decisions, an open point and the statements with the highest scores, without duplicates, in text order."""
     ranked = sorted(statements, key=lambda s: (-s.score, s.turns, s.text))
     decisions = [statement for statement in ranked if statement.by_user and decides(statement.text)][:_MOST_DECISIONS]
-    chosen = distinct(statement for statement in dict.fromkeys([*decisions, *ranked]) if _may_be_found(statement))
+    still_open = [statement for statement in ranked if kind_of(statement.text, by_user=False) == "open"][:1]
+    wanted = dict.fromkeys([*decisions, *still_open, *ranked])
+    chosen = distinct(statement for statement in wanted if _may_be_found(statement))
     least = max(map(_score, statements), default=0.0) * _RELATIVE_SCORE
     chosen = [s for place, s in enumerate(chosen) if place < _MIN_FINDINGS or s.score > least]
     findings = []
@@ -206,7 +220,8 @@ def _findings(statements: list[Statement], wording: Phrases) -> list[Finding]:
         text = compress(statement.text, FINDING_CHARS - 30)
         if statement.by_user:
             text = wording.user.format(wording.quote.format(text))
-        findings.append(Finding(text=text, turns=list(statement.turns)))
+        kind = kind_of(statement.text, by_user=statement.by_user)
+        findings.append(Finding(text=text, turns=list(statement.turns), kind=kind))
     return findings
 
 

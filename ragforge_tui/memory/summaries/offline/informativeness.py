@@ -12,6 +12,7 @@ import msgspec
 
 from ragforge_tui.memory.keyterms import stem, unspaced, words
 from ragforge_tui.memory.summaries.draft import FINDING_CHARS, MAX_FINDINGS
+from ragforge_tui.shared.records import FindingKind
 
 QUESTION_MARKS = ("?", "？")
 _FEWEST_WORDS = 3
@@ -32,29 +33,62 @@ _WHEN = re.compile(
     re.I,
 )
 
-_DECIDES = re.compile(
-    r"\b(?:decided?|agreed|chose|chosen|prefer|remember|from now on|must|never|always|my (?:plan|goal|name)|our plan|"
-    r"deadline|instead of|rather than|décidé|choisi|préf[èé]r\w*|retiens|rappelle-toi|souviens-toi|désormais|toujours|"
-    r"jamais|il faut|mon (?:plan|but|nom)|échéance|plutôt que|entschieden|bevorzuge|merk dir|immer|niemals|decidid[oa]|"
-    r"decidí|prefiero|recuerda|siempre|nunca|deciso|preferisco|ricorda|sempre|besloten|onthoud|altijd|nooit|decidi|"
-    r"prefiro|lembra|решил[аи]?|запомни|всегда|никогда)\b",
+_DECISION = re.compile(
+    r"\b(?:decided?|agreed|chose|chosen|my (?:plan|goal)|our plan|deadline|instead of|rather than|décidé|choisi|"
+    r"mon (?:plan|but)|échéance|plutôt que|entschieden|decidid[oa]|decidí|deciso|besloten|decidi|решил[аи]?)\b",
     re.I,
 )
-"""Decisions, preferences and things to remember: a later reader looks for these first."""
+_PREFERENCE = re.compile(
+    r"\b(?:prefer|from now on|préf[èé]r\w*|désormais|bevorzuge|ab jetzt|prefiero|preferisco|prefiro|предпочитаю)\b|"
+    r"^(?:(?:please|and|but|also|bitte|s['’]il (?:te|vous) plaît|por favor|per favore|пожалуйста),? )*"
+    r"(?:always|never|toujours|jamais|immer|niemals|siempre|nunca|sempre|altijd|nooit|всегда|никогда)\b",
+    re.I,
+)
+"""Preferences, and rules: "never" at the start is an order, later it is mostly a story ("I have never been there")."""
+_NOTABLE = re.compile(
+    r"\b(?:remember|must|never|always|my name|retiens|rappelle-toi|souviens-toi|toujours|jamais|il faut|mon nom|"
+    r"merk dir|immer|niemals|recuerda|siempre|nunca|ricorda|sempre|onthoud|altijd|nooit|lembra|запомни|всегда|"
+    r"никогда)\b",
+    re.I,
+)
+_OPEN = re.compile(
+    r"\b(?:to ?do:|still (?:to do|to be done|open|missing|left)|not (?:done|finished) yet|next step is|"
+    r"noch (?:offen|zu tun|zu erledigen)|fehlt noch|nächster schritt|reste à faire|pas encore fait|prochaine étape|"
+    r"queda pendiente|falta por hacer|próximo paso|resta da fare|ancora da fare|prossimo passo|nog te doen|"
+    r"volgende stap|ainda falta|falta fazer|осталось сделать|следующий шаг)",
+    re.I,
+)
+"""Work left to do, in few and unmistakable words: a false open point misleads whoever continues."""
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """Sentence with its author, the turns it comes from, and its score."""
+    """Sentence with its author, the turns it comes from, its score, and its kind as a finding."""
 
     text: str
     by_user: bool
     turns: tuple[int, ...]
     score: float
+    kind: FindingKind = ""
 
 
 def decides(sentence: str) -> bool:
-    """Return whether a sentence states a decision, a preference or something to remember."""
-    return not sentence.endswith(QUESTION_MARKS) and _DECIDES.search(sentence) is not None
+    """Return whether a sentence states a decision, a preference or something to remember: looked for first later."""
+    said = (_DECISION, _PREFERENCE, _NOTABLE)
+    return not sentence.endswith(QUESTION_MARKS) and any(pattern.search(sentence) for pattern in said)
+
+
+def kind_of(sentence: str, *, by_user: bool) -> FindingKind:
+    """Return the kind of a sentence as a finding, empty if its words do not show it.
+
+    Only what the user says is taken as a decision or a preference: a reply quotes files, which say such things as well.
+    """
+    if sentence.endswith(QUESTION_MARKS):
+        return ""
+    if by_user and _DECISION.search(sentence):
+        return "decision"
+    if by_user and _PREFERENCE.search(sentence):
+        return "preference"
+    return "open" if _OPEN.search(sentence) and not sentence.startswith("`") else ""
 
 
 def score(sentence: str, place: int, weigh: Mapping[str, float], language: str) -> float:

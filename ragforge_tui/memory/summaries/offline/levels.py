@@ -18,13 +18,15 @@ from ragforge_tui.memory.language import language_of
 from ragforge_tui.memory.prose import compress, cut, opening_sentence, sentences
 from ragforge_tui.memory.summaries.draft import MAX_FILES, MAX_TOPICS, PART_CHARS, Draft, limited
 from ragforge_tui.memory.summaries.offline.extract import extract, with_full_stop
-from ragforge_tui.memory.summaries.offline.informativeness import Statement, decides, distinct, score
+from ragforge_tui.memory.summaries.offline.informativeness import Statement, decides, distinct, kind_of, score
 from ragforge_tui.memory.summaries.offline.phrases import Phrases, phrases
 from ragforge_tui.shared.records import EXTRACTIVE, Finding, Summary, Turn
 from ragforge_tui.shared.tool_calls import CHANGING, described_tools
 
 _STRETCHES = 4
 _SENTENCE_CHARS = 160
+_SETTLING = ("decision", "preference", "open")
+"""Kinds of findings that higher levels keep first, even if their text names them as well."""
 
 
 class _Style(msgspec.Struct, frozen=True):
@@ -38,12 +40,17 @@ class _Style(msgspec.Struct, frozen=True):
         return score(text, 1, self.weigh, self.language)
 
     def ranked(self, findings: Iterable[Finding]) -> list[Statement]:
-        """Return findings as statements: the user's decisions first, then by score."""
+        """Return findings as statements: decisions, preferences and open points first, then by score."""
         statements = []
         for finding in findings:
             text, by_user = self.wording.without_label(finding.text)
-            statements.append(Statement(text, by_user, tuple(finding.turns), self.score(text)))
-        return sorted(statements, key=lambda s: (not (s.by_user and decides(s.text)), -s.score, s.turns))
+            kind = finding.kind or kind_of(text.strip("“”«»„ "), by_user=by_user)
+            statements.append(Statement(text, by_user, tuple(finding.turns), self.score(text), kind))
+
+        def rank(s: Statement) -> tuple[bool, float, tuple[int, ...]]:
+            return not (s.kind in _SETTLING or (s.by_user and decides(s.text))), -s.score, s.turns
+
+        return sorted(statements, key=rank)
 
     def length(self, statements: Iterable[Statement]) -> int:
         """Return the characters of statements with their separators."""
@@ -77,12 +84,13 @@ def extract_over(children: Sequence[Summary], *, language: str = "") -> Draft:
         course.append(f"{label}: {text or with_full_stop(compress(stretch[0].conversation_summary, left))}")
         used += chosen
     ranked = style.ranked(finding for child in children for finding in child.key_findings)
-    rest = distinct(ranked, [statement.text for statement in used])
+    rest = distinct(ranked, [statement.text for statement in used if statement.kind not in _SETTLING])
     draft = Draft(
         conversation_summary=" ".join(course),
         actions_summary=_action_sentences([child.actions_summary for child in children], wording, PART_CHARS),
         key_findings=[
-            Finding(text=style.labelled(s), turns=list(s.turns)) for s in sorted(rest or used, key=lambda s: s.turns)
+            Finding(text=style.labelled(s), turns=list(s.turns), kind=s.kind)
+            for s in sorted(rest or used, key=lambda s: s.turns)
         ],
         files_mentioned=joined_files(children),
         topics=_joined_topics(children, wording) or topics_of(texts, language),
@@ -195,8 +203,12 @@ def extract_conversation(
     acted = [summary.actions_summary for summary in frontier] + [draft.actions_summary for draft in drafts[-1:]]
     if done := _action_sentences([text for text in acted if text], wording, _SENTENCE_CHARS):
         parts.append(with_full_stop(wording.done.format(done)))
-    if best := next(iter(style.ranked(findings)), None):
+    ranked = style.ranked(findings)
+    still_open = max((s for s in ranked if s.kind == "open"), key=lambda s: s.turns, default=None)
+    if best := next((s for s in ranked if s is not still_open), None):
         parts.append(with_full_stop(wording.found.format(compress(style.labelled(best), _SENTENCE_CHARS))))
+    if still_open is not None:
+        parts.append(with_full_stop(wording.open.format(compress(still_open.text, _SENTENCE_CHARS))))
     return cut(" ".join(parts), PART_CHARS)
 
 

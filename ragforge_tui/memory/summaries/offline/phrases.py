@@ -36,10 +36,13 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
     began: str
     done: str
     found: str
+    open: str
     user: str
     user_before: str
     used: str
     failed: str
+    refused_by_user: str
+    refused: str
     unknown: str
     matches: str
     entries: str
