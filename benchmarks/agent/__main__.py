@@ -147,7 +147,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--base-url", default="", help="address of an OpenAI-compatible server for it")
     parser.add_argument("--judge", default="", help="model that judges answers; default: the same")
     parser.add_argument("--answers", type=Path, metavar="DIR", help="wait for answers written there as files")
-    parser.add_argument("--windows", type=_numbers, default=[32_000, 128_000], help="default: 32000,128000")
+    parser.add_argument("--windows", type=_numbers, default=[16_000, 128_000], help="default: 16000,128000")
     parser.add_argument("--summaries", choices=("written", "extractive"), default="written")
     parser.add_argument("--task", action="append", metavar="ID", help="tasks with this in id or history")
     parser.add_argument("--requests", type=Path, metavar="DIR", help="write the last request of each task there")
