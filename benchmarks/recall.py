@@ -187,8 +187,8 @@ async def ask(recall: Recall, dialogue: Dialogue, question: Question, score: Sco
         took = (time.perf_counter() - start) * 1000
         assert found.tokens <= budget
         packed.append(found.turns)
-    best = sorted((turn for turn in packed[-1] if turn.own), key=lambda turn: -turn.score)[:FIRST]
-    score.add(dialogue, question, [turn.turn_index for turn in best], packed)
+    best = [turn.turn_index for turn in packed[-1] if turn.own][:FIRST]
+    score.add(dialogue, question, best, packed)
     return took
 
 
@@ -208,7 +208,7 @@ def ask_baseline(
 
 
 def _candidate(index: ConversationIndex, turn: int, score: float) -> Candidate:
-    date = index.sitting_began(turn)
+    date = index.timestamp(turn)
     assert date is not None
     return Candidate(conversation_id="", turn_index=turn, date=date, text=index.turn_text(turn), score=score)
 

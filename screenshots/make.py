@@ -23,7 +23,7 @@ import msgspec
 
 from ragforge_tui.graph import stop_server
 from ragforge_tui.settings.load import load
-from ragforge_tui.tui.style.theme import DARK, LIGHT
+from ragforge_tui.tui.drawing.theme import DARK, LIGHT
 from screenshots.studio import WIDE, Studio, run
 from tests.support.model_script import Step
 from tests.support.openai_server import OpenAIServer

@@ -13,7 +13,7 @@ from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.app import ChatApp, ChatOptions
-from ragforge_tui.tui.style.theme import DARK
+from ragforge_tui.tui.drawing.theme import DARK
 from screenshots.svg import png, with_font, without_folder
 
 WIDE = (120, 40)

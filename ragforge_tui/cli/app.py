@@ -14,21 +14,12 @@ from typer.core import TyperGroup
 
 from ragforge_tui import __version__
 from ragforge_tui.cli import ask, doctor, sessions, topics, transfer
-from ragforge_tui.cli.common import (
-    ConfigOption,
-    GraphOption,
-    ModelOption,
-    PersonaOption,
-    Shared,
-    WorkspaceOption,
-    failures,
-    shared,
-)
+from ragforge_tui.cli.common import ConfigOption, GraphOption, ModelOption, PersonaOption, WorkspaceOption, shared
 from ragforge_tui.cli.graph import graph_app
 from ragforge_tui.cli.output import print_text
 from ragforge_tui.cli.personas import personas_app
 from ragforge_tui.cli.settings import config_app
-from ragforge_tui.cli.start import ChatFlags, open_chat
+from ragforge_tui.cli.start import ChatFlags, Shared, failures, open_chat
 
 _RESUME = ("--resume", "-r")
 

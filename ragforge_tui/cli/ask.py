@@ -15,36 +15,19 @@ from typing import Annotated
 import typer
 
 from ragforge_tui.cli.common import (
-    CANCELLED,
-    FAILED,
     ConfigOption,
     GraphOption,
     ModelOption,
     PersonaOption,
     WorkspaceOption,
-    complain,
     not_empty,
     settings,
     with_engine,
 )
 from ragforge_tui.cli.output import print_json_line, print_text
+from ragforge_tui.cli.start import CANCELLED, FAILED, complain
+from ragforge_tui.shared import events
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.events import (
-    ApprovalRequested,
-    Event,
-    GraphChanged,
-    MessageFinished,
-    ModelChanged,
-    ModelRetry,
-    ModelWaiting,
-    Notice,
-    ToolCallFinished,
-    TurnCancelled,
-    TurnCompleted,
-    TurnEnd,
-    TurnFailed,
-    TurnStarted,
-)
 from ragforge_tui.shared.records import call_end
 from ragforge_tui.shared.requests.turns import (
     CancelTurn,
@@ -61,7 +44,7 @@ SETTLE_SECONDS = 30.0
 CANCEL_SECONDS = 10.0
 """Longest wait for a cancelled turn to store its partial answer."""
 
-Show = Callable[[Event], None]
+Show = Callable[[events.Event], None]
 
 
 def ask(
@@ -90,24 +73,24 @@ def ask(
         approve_all=yes,
         settle_seconds=SETTLE_SECONDS,
     )
-    if isinstance(end, TurnFailed):
+    if isinstance(end, events.TurnFailed):
         complain(end.error.sentence())
         raise typer.Exit(FAILED)
-    if isinstance(end, TurnCancelled):
+    if isinstance(end, events.TurnCancelled):
         raise typer.Exit(CANCELLED)
 
 
-async def _turn(engine: Engine, text: str, resume: str, persona: str, *, json: bool) -> TurnEnd:
+async def _turn(engine: Engine, text: str, resume: str, persona: str, *, json: bool) -> events.TurnEnd:
     """Run the turn and print its final event or answer."""
     try:
         end = await _answer(engine, text, resume, persona, print_json_line if json else Notices().show)
     except RagforgeError as error:
         if json:
-            print_json_line(TurnFailed(conversation_id=resume, turn_index=0, error=error.info))
+            print_json_line(events.TurnFailed(conversation_id=resume, turn_index=0, error=error.info))
         raise
     except asyncio.CancelledError:
         if json:
-            print_json_line(TurnCancelled(conversation_id=resume, turn_index=0))
+            print_json_line(events.TurnCancelled(conversation_id=resume, turn_index=0))
         raise
     if json:
         print_json_line(end)
@@ -117,7 +100,7 @@ async def _turn(engine: Engine, text: str, resume: str, persona: str, *, json: b
     return end
 
 
-async def _answer(engine: Engine, text: str, resume: str, persona: str, show: Show) -> TurnEnd:
+async def _answer(engine: Engine, text: str, resume: str, persona: str, show: Show) -> events.TurnEnd:
     message_id = uuid.uuid4().hex
     watcher = asyncio.create_task(_watch(engine, message_id, show))
     try:
@@ -143,15 +126,14 @@ async def _conversation(engine: Engine, resume: str, persona: str) -> str:
     return view.conversation.uuid
 
 
-async def _watch(engine: Engine, message_id: str, show: Show) -> TurnEnd:
+async def _watch(engine: Engine, message_id: str, show: Show) -> events.TurnEnd:
     """Show events until the turn started by `message_id` ends; return its final event."""
     turn: tuple[str, int] | None = None
     async for event in engine.events():
-        match event:
-            case TurnStarted(message=message) if message.uuid == message_id:
-                turn = (event.conversation_id, event.turn_index)
-            case TurnCompleted() | TurnCancelled() | TurnFailed() if (event.conversation_id, event.turn_index) == turn:
-                return event
+        if isinstance(event, events.TurnStarted) and event.message.uuid == message_id:
+            turn = (event.conversation_id, event.turn_index)
+        elif isinstance(event, events.TurnEnd) and (event.conversation_id, event.turn_index) == turn:
+            return event
         show(event)
     raise RagforgeError("The engine ended before the turn did.", kind="engine_gone")
 
@@ -163,9 +145,9 @@ class Notices:
         self._last_text = ""
         self._model = ""
 
-    def show(self, event: Event) -> None:
+    def show(self, event: events.Event) -> None:
         """Print an event's notice, unless it has none or repeats the last one."""
-        if isinstance(event, ModelChanged) and event.phase == "ready":
+        if isinstance(event, events.ModelChanged) and event.phase == "ready":
             if event.name == self._model:
                 return  # only its window changed
             self._model = event.name
@@ -175,23 +157,23 @@ class Notices:
             complain(text)
 
 
-def _notice(event: Event) -> str:
+def _notice(event: events.Event) -> str:
     match event:
-        case Notice(text=text):
+        case events.Notice(text=text):
             return text
-        case ModelChanged(phase="ready"):
+        case events.ModelChanged(phase="ready"):
             return f"{event.name} answers ({event.origin}; your messages go to {event.destination})."
-        case GraphChanged(phase="unreachable" | "refused", error=error) if error is not None:
+        case events.GraphChanged(phase="unreachable" | "refused", error=error) if error is not None:
             return f"{error.sentence()} The journal stores the turn until the graph is reachable again."
-        case ModelRetry():
+        case events.ModelRetry():
             return f"{event.reason} Retrying in {event.wait_seconds:.0f} s ({event.attempt}/{event.attempts})."
-        case ModelWaiting():
+        case events.ModelWaiting():
             return f"{event.sentence()}; ctrl+c stops."
-        case MessageFinished(message=message) if message.state == "interrupted" and message.error:
+        case events.MessageFinished(message=message) if message.state == "interrupted" and message.error:
             return message.error
-        case ApprovalRequested():
+        case events.ApprovalRequested():
             return f"Refused without --yes: {event.question}"
-        case ToolCallFinished(call=call):
+        case events.ToolCallFinished(call=call):
             end = call_end(call)
             outcome = end if end == "refused" else f"{call.duration_ms or 0} ms"
             return " ".join(f"{CALL_MARKS[end]} {call.tool_name} {main_argument(call)} {outcome}".split())

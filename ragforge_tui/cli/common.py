@@ -13,36 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 import typer
 
-from ragforge_tui.cli.start import CANCELLED, FAILED, USAGE, Shared, complain, failures, load_settings
+from ragforge_tui.cli.start import Shared, load_settings
 from ragforge_tui.settings.schema import Loaded, ModelSettings
 from ragforge_tui.shared.wire import Engine
 
 if TYPE_CHECKING:  # importing the driver takes 100 ms, which --help does not need
     from ragforge_tui.graph import Graph, GraphTarget
-
-__all__ = [
-    "CANCELLED",
-    "FAILED",
-    "USAGE",
-    "ConfigOption",
-    "ConversationArgument",
-    "GraphOption",
-    "JsonFlag",
-    "ModelOption",
-    "PersonaOption",
-    "Shared",
-    "WorkspaceOption",
-    "complain",
-    "failures",
-    "not_empty",
-    "run_async",
-    "settings",
-    "shared",
-    "target_of",
-    "use_graph",
-    "with_engine",
-    "with_memory",
-]
 
 T = TypeVar("T")
 
@@ -71,17 +47,17 @@ def shared(ctx: typer.Context) -> Shared:
     return ctx.ensure_object(Shared)
 
 
-def settings(
-    ctx: typer.Context,
-    *,
-    config: str | None = None,
-    workspace: str | None = None,
-    graph: str | None = None,
-    model: str | None = None,
-    persona: str | None = None,
-) -> Loaded:
-    """Load the settings with the flags before or after the command, and start logging."""
-    return load_settings(shared(ctx), config=config, workspace=workspace, graph=graph, model=model, persona=persona)
+def settings(ctx: typer.Context, **flags: str | None) -> Loaded:
+    """Load the settings with the flags before or after the command, and start logging.
+
+    Args:
+        flags: The options after the command, named as in `Shared`.
+    """
+    given = shared(ctx)
+    for name, value in flags.items():
+        if value is not None:
+            setattr(given, name, value)
+    return load_settings(given)
 
 
 def with_engine(

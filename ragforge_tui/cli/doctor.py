@@ -22,7 +22,6 @@ import typer
 
 from ragforge_tui import __version__
 from ragforge_tui.cli.common import (
-    FAILED,
     ConfigOption,
     GraphOption,
     JsonFlag,
@@ -33,6 +32,7 @@ from ragforge_tui.cli.common import (
 )
 from ragforge_tui.cli.output import local_time, print_json, print_text, size
 from ragforge_tui.cli.settings import effective, without_credentials
+from ragforge_tui.cli.start import FAILED
 from ragforge_tui.settings.load import find_paths, user_file
 from ragforge_tui.settings.schema import Loaded
 from ragforge_tui.shared.errors import ConfigError, RagforgeError

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ragforge_tui.cli.common import JsonFlag, complain, not_empty, settings
+from ragforge_tui.cli.common import JsonFlag, not_empty, settings
 from ragforge_tui.cli.output import print_json, print_text, table
+from ragforge_tui.cli.start import complain
 from ragforge_tui.personas import Persona, PersonaLibrary, user_name
 from ragforge_tui.personas.drafts import brief_of, template
 from ragforge_tui.personas.user_personas import UserPersonas

@@ -15,15 +15,8 @@ from ragforge_tui.export.context import context_text
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.export_records import ConversationExport
 from ragforge_tui.shared.records import Conversation, ConversationFilter, SearchHit
-from ragforge_tui.shared.requests.memory import FetchContext, FindSimilar
-from ragforge_tui.shared.requests.sessions import (
-    ArchiveConversation,
-    DeleteConversation,
-    ExportConversation,
-    ListConversations,
-    RestoreConversation,
-    Search,
-)
+from ragforge_tui.shared.requests import sessions as requests
+from ragforge_tui.shared.requests.memory import FetchSent, FindSimilar
 from ragforge_tui.shared.requests.turns import OpenConversation
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import Engine
@@ -56,7 +49,7 @@ def sessions(
         # A removed folder still has its conversations.
         workspace=str(Path(workspace).expanduser().resolve()) if workspace else None,
     )
-    found = with_memory(ctx, lambda engine: engine.request(ListConversations(filter=filter)))
+    found = with_memory(ctx, lambda engine: engine.request(requests.ListConversations(filter=filter)))
     if json:
         print_json(found)
         return
@@ -91,13 +84,14 @@ def show(
 ) -> None:
     """Print a whole conversation, or the request of one turn."""
     if context is not None:
-        record = with_memory(ctx, lambda engine: engine.request(FetchContext(conversation_id=id, turn_index=context)))
+        request = FetchSent(conversation_id=id, turn_index=context)
+        record = with_memory(ctx, lambda engine: engine.request(request)).record
         if json:
             print_json(record)
         else:
             print_text(context_text(record))
         return
-    export = with_memory(ctx, lambda engine: engine.request(ExportConversation(ref=id)))
+    export = with_memory(ctx, lambda engine: engine.request(requests.ExportConversation(ref=id)))
     if json:
         print_json(shown(export))
     else:
@@ -125,7 +119,7 @@ def search(
     json: JsonFlag = False,
 ) -> None:
     """Find turns by their words, in all conversations that are not private."""
-    hits = with_memory(ctx, lambda engine: engine.request(Search(query=query, limit=limit, topic=topic)))
+    hits = with_memory(ctx, lambda engine: engine.request(requests.Search(query=query, limit=limit, topic=topic)))
     if json:
         print_json(hits)
         return
@@ -182,7 +176,7 @@ def highlighted(hit: SearchHit) -> str:
 
 def archive(ctx: typer.Context, id: ConversationArgument, json: JsonFlag = False) -> None:
     """Archive a conversation; `restore` undoes it."""
-    conversation = with_memory(ctx, lambda engine: engine.request(ArchiveConversation(conversation_id=id)))
+    conversation = with_memory(ctx, lambda engine: engine.request(requests.ArchiveConversation(conversation_id=id)))
     _done(f"Archived {_named(conversation)}.", conversation, json=json)
 
 
@@ -201,8 +195,8 @@ def delete(
             if not now:
                 raise
             # A deleted conversation can only be restored.
-            conversation = await engine.request(RestoreConversation(conversation_id=id))
-        await engine.request(DeleteConversation(conversation_id=conversation.uuid, immediately=now))
+            conversation = await engine.request(requests.RestoreConversation(conversation_id=id))
+        await engine.request(requests.DeleteConversation(conversation_id=conversation.uuid, immediately=now))
         return conversation
 
     conversation = with_memory(ctx, work)
@@ -221,9 +215,9 @@ def restore(ctx: typer.Context, id: ConversationArgument, json: JsonFlag = False
 
     async def work(engine: Engine) -> Conversation:
         try:
-            return await engine.request(ArchiveConversation(conversation_id=id, archived=False))
+            return await engine.request(requests.ArchiveConversation(conversation_id=id, archived=False))
         except NotFoundError:
-            return await engine.request(RestoreConversation(conversation_id=id))
+            return await engine.request(requests.RestoreConversation(conversation_id=id))
 
     conversation = with_memory(ctx, work)
     _done(f"Restored {_named(conversation)}.", conversation, json=json)

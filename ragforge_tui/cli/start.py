@@ -77,26 +77,18 @@ def chat_flags(args: Sequence[str]) -> ChatFlags | None:
     return None if flags.continue_last and flags.resume is not None else flags
 
 
-def load_settings(
-    given: Shared,
-    *,
-    config: str | None = None,
-    workspace: str | None = None,
-    graph: str | None = None,
-    model: str | None = None,
-    persona: str | None = None,
-) -> Loaded:
-    """Load the settings with the flags before or after the command, and start logging."""
+def load_settings(given: Shared) -> Loaded:
+    """Load the settings with the flags of the command line, and start logging."""
     from ragforge_tui.engine.process import close_to_others, log_to_file
     from ragforge_tui.settings.load import load
 
     flags = {
-        "graph.uri": graph if graph is not None else given.graph,
-        "model.name": model if model is not None else given.model,
-        "personas.default": persona if persona is not None else given.persona,
+        "graph.uri": given.graph,
+        "model.name": given.model,
+        "personas.default": given.persona,
         "tui.plain": given.plain or None,
     }
-    loaded = load(config_file=config or given.config, workspace=workspace or given.workspace, flags=flags)
+    loaded = load(config_file=given.config or None, workspace=given.workspace or None, flags=flags)
     given.log_file = log_to_file(loaded.paths)
     close_to_others()
     return loaded
@@ -119,7 +111,7 @@ def open_chat(flags: ChatFlags) -> int:
     from ragforge_tui import __version__
     from ragforge_tui.settings.load import user_file
     from ragforge_tui.tui.app import run_chat
-    from ragforge_tui.tui.options import ChatOptions
+    from ragforge_tui.tui.session.state import ChatOptions
 
     async def connect() -> Engine:
         from ragforge_tui.engine import connect_child

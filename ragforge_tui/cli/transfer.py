@@ -9,8 +9,9 @@ from typing import Annotated
 import msgspec
 import typer
 
-from ragforge_tui.cli.common import ConversationArgument, JsonFlag, complain, with_memory
+from ragforge_tui.cli.common import ConversationArgument, JsonFlag, with_memory
 from ragforge_tui.cli.output import print_json, print_text
+from ragforge_tui.cli.start import complain
 from ragforge_tui.export import ExportFormat, file_name, from_json, to_json, to_markdown
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.files import atomic_write

@@ -23,8 +23,6 @@ async def connect_in_process(
     """
     from ragforge_tui.engine.in_process import InProcessEngine
 
-    if settle_seconds is None:
-        return InProcessEngine(loaded, approve_all=approve_all, interactive=interactive)
     return InProcessEngine(loaded, approve_all=approve_all, interactive=interactive, settle_seconds=settle_seconds)
 
 

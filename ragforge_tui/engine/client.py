@@ -26,7 +26,7 @@ CLOSE_SECONDS = 10.0
 
 
 class ChildEngine:
-    """Engine in a child process; see `protocol.Engine`."""
+    """Engine in a child process; see `wire.Engine`."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None

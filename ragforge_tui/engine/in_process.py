@@ -16,7 +16,7 @@ from ragforge_tui.shared.wire import Empty, R, Request, Shutdown
 
 
 class InProcessEngine:
-    """Engine in this process; see `protocol.Engine`. Create it inside a running event loop."""
+    """Engine in this process; see `wire.Engine`. Create it inside a running event loop."""
 
     def __init__(
         self,
@@ -24,9 +24,9 @@ class InProcessEngine:
         *,
         approve_all: bool = False,
         interactive: bool = False,
-        settle_seconds: float = SETTLE_SECONDS,
+        settle_seconds: float | None = None,
     ) -> None:
-        self._settle_seconds = settle_seconds
+        self._settle_seconds = SETTLE_SECONDS if settle_seconds is None else settle_seconds
         self.agent = ConversationAgent(loaded, approve_all=approve_all, interactive=interactive)
         self._context = EngineContext.of(self.agent, loaded)
         self._stack = ExitStack()

@@ -15,6 +15,7 @@ _KINDS = {
     "environment": "environment",
     "message": "turn",
     "goal": "first message",
+    "finding": "finding",
     "summary": "summary",
     "turn": "recalled turn",
     "query": "question",
@@ -78,7 +79,7 @@ def item_headline(item: ContextItem) -> str:
         parts.append(f"from {item.conversation_id[:8]}")
     if item.date is not None:
         parts.append(f"{item.date:%Y-%m-%d}")
-    if item.form and item.form not in ("whole", "kept"):
+    if item.form and item.form not in ("whole", "kept", "said"):
         parts.append(item.form)
     parts.append(f"{item.tokens} tokens")
     if item.cut:

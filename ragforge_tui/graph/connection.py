@@ -41,7 +41,8 @@ from ragforge_tui.shared.events import GraphPhase
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Work = Callable[[AsyncManagedTransaction], Awaitable[T]]
+Transaction = AsyncManagedTransaction
+Work = Callable[[Transaction], Awaitable[T]]
 OnPhase = Callable[[GraphPhase, ErrorInfo | None], None]
 
 CONNECT_TIMEOUT = 5.0
@@ -154,7 +155,7 @@ class Graph:
     async def run(self, statement: str, /, **parameters: Any) -> None:
         """Run one statement that writes, which must be idempotent, and leave its rows; fails as `write` does."""
 
-        async def work(tx: AsyncManagedTransaction) -> None:
+        async def work(tx: Transaction) -> None:
             await (await tx.run(statement, parameters)).consume()
 
         await self.write(work)
@@ -169,7 +170,7 @@ class Graph:
             # Bolt lets a write through here, HTTP does not; the values come over Bolt, so that both backends agree.
             await self._server_request("query", "opencypher", cypher, limit=1, timeout=deadline)
 
-        async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
+        async def work(tx: Transaction) -> list[dict[str, Any]]:
             result = await tx.run(cypher)
             keys = result.keys()
             return [{key: plain(record[key]) for key in keys} async for record in result]
@@ -179,7 +180,7 @@ class Graph:
     async def run_schema(self, statement: str) -> None:
         """Run one schema statement in a transaction of its own."""
 
-        async def work(tx: AsyncManagedTransaction) -> None:
+        async def work(tx: Transaction) -> None:
             await (await tx.run(statement)).consume()
 
         await self.write(work, deadline=SCHEMA_TIMEOUT)
@@ -444,7 +445,7 @@ class Graph:
 
 
 def _all_rows(statement: str, parameters: dict[str, Any]) -> Work[list[dict[str, Any]]]:
-    async def work(tx: AsyncManagedTransaction) -> list[dict[str, Any]]:
+    async def work(tx: Transaction) -> list[dict[str, Any]]:
         return [dict(record) async for record in await tx.run(statement, parameters)]
 
     return work

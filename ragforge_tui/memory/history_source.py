@@ -8,20 +8,25 @@ addition those of the workspace, all, or none; a private conversation is never v
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextvars import ContextVar
 from itertools import chain, zip_longest
 
 import msgspec
 
 from ragforge_tui.graph import Store
+from ragforge_tui.memory.language import language_of
+from ragforge_tui.memory.recall.terms import content_words, share
 from ragforge_tui.settings.schema import RecallSettings
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.records import Conversation, Message, SearchHit, ToolCall, Turn, call_end
+from ragforge_tui.shared.records import Conversation, Finding, Message, SearchHit, Summary, ToolCall, Turn, call_end
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import main_argument, result_text
 
 SHORT_ID = 8
+FINDINGS = 5
+FEWEST_SHARE = 0.5
+"""Share of a query's words that a finding must hold."""
 NAMED_TOPICS = 15
 
 Ranges = dict[str, list[tuple[int, int]]]
@@ -29,19 +34,20 @@ Ranges = dict[str, list[tuple[int, int]]]
 
 
 class CallingTurn(msgspec.Struct, frozen=True):
-    """Conversation and turn a tool is called from."""
+    """Conversation and turn a tool is called from. `held` are the turns its requests hold: the model sees them."""
 
     conversation_id: str = ""
     turn_index: int = 0
+    held: frozenset[int] = frozenset()
 
 
 _CALLING_TURN: ContextVar[CallingTurn | None] = ContextVar("calling_turn", default=None)
 
 
 @contextlib.contextmanager
-def called_from(conversation_id: str, turn_index: int = 0) -> Iterator[None]:
+def called_from(conversation_id: str, turn_index: int = 0, held: frozenset[int] = frozenset()) -> Iterator[None]:
     """Mark tool calls inside the block, and in tasks started in it, as made from that turn."""
-    token = _CALLING_TURN.set(CallingTurn(conversation_id, turn_index))
+    token = _CALLING_TURN.set(CallingTurn(conversation_id, turn_index, held))
     try:
         yield
     finally:
@@ -67,17 +73,22 @@ class HistorySource:
         self._workspace = workspace
 
     async def search(self, query: str, *, topic: str, limit: int) -> str:
-        """Return matching turns, one line each, alternately from this conversation and from others in scope."""
+        """Return matching findings, then turns, one line each, best first.
+
+        Turns of this conversation and of others alternate. What the calling turn's requests hold is left out.
+        """
         store = await self._store()
         caller = calling_turn()
         own = await _lineage(store, caller.conversation_id)
         mine, others = await self._ranges(store, topic, own) if topic else (None, None)
-        own_hits = await _own_hits(store, query, limit + 1, own, mine)
-        # The turn that asks is not an answer.
-        own_hits = [hit for hit in own_hits if CallingTurn(hit.conversation_id, hit.turn_index) != caller]
+        # Neither the turn that asks nor those the model sees are answers.
+        seen = {caller.turn_index, *caller.held}
+        findings = await self._findings(store, query, own, seen, None if mine is None else {**mine, **(others or {})})
+        own_hits = await _own_hits(store, query, limit + len(seen), own, mine)
+        own_hits = [hit for hit in own_hits if hit.turn_index not in seen]
         other_hits = await self._other_hits(store, query, limit, own, others)
         hits = [hit for hit in chain.from_iterable(zip_longest(own_hits, other_hits)) if hit is not None]
-        return "\n".join(_line(hit, own) for hit in hits[:limit])
+        return "\n".join([*findings, *(_line(hit, own) for hit in hits)][:limit])
 
     async def open_turn(self, conversation: str, turn: int) -> str:
         """Return a turn as text.
@@ -144,6 +155,29 @@ class HistorySource:
         todo = f"Known topics: {names}." if names else "There are no topics yet: search without one."
         raise NotFoundError(f"No turns have the topic {topic!r}.", todo=todo)
 
+    async def _findings(
+        self, store: Store, query: str, own: dict[str, int], seen: Collection[int], turns: Ranges | None
+    ) -> list[str]:
+        """Return the findings that hold at least half of the query's words, the most of them first."""
+        words = content_words(query, language_of(query))
+        if not words or not own:
+            return []
+        summaries = [("", summary) for summary in await store.summaries.of(calling_turn().conversation_id)]
+        if self._settings.scope != "none":
+            others = await store.other_conversations.scope(list(own), self._scope)
+            found = await store.other_conversations.summaries(others, words, None, "")
+            summaries += [(other.title or "untitled", other.summary) for other in found]
+        lines: dict[str, float] = {}
+        for title, summary in summaries:
+            spans = None if turns is None else turns.get(summary.conversation_id, ())
+            for finding in summary.key_findings:
+                held = not title and finding.turns and all(turn in seen for turn in finding.turns)
+                off_topic = spans is not None and not any(a <= t <= b for t in finding.turns for a, b in spans)
+                matching = share(words, finding.text, language_of(finding.text))
+                if matching >= FEWEST_SHARE and not held and not off_topic:
+                    lines[_finding_line(finding, summary, title)] = matching
+        return sorted(lines, key=lambda line: -lines[line])[:FINDINGS]
+
     async def _other_hits(
         self, store: Store, query: str, limit: int, own: dict[str, int], turns: Ranges | None
     ) -> list[SearchHit]:
@@ -201,13 +235,22 @@ async def _own_hits(store: Store, query: str, limit: int, own: dict[str, int], t
     return sorted(hits, key=lambda hit: -hit.score)[:limit]
 
 
+def _finding_line(finding: Finding, summary: Summary, title: str) -> str:
+    turns = ", ".join(f"t{turn}" for turn in finding.turns) or f"t{summary.start_turn_index}"
+    where = f"{_one_line(title)}, conversation {summary.conversation_id[:SHORT_ID]}" if title else "this conversation"
+    return f"[{turns}] {where}, {finding.kind or 'finding'}: {_one_line(finding.text)}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(plain_text(text).split())
+
+
 def _line(hit: SearchHit, own: dict[str, int]) -> str:
-    title = " ".join(plain_text(hit.title).split()) or "untitled"
+    title = _one_line(hit.title) or "untitled"
     where = (
         "this conversation" if hit.conversation_id in own else f"{title}, conversation {hit.conversation_id[:SHORT_ID]}"
     )
-    snippet = " ".join(plain_text(hit.snippet).split())
-    return f"[t{hit.turn_index}] {where}, {hit.timestamp:%Y-%m-%d}: {snippet}"
+    return f"[t{hit.turn_index}] {where}, {hit.timestamp:%Y-%m-%d}: {_one_line(hit.snippet)}"
 
 
 def turn_view(conversation: Conversation, turn: Turn) -> str:
@@ -217,7 +260,7 @@ def turn_view(conversation: Conversation, turn: Turn) -> str:
     """
     shown = [message for message in turn.messages if message.state != "superseded"]
     when = f", {shown[0].timestamp:%Y-%m-%d %H:%M} UTC" if shown else ""
-    title = " ".join(plain_text(conversation.title).split()) or "untitled"
+    title = _one_line(conversation.title) or "untitled"
     blocks = [f"[t{turn.turn_index}] of conversation {conversation.uuid} ({title}){when}"]
     for message in shown:
         blocks += _message(message)

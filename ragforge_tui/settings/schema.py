@@ -253,7 +253,8 @@ class RecallSettings(_Section, frozen=True):
         Meta(
             ge=-1,
             le=1,
-            description="Cosine similarity below which a summary or a conversation does not count as similar.",
+            description="Cosine similarity that counts as similar. Something is recalled if it is that similar to a "
+            "message, or less so with rare words in common; 0 recalls for every message.",
         ),
     ] = 0.3
     level_boost: Annotated[

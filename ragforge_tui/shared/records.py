@@ -331,6 +331,7 @@ ContextItemKind = Literal[
     "environment",
     "message",
     "goal",
+    "finding",
     "summary",
     "turn",
     "query",
@@ -352,7 +353,8 @@ class ContextItem(msgspec.Struct, kw_only=True, omit_defaults=True):
         role: Role under which it was sent.
         form: For a `message` item, a turn sent as real messages: ``whole``, ``results:N`` (results of calls
             cut to about N characters), ``short`` (results and long arguments by head and tail), ``trimmed:N`` (short,
-            and at most N characters of each text) or ``text:N`` (without calls).
+            and at most N characters of each text) or ``text:N`` (without calls). For a `turn` item: ``said``, with a
+            line for each call, or empty, with the edges of their results.
         positions: For a `message` item: the messages of the turn that were sent.
         spans: Characters of the source's text that were sent, as (start, end); empty: all of them.
         cut: Number of characters of the source's text that were left out.
@@ -401,6 +403,7 @@ class ContextRecord(msgspec.Struct, kw_only=True):
         digest: SHA-256 of the parts as sent, as hexadecimal digits.
         whole: Whether all earlier turns of the conversation were sent unchanged.
         verified: Whether the texts looked up again have the digest of those sent.
+        version: Version of the memory block's form.
     """
 
     conversation_id: str
@@ -412,5 +415,6 @@ class ContextRecord(msgspec.Struct, kw_only=True):
     tokens: int = 0
     digest: str = ""
     verified: bool = True
+    version: int = 1
     created_at: datetime
     sections: list[ContextSection] = []

@@ -87,7 +87,9 @@ class MemorySource(Protocol):
     """Source that the memory tools search. Texts are plain; an empty one means that there was no match."""
 
     async def search(self, query: str, *, topic: str, limit: int) -> str:
-        """Return the matching turns, best first, each with its source: conversation, date, ``[t12]``.
+        """Return the matching findings and turns, best first, each with its source: conversation, date, ``[t12]``.
+
+        What the request already holds is left out.
 
         Raises:
             RagforgeError: The search failed; the message tells the model what to do.

@@ -29,11 +29,11 @@ from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.chat_view import ChatView
 from ragforge_tui.tui.command_registry import effective_keys, key_name
 from ragforge_tui.tui.commands.chat_commands import pick_session
+from ragforge_tui.tui.commands.conversation_commands import cancel_edit, close_find, find_step, resend, view_block
 from ragforge_tui.tui.commands.link_commands import choose_link, open_link
-from ragforge_tui.tui.commands.turn_commands import cancel_edit, close_find, find_step, resend, view_block
-from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.prompt.prompt import Prompt, teach_alt_enter
 from ragforge_tui.tui.questions.question_panel import QuestionPanel
+from ragforge_tui.tui.session.state import ChatOptions
 from ragforge_tui.tui.settings.live_settings import line_filters, theme_variables, with_plain_mode
 from ragforge_tui.tui.sidebar.sidebar import Body
 from ragforge_tui.tui.terminal import copy_sequence
@@ -243,16 +243,10 @@ class ChatApp(TypeAheadApp):
         event.stop()
         view_block(self.view, event.block)
 
-    def on_transcript_copy_requested(self, event: Transcript.CopyRequested) -> None:
-        """Copy a block or its code."""
+    def on_transcript_hint(self, event: Transcript.Hint) -> None:
+        """Show the result of a key, or why it has none."""
         event.stop()
-        self.copy_to_clipboard(event.text)
-        self.view.hint(f"{event.what} sent to the clipboard")
-
-    def on_transcript_nothing_to_do(self, event: Transcript.NothingToDo) -> None:
-        """Explain why a key of the transcript has no effect."""
-        event.stop()
-        self.view.hint(event.why)
+        self.view.hint(event.text)
 
     # -- focus and keys
 

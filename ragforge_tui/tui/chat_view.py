@@ -15,28 +15,16 @@ from typing import Any, TypeVar, get_args
 from textual.screen import Screen
 from textual.timer import Timer
 
+from ragforge_tui.shared import events
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
-from ragforge_tui.shared.events import (
-    ApprovalDecision,
-    ApprovalRequested,
-    ApprovalResolved,
-    CostLimitReached,
-    Event,
-    ReasoningDelta,
-    TextDelta,
-    TrustRequested,
-    TurnEvent,
-    TurnReset,
-)
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.shared.requests.turns import ConversationView, FetchTurns
 from ragforge_tui.shared.requests.work import AnswerApproval, AnswerTrust
 from ragforge_tui.shared.wire import Engine
 from ragforge_tui.tui.command_registry import Command, Registry
-from ragforge_tui.tui.commands.catalog import all_commands
+from ragforge_tui.tui.commands import all_commands
 from ragforge_tui.tui.commands.persona_commands import restore_persona
 from ragforge_tui.tui.commands.suggestions import suggest, warm_up_files
-from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.prompt.completion import SlashMenu
 from ragforge_tui.tui.prompt.history import Draft, History
 from ragforge_tui.tui.prompt.prompt import Prompt
@@ -48,21 +36,20 @@ from ragforge_tui.tui.questions.question_panel import (
     trust_question,
 )
 from ragforge_tui.tui.session.engine_session import EngineSession
-from ragforge_tui.tui.session.state import EventScreen, Level
+from ragforge_tui.tui.session.state import ChatOptions, EventScreen, Level
 from ragforge_tui.tui.settings.live_settings import LiveSettings
 from ragforge_tui.tui.sidebar.sidebar import Sidebar
-from ragforge_tui.tui.style.line_filters import PLAIN
-from ragforge_tui.tui.terminal import Attention
+from ragforge_tui.tui.terminal import PLAIN, Attention
 from ragforge_tui.tui.transcript import Transcript
-from ragforge_tui.tui.transcript.model.document import DisplayOptions
-from ragforge_tui.tui.transcript.widget.transcript import PAGE_TURNS
+from ragforge_tui.tui.transcript.document import DisplayOptions
+from ragforge_tui.tui.transcript.transcript import PAGE_TURNS
 from ragforge_tui.tui.type_ahead import TypeAheadApp
 from ragforge_tui.tui.widgets.header import Header, Queue, header_contents
 from ragforge_tui.tui.widgets.status_bar import StatusLine, foot_hints, status_parts
 
 T = TypeVar("T")
 
-DECISIONS: tuple[ApprovalDecision, ...] = get_args(ApprovalDecision)
+DECISIONS: tuple[events.ApprovalDecision, ...] = get_args(events.ApprovalDecision)
 HINT_SECONDS = 2.0
 SHOW_SENDING_SECONDS = 0.25
 DRAFT_SECONDS = 0.5
@@ -200,35 +187,35 @@ class ChatView:
         if not self.transcript.follow:
             self.hint(text.partition(". ")[0])
 
-    def event_received(self, event: Event) -> None:
+    def event_received(self, event: events.Event) -> None:
         """Show an event in the transcript, in the panes, and in the screens over the chat."""
-        if isinstance(event, TextDelta | ReasoningDelta):
+        if isinstance(event, events.TextDelta | events.ReasoningDelta):
             self._show_in_transcript(event)
             return
         match event:
-            case CostLimitReached():
+            case events.CostLimitReached():
                 self._ask_engine_question(cost_question(event, self._approval_sender(event.approval_id)))
-            case TrustRequested():
+            case events.TrustRequested():
                 self._ask_trust(event)
-            case TurnReset():
+            case events.TurnReset():
                 pass
-            case _ if isinstance(event, TurnEvent):
+            case _ if isinstance(event, events.TurnEvent):
                 self._show_in_transcript(event)
         match event:
-            case ApprovalRequested():
+            case events.ApprovalRequested():
                 self._ask_engine_question(approval_question(event, self._approval_sender(event.approval_id)))
-            case ApprovalResolved():
+            case events.ApprovalResolved():
                 self.questions.withdraw(event.approval_id)
         self.sidebar.event(event)
         for screen in self.app.screen_stack:
             if isinstance(screen, EventScreen):
                 screen.engine_event(event)
 
-    def _show_in_transcript(self, event: TurnEvent) -> None:
+    def _show_in_transcript(self, event: events.TurnEvent) -> None:
         if event.conversation_id == self.session.state.conversation_id:
             self.transcript.apply(event)
 
-    def other_turn_event(self, event: TurnEvent) -> None:
+    def other_turn_event(self, event: events.TurnEvent) -> None:
         """Pass an event of a turn in another process to the panes."""
         self.sidebar.event(event)
 
@@ -298,13 +285,13 @@ class ChatView:
 
     def _approval_sender(self, approval_id: str) -> Callable[[str, str], None]:
         def send(decision: str, feedback: str) -> None:
-            known: ApprovalDecision = next((one for one in DECISIONS if one == decision), "no")
+            known: events.ApprovalDecision = next((one for one in DECISIONS if one == decision), "no")
             answer = AnswerApproval(approval_id=approval_id, decision=known, feedback=feedback)
             self.session.spawn(self.session.ask(answer), group="answer")
 
         return send
 
-    def _ask_trust(self, event: TrustRequested) -> None:
+    def _ask_trust(self, event: events.TrustRequested) -> None:
         def answer(decision: str, _: str) -> None:
             request = AnswerTrust(root=event.root, allow=decision == "yes")
             self.session.spawn(self.session.ask(request), group="answer")
@@ -350,9 +337,18 @@ class ChatView:
     def plain(self) -> bool:
         return self.app.has_class(PLAIN)
 
-    def open_screen(self, screen: Screen[T], closed: Callable[[T | None], None] | None = None) -> None:
-        """Show a screen over the chat; `closed` receives its result."""
+    def open_screen(self, screen: Screen[T | None], picked: Callable[[T], object] | None = None) -> None:
+        """Show a screen over the chat; `picked` receives its result, unless it was left without one."""
+
+        def closed(result: T | None) -> None:
+            if result is not None and picked is not None:
+                picked(result)
+
         self.app.push_screen(screen, closed)
+
+    def go_to_conversation(self, conversation_id: str, turn: int = 0) -> None:
+        """Open a conversation in the background, at a turn or at its end."""
+        self.session.spawn(self.open_conversation(conversation_id, turn=turn), group="open", exclusive=True)
 
     def run_command(self, name: str, argument: str = "") -> None:
         """Run a command by name; its errors become notices."""
@@ -378,7 +374,7 @@ class ChatView:
             self.uncover_chat()
             self.session.spawn(self.show_turn(first, last), group="turns", exclusive=True)
         else:
-            self.session.spawn(self.open_conversation(conversation_id, turn=first), group="open", exclusive=True)
+            self.go_to_conversation(conversation_id, first)
 
     async def open_conversation(self, ref: str, *, turn: int = 0) -> None:
         """Open a conversation by id or prefix, at a turn or at its end."""

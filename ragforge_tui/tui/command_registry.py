@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +18,14 @@ from textual.binding import Binding
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.type_ahead import TypeAheadApp
 
+Handler = Callable[[Any, str], Coroutine[Any, Any, None]]
+"""Runs a command: called with the `Host` and the argument."""
+
 
 class Command(msgspec.Struct, frozen=True):
     """One command.
 
     Attributes:
-        handler: Called with the `Host` and the argument.
         arguments: How they are written, such as ``[ID]``; empty if it takes none.
         key: The default key, empty for none; `name` is its id in `tui.keymap`.
         hint: A word for the footer; empty keeps the command out of it.
@@ -36,7 +38,7 @@ class Command(msgspec.Struct, frozen=True):
 
     name: str
     help: str
-    handler: Callable[[Any, str], Awaitable[None]]
+    handler: Handler
     aliases: tuple[str, ...] = ()
     arguments: str = ""
     key: str = ""
@@ -49,6 +51,36 @@ class Command(msgspec.Struct, frozen=True):
     @property
     def usage(self) -> str:
         return f"/{self.name} {self.arguments}".rstrip()
+
+
+class Commands(list[Command]):
+    """The commands below one heading of /help, in the order of their functions."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__()
+        self._group = group
+
+    def add(
+        self,
+        name: str,
+        help: str,
+        aliases: tuple[str, ...] = (),
+        *,
+        arguments: str = "",
+        key: str = "",
+        hint: str = "",
+        completes: str | tuple[str, ...] = "",
+        opens: bool = False,
+    ) -> Callable[[Handler], Handler]:
+        """Add the decorated function as a command; see `Command`."""
+
+        def added(handler: Handler) -> Handler:
+            self.append(
+                Command(name, help, handler, aliases, arguments, key, hint, completes, group=self._group, opens=opens)
+            )
+            return handler
+
+        return added
 
 
 _SHAPE = re.compile(r"/([A-Za-z?][\w-]*|\?)?$")

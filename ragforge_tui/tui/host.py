@@ -13,8 +13,8 @@ from textual.app import App
 from textual.screen import Screen
 
 from ragforge_tui.tui.command_registry import Registry
-from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.session.engine_session import EngineSession
+from ragforge_tui.tui.session.state import ChatOptions
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.prompt.prompt import Prompt
@@ -58,8 +58,8 @@ class Host(Protocol):
         """Return the time in the user's time zone."""
         ...
 
-    def open_screen(self, screen: Screen[T], closed: Callable[[T | None], None] | None = None) -> None:
-        """Show a screen over the chat; `closed` receives its result."""
+    def open_screen(self, screen: Screen[T | None], picked: Callable[[T], object] | None = None) -> None:
+        """Show a screen over the chat; `picked` receives its result, unless it was left without one."""
 
     def run_command(self, name: str, argument: str = "") -> None:
         """Run a command by name; its errors become notices."""
@@ -91,6 +91,9 @@ class Host(Protocol):
         Raises:
             NotFoundError: The conversation has no such turn.
         """
+
+    def go_to_conversation(self, conversation_id: str, turn: int = 0) -> None:
+        """Open a conversation in the background, at a turn or at its end."""
 
     async def open_conversation(self, ref: str, *, turn: int = 0) -> None:
         """Open a conversation by id or prefix, at a turn or at its end."""

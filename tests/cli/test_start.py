@@ -51,7 +51,7 @@ def test_the_way_to_the_chat_loads_no_more_than_it_needs() -> None:
         "import sys; import ragforge_tui.cli.start, ragforge_tui.settings.load; "
         "import ragforge_tui.engine.process, ragforge_tui.tui.app; "
         "print([n for n in ('typer', 'yaml', 'markdown_it', 'pygments', 'litellm', 'neo4j', "
-        "'ragforge_tui.tui.transcript.render.markdown') if n in sys.modules])"
+        "'ragforge_tui.tui.transcript.markdown') if n in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -32,7 +32,7 @@ from ragforge_tui.memory.context.sections import CLOSING, OPENING
 from ragforge_tui.settings.schema import Loaded, ToolSettings
 from ragforge_tui.shared.git import RepositoryState
 from ragforge_tui.shared.records import ContextRecord, Message, Turn, now
-from ragforge_tui.shared.requests.memory import FetchContext
+from ragforge_tui.shared.requests.memory import FetchSent
 from ragforge_tui.tools.registry import Toolbox
 from tests.support.openai_server import OpenAIServer
 
@@ -47,7 +47,8 @@ def git(folder: Path, *arguments: str) -> None:
 
 
 async def sent(agent: ConversationAgent, loaded: Loaded, uuid: str, turn_index: int) -> ContextRecord:
-    return await answer(EngineContext(agent, loaded), FetchContext(conversation_id=uuid, turn_index=turn_index))
+    found = await answer(EngineContext(agent, loaded), FetchSent(conversation_id=uuid, turn_index=turn_index))
+    return found.record
 
 
 def without_memory(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -13,12 +13,13 @@ from ragforge_tui.engine.in_process import InProcessEngine
 from ragforge_tui.graph.schema.migrate import record_embedding
 from ragforge_tui.memory.context import look_up, to_stored
 from ragforge_tui.memory.context.builder import digest_of
-from ragforge_tui.memory.context.sections import CLOSING, EARLIER_CLOSING, OPENING, request_parts
+from ragforge_tui.memory.context.earlier import earlier_blocks
+from ragforge_tui.memory.context.sections import CLOSING, OPENING, block_sections, block_text, request_parts
 from ragforge_tui.memory.recall import recall
 from ragforge_tui.settings.schema import Loaded, PersistenceSettings, RecallSettings, SummarizationSettings
 from ragforge_tui.shared.events import Notice, SummaryCreated, SummaryStarted
 from ragforge_tui.shared.records import EXTRACTIVE, ContextRecord, Message
-from ragforge_tui.shared.requests.memory import FetchContext, FetchMemory
+from ragforge_tui.shared.requests.memory import FetchDue, FetchSent
 from ragforge_tui.shared.requests.turns import OpenConversation
 from tests.support.agents import with_memory
 from tests.support.fake_embedder import FakeEmbedder
@@ -107,7 +108,7 @@ async def test_other_conversations_of_the_folder_are_recalled_with_their_name(
         later = await agent.create_conversation()
         await later.send_message("Where is the deploy key kept?")
         assert SECRET in block(server)
-        assert "another conversation: Where things are" in block(server)
+        assert f"in conversation {earlier.record.uuid[:8]} “Where things are”" in block(server)
         await (await agent.store()).conversations.update(earlier.record.uuid, private=True)
         another = await agent.create_conversation()
         await another.send_message("Where is the deploy key of the vault kept?")
@@ -140,7 +141,7 @@ async def test_what_was_sent_can_be_shown_to_the_letter(loaded: Loaded, server: 
         await conversation.send_message("What does greeting.py do?")
         uuid = conversation.record.uuid
         for turn in (1, 7, 13, 0):
-            record = await engine.request(FetchContext(conversation_id=uuid[:10], turn_index=turn))
+            record = (await engine.request(FetchSent(conversation_id=uuid[:10], turn_index=turn))).record
             assert record.verified
             assert record.turn_index == (turn or 13)
         sent = server.chats()[-1]["messages"]
@@ -154,12 +155,15 @@ async def test_what_was_sent_can_be_shown_to_the_letter(loaded: Loaded, server: 
         # Looking again is not what was sent; the context of a turn to come can be asked for.
         built = await conversation.build_context("And the harbour?")
         assert built.render()[0] == sent[0]
-        # Records of earlier versions, whose memory block ended with another line, are verified too.
-        assert EARLIER_CLOSING in str(request_parts(built.record, built.past, EARLIER_CLOSING))
-        earlier = msgspec.json.decode(to_stored(built).items, type=ContextRecord)
-        earlier.digest = digest_of(request_parts(built.record, built.past, EARLIER_CLOSING))
-        assert earlier.digest != built.record.digest
-        assert (await look_up(earlier, await engine.agent.store())).verified
+        # Records of earlier versions, whose memory block had another form, are verified too.
+        assert block_text(block_sections(built.record))
+        for old in earlier_blocks(block_sections(built.record)):
+            earlier = msgspec.json.decode(to_stored(built).items, type=ContextRecord)
+            assert earlier.version == 2
+            earlier.version = 1
+            earlier.digest = digest_of(request_parts(built.record, built.past, old))
+            assert earlier.digest != built.record.digest
+            assert (await look_up(earlier, await engine.agent.store())).verified
     finally:
         await engine.close()
 
@@ -176,7 +180,7 @@ async def test_a_retried_turn_still_shows_what_an_earlier_request_held(loaded: L
         await conversation.wait_idle()
         await conversation.send_message("third")
         for turn in (2, 3):
-            record = await engine.request(FetchContext(conversation_id=conversation.record.uuid, turn_index=turn))
+            record = (await engine.request(FetchSent(conversation_id=conversation.record.uuid, turn_index=turn))).record
             assert record.verified
         past = next(section for section in record.sections if section.name == "past")
         assert past.items[1].text == "second\ntwo again"
@@ -299,14 +303,14 @@ async def test_summaries_are_made_behind_the_prompt_and_given(loaded: Loaded, se
         created = [(e.summary.level, e.summary.start_turn_index) for e in told if isinstance(e, SummaryCreated)]
         assert created
         assert set(created) <= set(started)
-        view = await engine.request(FetchMemory(conversation_id=conversation.record.uuid))
-        assert [(s.level, s.start_turn_index) for s in view.summaries if s.level == 1] == sorted(
+        summaries = await (await engine.agent.store()).summaries.of(conversation.record.uuid)
+        assert [(s.level, s.start_turn_index) for s in summaries if s.level == 1] == sorted(
             place for place in created if place[0] == 1
         )
-        assert view.summary
-        assert view.behind == ""
+        assert conversation.record.summary
+        assert (await engine.request(FetchDue(conversation_id=conversation.record.uuid))).behind == ""
         # No model wrote them here: the server answers requests without tools with nothing of use.
-        assert {s.made_by for s in view.summaries} == {"extractive"}
+        assert {s.made_by for s in summaries} == {"extractive"}
     finally:
         await engine.close()
 

@@ -20,6 +20,9 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import ApprovalRequested, Event, ToolCallStarted, TurnCancelled, TurnCompleted, TurnEnd
 from tests.support.openai_server import OpenAIServer
 
+# No statement is made here that tests/graph does not run on both backends.
+pytestmark = pytest.mark.parametrize("graph_target", ["embedded"], indirect=True)
+
 KEY = "sk-" + "a1B2" * 8
 
 

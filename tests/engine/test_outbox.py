@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ragforge_tui.engine.outbox import MAX_JOINED_CHARS, MAX_PENDING_BYTES, Outbox
+from ragforge_tui.engine.server import MAX_JOINED_CHARS, MAX_PENDING_BYTES, Outbox
 from ragforge_tui.shared.events import Notice, ReasoningDelta, TextDelta, TurnReset
 from ragforge_tui.shared.wire import Empty, ReplyLine
 

@@ -24,10 +24,11 @@ def test_split_keeps_every_character(text: str, limit: int) -> None:
 
 
 def test_batches_are_small_in_bytes_and_number() -> None:
-    rows = [({"n": n}, 700_000) for n in range(7)]
-    assert [len(batch) for batch in batches(rows)] == [2, 2, 2, 1]
-    assert [len(batch) for batch in batches([({"n": n}, 1) for n in range(1100)])] == [500, 500, 100]
-    assert [len(batch) for batch in batches([({}, 9_000_000), ({}, 1)])] == [1, 1]
+    rows = [{"n": n} for n in range(7)]
+    assert [len(batch) for batch in batches(rows, lambda row: 700_000)] == [2, 2, 2, 1]
+    assert [len(batch) for batch in batches({"text": "x" * 700_000} for _ in range(7))] == [2, 2, 2, 1]
+    assert [len(batch) for batch in batches({"n": n} for n in range(1100))] == [500, 500, 100]
+    assert [len(batch) for batch in batches([{"n": 9_000_000}, {"n": 1}], lambda row: row["n"])] == [1, 1]
 
 
 async def test_a_20_mb_message(graph: Graph) -> None:

@@ -28,9 +28,9 @@ from ragforge_tui.memory.context.history_window import tokens_of
 from ragforge_tui.memory.context.sections import CLOSING
 from ragforge_tui.memory.context.truncation import GAP, cut_to, locate, take
 from ragforge_tui.memory.context.turn_formats import SHORT, WHOLE, render_turn, short_results, short_texts
-from ragforge_tui.memory.recall import Recalled, RecalledTurn, render_turns
+from ragforge_tui.memory.recall import Recalled, RecalledFinding, RecalledTurn, render_turns
 from ragforge_tui.settings.schema import MemorySettings, RecallSettings, RecentSettings
-from ragforge_tui.shared.records import Message, Summary, ToolCall, ToolResult, Turn
+from ragforge_tui.shared.records import Finding, Message, Summary, ToolCall, ToolResult, Turn
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 WORDS = "the parser keeps a cursor and gives it back; größer, naïve, 漢字, emoji 🙂‍↔️, עברית"
@@ -166,11 +166,20 @@ def test_what_comes_from_elsewhere_is_next_to_a_whole_conversation() -> None:
         return Recalled(turns=[there], tokens=count_tokens(text), text=text)
 
     recall = SimpleNamespace(for_context=for_context)
-    context = built(inputs([turn(1, "Hello", "Hi")], files=lambda tokens: "Read:\n- a.py"), settings(25_000), recall)
+    context = built(
+        inputs(
+            [turn(1, "Hello", "Hi")],
+            summaries=[summary(1, 1, 1, "They greeted.", topics=["greetings"])],
+            files=lambda tokens: "Read:\n- a.py",
+        ),
+        settings(25_000),
+        recall,
+    )
     block = context.render()[-1]
     assert block["role"] == "user"
-    assert "another conversation: Earlier\n[t7] It was 42." in block["content"]
-    assert "- a.py" in block["content"]
+    assert "in conversation other “Earlier”\n[t7] It was 42." in block["content"]
+    # Files and topics repeat what stands above.
+    assert names(context) == ["system", "past", "recalled"]
     item = section(context, "recalled").items[0]
     assert (item.conversation_id, item.title, item.turn_index) == ("other", "Earlier", 7)
 
@@ -184,7 +193,7 @@ def test_a_long_conversation_is_represented_from_its_first_goal_to_its_last_two_
     ]
     context = built(inputs(turns, summaries=tree), settings(4_000), recalling(turns[9:]))
     assert not context.record.whole
-    assert names(context) == ["system", "past", "goal", "frontier", "recalled", "topics", "queries"]
+    assert names(context) == ["system", "past", "recalled", "goal", "frontier", "queries", "topics"]
     assert section(context, "goal").items[0].text.startswith("[t1] Question 1")
     assert [item.text for item in section(context, "frontier").items] == [
         "[t1–t20] The parser was planned.",
@@ -193,6 +202,30 @@ def test_a_long_conversation_is_represented_from_its_first_goal_to_its_last_two_
     past = [item.turn_index for item in section(context, "past").items]
     assert past[-2:] == [59, 60]
     assert past == list(range(past[0], 61))
+
+
+def test_findings_come_first_and_a_summary_whose_turns_are_all_told_is_left_out() -> None:
+    turns = long_conversation()
+    tree = [summary(1, 10, 11, "Told in full below."), summary(1, 12, 40, "The parser was built.")]
+    finding = Finding(text="The cursor stays.", turns=[3, 5], kind="decision")
+    elsewhere = summary(1, 2, 5, "They planned.")
+
+    async def for_context(query: str, **more: Any) -> Recalled:
+        found = [RecalledTurn(conversation_id="c", turn_index=n, date=START, text=f"turn {n}") for n in (11, 10)]
+        text = render_turns(found)
+        return Recalled(
+            turns=found,
+            findings=[RecalledFinding(finding=finding, summary=elsewhere, title="Plans", own=False)],
+            tokens=count_tokens(text),
+            text=text,
+        )
+
+    context = built(inputs(turns, summaries=tree), settings(4_000), SimpleNamespace(for_context=for_context))
+    assert names(context)[2:4] == ["findings", "recalled"]
+    assert section(context, "findings").items[0].text == "[Plans, 2026-03-01, t3–t5] decision: The cursor stays."
+    assert [item.text for item in section(context, "frontier").items] == ["[t12–t40] The parser was built."]
+    assert {10, 11, 60} <= context.held
+    assert 12 not in context.held
 
 
 def test_no_turn_is_twice() -> None:

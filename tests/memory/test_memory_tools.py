@@ -11,7 +11,7 @@ from ragforge_tui.graph import Graph, Store
 from ragforge_tui.memory.history_source import HistorySource, called_from, turn_view
 from ragforge_tui.settings.schema import RecallSettings, ToolSettings
 from ragforge_tui.shared.errors import GraphUnavailableError, NotFoundError, ToolError
-from ragforge_tui.shared.records import Conversation
+from ragforge_tui.shared.records import Conversation, Finding, Summary, now
 from ragforge_tui.tools.arguments import parse
 from ragforge_tui.tools.base import MemorySource, ToolContext, ToolOutcome
 from ragforge_tui.tools.memory import PAGE_CHARS, OpenCall, OpenTurn, SearchHistory
@@ -149,6 +149,38 @@ async def test_scope_privacy_and_the_question_itself(store: Store) -> None:
     await store.conversations.update(near.uuid, status="deleted")
     with called_from(mine.uuid, 2), pytest.raises(NotFoundError):
         await source_over(store).open_turn(near.uuid, 1)
+
+
+async def test_findings_come_first_and_what_the_request_holds_is_left_out(store: Store) -> None:
+    mine = await told(store, "lanterns hang in the hall", title="Mine")
+    await one_turn(store, mine.uuid, "lanterns in the attic")
+    near = await told(store, "lanterns in the garden", title="Near")
+    for c, text, kind in ((mine, "Lanterns burn oil.", "decision"), (near, "Garden lanterns leak.", "")):
+        await store.summaries.store(
+            Summary(
+                uuid=f"s-{c.uuid}",
+                conversation_id=c.uuid,
+                level=1,
+                conversation_summary="About lanterns.",
+                key_findings=[Finding(text=text, turns=[1], kind=kind), Finding(text="The cat sleeps.", turns=[1])],
+                start_turn_index=1,
+                end_turn_index=1,
+                turn_count=1,
+                created_at=now(),
+            )
+        )
+    source = source_over(store)
+    with called_from(mine.uuid, 3):
+        lines = (await source.search("lanterns", topic="", limit=9)).splitlines()
+    assert set(lines[:2]) == {
+        "[t1] this conversation, decision: Lanterns burn oil.",
+        f"[t1] Near, conversation {near.uuid[:8]}, finding: Garden lanterns leak.",
+    }
+    assert sum("hang in the hall" in line or "in the attic" in line for line in lines) == 2
+    with called_from(mine.uuid, 3, held=frozenset({1})):
+        text = await source.search("lanterns", topic="", limit=9)
+    assert "in the attic" in text and "in the garden" in text and "leak" in text
+    assert "hang in the hall" not in text and "burn oil" not in text
 
 
 async def test_a_branch_finds_the_turns_it_shares_and_no_others(store: Store) -> None:

@@ -292,7 +292,6 @@ class FakeEngine:
         return ConversationView(
             conversation=owner,
             page=TurnPage(turns=stored[-count:], first=1, last=len(stored)),
-            todos=[],
             active_turn=self.active.get(owner.uuid),
             interrupted_turn=self.interrupted.get(owner.uuid),
             mode=self.work.modes.get(owner.uuid, "ask"),

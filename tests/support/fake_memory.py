@@ -22,9 +22,8 @@ from ragforge_tui.shared.records import (
     Turn,
 )
 from ragforge_tui.shared.requests.memory import (
-    FetchContext,
     FetchDue,
-    FetchMemory,
+    FetchFiles,
     FetchSent,
     FetchSummary,
     FetchTopicPlaces,
@@ -34,7 +33,6 @@ from ragforge_tui.shared.requests.memory import (
     ListTopics,
     MemoryDue,
     MemoryTree,
-    MemoryView,
     MergeTopics,
     SentRequest,
     SummarizeConversation,
@@ -116,7 +114,7 @@ class MemoryShelf:
                 return SentRequest(record=record, number=which, count=self.requests, replies=2, last_turn=last)
 
     def _summaries(self, uuid: str) -> list[Summary]:
-        return self.summaries.get(uuid) or _memory(uuid).summaries
+        return self.summaries.get(uuid) or _summaries(uuid)
 
     def _topics(self) -> list[Topic]:
         topics = {topic.uuid: topic for topic in _topics()}
@@ -128,13 +126,8 @@ class MemoryShelf:
     def answer(self, request: MemoryRequest) -> Any:
         """As the engine would."""
         match request:
-            case FetchContext(conversation_id=uuid, turn_index=turn):
-                if turn > 7:
-                    raise NotFoundError(f"The conversation {uuid[:8]} has no turn {turn}.")
-                return _context(uuid, turn or 7)
-            case FetchMemory(conversation_id=uuid):
-                view = _memory(uuid)
-                return view if self.files is None else msgspec.structs.replace(view, files=self.files)
+            case FetchFiles():
+                return FILES if self.files is None else self.files
             case SummarizeConversation(conversation_id=uuid):
                 found = self._conversations[uuid]
                 found.summary = "Discussed why retries doubled turns; done: one retry; found: the lock was missing."
@@ -174,32 +167,28 @@ def _topics() -> list[Topic]:
     ]
 
 
-def _memory(uuid: str) -> MemoryView:
+def _summaries(uuid: str) -> list[Summary]:
     finding = Finding(text="The second retry began before the first had ended.", turns=[2, 3], kind="decision")
-    return MemoryView(
-        summary="Why retries doubled turns, and what was done about it.",
-        summaries=[
-            summary(
-                uuid,
-                1,
-                1,
-                3,
-                "The user asked why turns double.",
-                parent="s2-1",
-                title=f"Doubled turns {HOSTILE}",
-                key_findings=[finding],
-            ),
-            summary(uuid, 1, 4, 5, f"The lock was added. {HOSTILE}", parent="s2-1", topics=["locks"]),
-            summary(uuid, 2, 1, 5, "Retries were studied and mended.", actions_summary="Read store.py, edited it."),
-        ],
-        topics=_topics(),
-        files=[
-            AccessedFile(path="src/store.py", group="modified", tool="edit_file", turn_index=4, timestamp=CLOCK),
-            AccessedFile(path="README.md", group="read", tool="read_file", turn_index=1, timestamp=CLOCK),
-        ],
-        next_turns=3,
-        next_chars=8_200,
-    )
+    return [
+        summary(
+            uuid,
+            1,
+            1,
+            3,
+            "The user asked why turns double.",
+            parent="s2-1",
+            title=f"Doubled turns {HOSTILE}",
+            key_findings=[finding],
+        ),
+        summary(uuid, 1, 4, 5, f"The lock was added. {HOSTILE}", parent="s2-1", topics=["locks"]),
+        summary(uuid, 2, 1, 5, "Retries were studied and mended.", actions_summary="Read store.py, edited it."),
+    ]
+
+
+FILES = [
+    AccessedFile(path="src/store.py", group="modified", tool="edit_file", turn_index=4, timestamp=CLOCK),
+    AccessedFile(path="README.md", group="read", tool="read_file", turn_index=1, timestamp=CLOCK),
+]
 
 
 def _context(uuid: str, turn: int) -> ContextRecord:

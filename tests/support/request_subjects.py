@@ -6,8 +6,7 @@ from ragforge_tui.shared.requests import memory, personas, sessions, work
 
 CallRequest = work.ListCalls | work.FetchCall
 MemoryRequest = (
-    memory.FetchContext
-    | memory.FetchMemory
+    memory.FetchFiles
     | memory.SummarizeConversation
     | memory.ListTopics
     | memory.MergeTopics

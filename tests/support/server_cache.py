@@ -30,9 +30,6 @@ def ensure_server_cache() -> None:
 
 
 def _make() -> None:
-    for old in CACHE.parent.glob("graph-server-*"):
-        if old.suffix != ".lock":
-            old.unlink()
     partial = CACHE.with_suffix(".partial")
     with (
         tempfile.TemporaryDirectory() as home,
@@ -42,7 +39,8 @@ def _make() -> None:
         paths = paths_under(Path(home))
         asyncio.run(_use(paths))
         stop_server(paths)
-    partial.rename(CACHE)
+    if partial.exists() and partial.stat().st_size:  # else the machine was too busy: the next run makes it
+        partial.rename(CACHE)
 
 
 async def _use(paths: Paths) -> None:

@@ -22,11 +22,11 @@ from ragforge_tui.shared.wire import EngineState, Hello
 from ragforge_tui.tools import registry
 from ragforge_tui.tools.base import Tool, ToolArguments, ToolOutcome
 from ragforge_tui.tui.command_registry import Registry
-from ragforge_tui.tui.commands.catalog import all_commands
+from ragforge_tui.tui.commands import all_commands
 from ragforge_tui.tui.dialogs.detail import call_sections
 from ragforge_tui.tui.dialogs.help_screen import help_text
 from ragforge_tui.tui.sidebar.trace_pane import row_of
-from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
+from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from tests.conftest import EMBEDDED
 from tests.support.openai_server import OpenAIServer
 from tests.tui.transcript.samples import DARK, called, said, text_of

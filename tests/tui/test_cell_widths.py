@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual.color import Color
 
-from ragforge_tui.tui.style.line_filters import AgreedWidths, agreed
+from ragforge_tui.tui.terminal import AgreedWidths, agreed
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import ChatRunner

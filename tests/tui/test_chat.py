@@ -15,8 +15,8 @@ from ragforge_tui.shared.events import (
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.turns import CancelTurn, CreateConversation, RetryTurn, SendMessage, Unqueue
 from ragforge_tui.shared.requests.work import RunShell, SetModel
-from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.prompt.completion import SlashMenu
+from ragforge_tui.tui.widgets.list_screen import Picker
 from tests.support.fake_engine import CLOCK, FakeEngine, endless
 from tests.tui.conftest import ChatRunner
 

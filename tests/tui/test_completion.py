@@ -12,7 +12,7 @@ from ragforge_tui.memory.recent_files import mentions
 from ragforge_tui.shared.requests.turns import SendMessage
 from ragforge_tui.shared.requests.work import ListFiles, SetModel
 from ragforge_tui.tui.command_registry import Registry
-from ragforge_tui.tui.commands.catalog import all_commands
+from ragforge_tui.tui.commands import all_commands
 from ragforge_tui.tui.prompt.completion import SlashMenu, completion_target, mention
 from tests.support.fake_engine import FakeEngine, sessions
 from tests.tui.conftest import Chat, ChatRunner

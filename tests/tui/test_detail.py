@@ -19,10 +19,9 @@ from ragforge_tui.tui.dialogs.detail import (
     language_of,
 )
 from ragforge_tui.tui.dialogs.text_viewer import PIECE_CHARS, PieceBlock, blocks_of
+from ragforge_tui.tui.drawing.palette import palette_of
 from ragforge_tui.tui.sidebar.trace_pane import row_of
-from ragforge_tui.tui.style.palette import palette_of
-from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
-from ragforge_tui.tui.transcript.render.tool_text import failure_of
+from ragforge_tui.tui.transcript.tool_block import ToolBlock, failure_of
 from tests.support.fake_engine import CLOCK
 
 PALETTE = palette_of({}, dark=True, ansi=False)

@@ -21,7 +21,7 @@ from ragforge_tui.shared.records import Conversation
 from ragforge_tui.shared.requests.turns import CreateConversation, FetchTurns, OpenConversation, RetryTurn, SendMessage
 from ragforge_tui.shared.wire import Hello
 from ragforge_tui.tui.sidebar.trace_pane import TracePane
-from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
+from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from tests.support.chat_scene import tool_call
 from tests.support.fake_engine import FakeEngine, endless
 from tests.tui.conftest import ChatRunner

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.tui.command_registry import Registry
-from ragforge_tui.tui.commands.catalog import all_commands
+from ragforge_tui.tui.commands import all_commands
 from ragforge_tui.tui.dialogs.help_screen import FRAME, help_text
 
 

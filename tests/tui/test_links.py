@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from ragforge_tui.tui.commands.link_commands import open_link
-from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.widgets.list_screen import Picker
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
 

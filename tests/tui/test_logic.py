@@ -21,13 +21,13 @@ from ragforge_tui.shared.events import (
 from ragforge_tui.shared.records import ToolCall, ToolResult, Turn, Usage
 from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.command_registry import Registry, key_name
-from ragforge_tui.tui.commands.catalog import all_commands
+from ragforge_tui.tui.commands import all_commands
+from ragforge_tui.tui.drawing.theme import choose
 from ragforge_tui.tui.prompt.history import MAX_ENTRIES, Draft, Entry, History
 from ragforge_tui.tui.prompt.prompt import Pastes, is_large
 from ragforge_tui.tui.session.remote_turns import ending, events_between
 from ragforge_tui.tui.session.state import ChatState, Outbox
-from ragforge_tui.tui.sessions.session_rows import date_group, model_rows
-from ragforge_tui.tui.style.theme import choose
+from ragforge_tui.tui.sessions.session_list_model import date_group, model_rows
 from ragforge_tui.tui.terminal import copy_sequence
 from tests.support.fake_engine import CLOCK, conversation, message
 from tests.support.key_shapes import GITHUB_KEY

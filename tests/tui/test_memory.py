@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ragforge_tui.shared.events import SummaryCreated, SummaryFailed, SummaryStarted
-from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
+from ragforge_tui.tui.widgets.list_screen import Picker
 from ragforge_tui.tui.widgets.status_bar import StatusLine
 from tests.support.fake_engine import FakeEngine, sessions
 from tests.support.fake_memory import summary

@@ -11,7 +11,6 @@ import pytest
 from ragforge_tui.engine import registry
 from ragforge_tui.engine.registry import EngineContext, answer, handles, request_decoder
 from ragforge_tui.shared.wire import R, Request, RequestLine, response_type
-from ragforge_tui.tui.command_registry import Command
 from ragforge_tui.tui.commands import chat_commands
 from ragforge_tui.tui.dialogs.help_screen import HelpScreen, help_text
 from ragforge_tui.tui.host import Host
@@ -29,9 +28,6 @@ async def reverse(host: Host, argument: str) -> None:
     host.transcript.notice(await host.session.ask(Reverse(text=argument)), "info")
 
 
-REVERSE = Command("reverse", "Write a text backwards", reverse, arguments="TEXT", group="Chat")
-
-
 class WithHandlers(FakeEngine):
     """A fake engine that answers toy requests with their handler, coded as on the pipe."""
 
@@ -46,15 +42,16 @@ class WithHandlers(FakeEngine):
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def registered() -> Iterator[None]:
     """Register the handler and list the command, all that their author would do."""
 
     @handles(Reverse)
     async def handler(_: EngineContext, request: Reverse) -> str:
         return request.text[::-1]
 
-    monkeypatch.setattr(chat_commands, "COMMANDS", (*chat_commands.COMMANDS, REVERSE))
+    chat_commands.COMMANDS.add("reverse", "Write a text backwards", arguments="TEXT")(reverse)
     yield
+    chat_commands.COMMANDS.pop()
     del registry._HANDLERS[Reverse]
 
 

@@ -17,7 +17,7 @@ from ragforge_tui.shared.requests.turns import CreateConversation
 from ragforge_tui.shared.requests.work import AnswerTrust
 from ragforge_tui.tui.personas.persona_editor import PersonaReview, PersonaWizard
 from ragforge_tui.tui.personas.persona_picker import PersonaPicker
-from ragforge_tui.tui.transcript.model.blocks import HeadBlock
+from ragforge_tui.tui.transcript.blocks import HeadBlock
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
 

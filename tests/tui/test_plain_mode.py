@@ -11,11 +11,10 @@ from textual.color import Color
 from ragforge_tui.cli.start import Shared, chat_flags, load_settings
 from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.tui.dialogs.help_screen import HelpScreen
-from ragforge_tui.tui.memory.memory_tree import TreeLine
-from ragforge_tui.tui.memory.tree_list import TreeRows
-from ragforge_tui.tui.style.line_filters import UPDATE_SECONDS, PlainSigns
-from ragforge_tui.tui.style.palette import palette_of
-from ragforge_tui.tui.transcript.render.markdown import render
+from ragforge_tui.tui.drawing.palette import palette_of
+from ragforge_tui.tui.memory.memory_tree import TreeLine, TreeRows
+from ragforge_tui.tui.terminal import UPDATE_SECONDS, PlainSigns
+from ragforge_tui.tui.transcript.markdown import render
 from tests.support.calls_scene import calls_engine
 from tests.support.chat_scene import scene_engine
 from tests.tui.conftest import Chat, ChatRunner

@@ -9,9 +9,9 @@ import pytest
 
 from ragforge_tui.shared.errors import GraphUnavailableError
 from ragforge_tui.shared.requests.sessions import Search
-from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.sessions import search_screen
 from ragforge_tui.tui.sessions.search_screen import HitList, SearchScreen
+from ragforge_tui.tui.widgets.list_screen import Picker
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import Chat, ChatRunner
 

@@ -10,8 +10,14 @@ import pytest
 from ragforge_tui.shared.records import Conversation, ConversationPeek, SearchHit
 from ragforge_tui.tui.sessions.preview_pane import preview
 from ragforge_tui.tui.sessions.search_screen import HIT_LINES, hit_lines, snippet
-from ragforge_tui.tui.sessions.session_list_model import RowStyle, SessionFilter, SessionList, filter_bar, key_bar
-from ragforge_tui.tui.sessions.session_rows import session_row
+from ragforge_tui.tui.sessions.session_list_model import (
+    RowStyle,
+    SessionFilter,
+    SessionList,
+    filter_bar,
+    key_bar,
+    session_row,
+)
 from ragforge_tui.tui.sessions.session_service import parse_query, parse_tags, with_topic
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList, _labelled
 from tests.support.fake_engine import CLOCK, conversation

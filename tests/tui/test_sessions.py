@@ -24,7 +24,7 @@ from ragforge_tui.tui.sessions.session_picker import SessionPicker
 from ragforge_tui.tui.sidebar.files_pane import FilesPane
 from ragforge_tui.tui.sidebar.trace_pane import TracePane
 from ragforge_tui.tui.transcript import Transcript
-from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
+from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from tests.support.chat_scene import tool_call
 from tests.support.fake_engine import FakeEngine, conversation, message, sessions, turn
 from tests.tui.conftest import Chat, ChatRunner

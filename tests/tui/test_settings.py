@@ -13,10 +13,10 @@ from ragforge_tui.settings.load import load
 from ragforge_tui.settings.schema import Settings
 from ragforge_tui.shared.errors import ConfigError
 from ragforge_tui.shared.requests.work import ChangeModelSettings
-from ragforge_tui.tui.dialogs.picker import Picker
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, read_settings, section_title
 from ragforge_tui.tui.settings.settings_screen import SettingsScreen
 from ragforge_tui.tui.widgets.choice_list import ChoiceList
+from ragforge_tui.tui.widgets.list_screen import Picker
 from tests.support.fake_engine import FakeEngine
 from tests.tui.conftest import Chat, ChatRunner
 

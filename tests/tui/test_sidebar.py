@@ -15,14 +15,14 @@ from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.shared.errors import GraphUnavailableError
 from ragforge_tui.shared.events import ToolCallFinished, ToolCallStarted, TurnCompleted, TurnStarted
 from ragforge_tui.shared.records import AccessedFile
-from ragforge_tui.shared.requests.memory import FetchMemory
+from ragforge_tui.shared.requests.memory import FetchFiles
 from ragforge_tui.shared.requests.work import FetchCall, ListCalls
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.sidebar.files_pane import FilesPane
 from ragforge_tui.tui.sidebar.pane import PaneTitle
 from ragforge_tui.tui.sidebar.sidebar import FILE_NAME, Divider, Layout, load_layout
 from ragforge_tui.tui.sidebar.trace_pane import TracePane
-from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
+from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from ragforge_tui.tui.widgets.key_bar import KeyBar
 from tests.support.calls_scene import calls_engine, calls_of
 from tests.support.fake_engine import CLOCK, FakeEngine, conversation, message
@@ -338,9 +338,9 @@ async def test_files_follow_the_turn_running(run_chat: ChatRunner) -> None:
         await chat.until(lambda: pane.files.file("ragforge_tui/graph/schema.py").turn_index == 13)  # type: ignore[union-attr]
         assert pane.rows.chosen == "ragforge_tui/graph/schema.py", "the newest is at hand until one moves"
         assert pane.rows.scroll_y == 0
-        asked = len(engine.asked(FetchMemory))
+        asked = len(engine.asked(FetchFiles))
         engine.emit(TurnCompleted(text="", conversation_id=OWNER, turn_index=13))
-        await chat.until(lambda: len(engine.asked(FetchMemory)) > asked)
+        await chat.until(lambda: len(engine.asked(FetchFiles)) > asked)
 
 
 async def test_a_damaged_layout_is_ignored(run_chat: ChatRunner, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.shared.events import GraphChanged, ModelChanged
 from ragforge_tui.shared.records import Message, Usage
 from ragforge_tui.tui.command_registry import Registry, effective_keys, keymap_problems
-from ragforge_tui.tui.commands.catalog import all_commands
+from ragforge_tui.tui.commands import all_commands
 from ragforge_tui.tui.dialogs.help_screen import help_text
 from ragforge_tui.tui.session.state import ChatState, Spent, sent_tokens
 from ragforge_tui.tui.widgets.status_bar import count, drawn, fitted, foot_hints, status_parts

@@ -10,9 +10,10 @@ import yaml
 from textual.color import Color
 
 from ragforge_tui.settings.schema import TuiSettings
+from ragforge_tui.tui.drawing import theme
+from ragforge_tui.tui.drawing.palette import COLOR_NAMES, contrast, palette_of, persona_color
 from ragforge_tui.tui.settings.settings_screen import ThemePicker
-from ragforge_tui.tui.style import theme
-from ragforge_tui.tui.style.palette import COLOR_NAMES, contrast, palette_of, persona_color
+from ragforge_tui.tui.widgets.choice_list import ChoiceList
 from tests.support.fake_engine import FakeEngine, conversation, turn
 from tests.tui.conftest import ChatRunner
 
@@ -99,6 +100,9 @@ async def test_a_theme_is_tried_on_and_kept_or_not(run_chat: ChatRunner, tmp_pat
         assert chat.app.prompt.has_focus
         await chat.type("/theme")
         await chat.until(lambda: isinstance(chat.app.screen, ThemePicker))
+        await chat.pilot.click(ChoiceList, offset=(4, 3))
+        await chat.until(lambda: chat.app.theme == "ragforge-light")
+        assert isinstance(chat.app.screen, ThemePicker), "a first click only tries it on"
         await chat.press(*"nord", "enter")
         await chat.until(lambda: 'theme: "nord"' in file.read_text())
         assert file.read_text() == '# mine\ntui:\n  theme: "nord" # calm\n'

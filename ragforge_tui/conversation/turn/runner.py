@@ -22,6 +22,7 @@ from ragforge_tui.conversation.turn.reply import Reply
 from ragforge_tui.conversation.turn.request import TurnRequest
 from ragforge_tui.conversation.turn.tool_runner import ToolRunner
 from ragforge_tui.llm import PROVIDER_STATE
+from ragforge_tui.memory.history_source import called_from
 from ragforge_tui.shared.errors import ErrorInfo, RagforgeError, storage_error
 from ragforge_tui.shared.events import TurnCancelled, TurnCompleted, TurnEnd, TurnFailed
 from ragforge_tui.shared.records import Message, MessageState, Turn, Usage, now
@@ -145,7 +146,8 @@ class TurnRunner:
             reply = await self._ask(request)
             if not reply.requests:
                 return
-            sent, *results = await tools.run(reply.message, reply.requests, iteration)
+            with called_from(self._conversation_id, self._turn.turn_index, held=request.inputs.context.held):
+                sent, *results = await tools.run(reply.message, reply.requests, iteration)
             request.add([{**sent, PROVIDER_STATE: reply.state} if reply.state else sent, *results])
         # Tools stay in the request, since providers refuse calls in the history of a request without them.
         request.add([{"role": "user", "content": _LAST_CALL}])

@@ -7,52 +7,21 @@ from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.memory.context import look_up
 from ragforge_tui.shared import records
 from ragforge_tui.shared.errors import NotFoundError
-from ragforge_tui.shared.records import ContextRecord, SimilarConversation, Summary, Topic
-from ragforge_tui.shared.requests.memory import (
-    FetchContext,
-    FetchDue,
-    FetchMemory,
-    FetchSent,
-    FetchSummary,
-    FetchTopicPlaces,
-    FetchTree,
-    FetchTurnLines,
-    FindSimilar,
-    ListTopics,
-    MemoryDue,
-    MemoryTree,
-    MemoryView,
-    MergeTopics,
-    SentRequest,
-    SummarizeConversation,
-    TopicPlace,
-    TurnLine,
-    UnmergeTopic,
-)
+from ragforge_tui.shared.records import AccessedFile, SimilarConversation, Summary, Topic
+from ragforge_tui.shared.requests import memory as requests
 
 
-@handles(FetchMemory)
-async def memory(engine: EngineContext, request: FetchMemory) -> MemoryView:
-    conversation = engine.conversation(request.conversation_id)
-    store = await engine.agent.store()
-    turns, chars = await conversation.memory.until_next_summary()
-    return MemoryView(
-        summary=conversation.record.summary,
-        summaries=await store.summaries.of(request.conversation_id),
-        topics=await store.topics.search(conversation_id=request.conversation_id),
-        files=conversation.memory.files.groups(),
-        next_turns=turns,
-        next_chars=chars,
-        behind=conversation.memory.behind,
-    )
+@handles(requests.FetchFiles)
+async def files(engine: EngineContext, request: requests.FetchFiles) -> list[AccessedFile]:
+    return engine.conversation(request.conversation_id).memory.files.groups()
 
 
-@handles(FetchTree)
-async def tree(engine: EngineContext, request: FetchTree) -> MemoryTree:
+@handles(requests.FetchTree)
+async def tree(engine: EngineContext, request: requests.FetchTree) -> requests.MemoryTree:
     conversation = engine.conversation(request.conversation_id)
     store = await engine.agent.store()
     record = conversation.record
-    return MemoryTree(
+    return requests.MemoryTree(
         summary=record.summary,
         nodes=await store.summaries.outline(record.uuid),
         topics=await store.topics.search(conversation_id=record.uuid),
@@ -61,61 +30,61 @@ async def tree(engine: EngineContext, request: FetchTree) -> MemoryTree:
     )
 
 
-@handles(FetchDue)
-async def due(engine: EngineContext, request: FetchDue) -> MemoryDue:
+@handles(requests.FetchDue)
+async def due(engine: EngineContext, request: requests.FetchDue) -> requests.MemoryDue:
     return await _due(engine, engine.conversation(request.conversation_id))
 
 
-async def _due(engine: EngineContext, conversation: Conversation) -> MemoryDue:
+async def _due(engine: EngineContext, conversation: Conversation) -> requests.MemoryDue:
     turns, chars = await conversation.memory.until_next_summary()
     enabled = engine.agent.settings.agent.memory.summarization.enabled
-    return MemoryDue(next_turns=turns, next_chars=chars, behind=conversation.memory.behind, enabled=enabled)
+    return requests.MemoryDue(next_turns=turns, next_chars=chars, behind=conversation.memory.behind, enabled=enabled)
 
 
-@handles(FetchSummary)
-async def summary(engine: EngineContext, request: FetchSummary) -> Summary:
+@handles(requests.FetchSummary)
+async def summary(engine: EngineContext, request: requests.FetchSummary) -> Summary:
     found = await (await engine.agent.store()).summaries.by_id([request.uuid])
     if not found:
         raise NotFoundError("This summary no longer exists.")
     return found[0]
 
 
-@handles(SummarizeConversation)
-async def summarize(engine: EngineContext, request: SummarizeConversation) -> records.Conversation:
+@handles(requests.SummarizeConversation)
+async def summarize(engine: EngineContext, request: requests.SummarizeConversation) -> records.Conversation:
     conversation = await engine.agent.load_conversation(request.conversation_id)
     await conversation.memory.summarise_conversation()
     return conversation.record
 
 
-@handles(FetchTurnLines)
-async def turn_lines(engine: EngineContext, request: FetchTurnLines) -> list[TurnLine]:
+@handles(requests.FetchTurnLines)
+async def turn_lines(engine: EngineContext, request: requests.FetchTurnLines) -> list[requests.TurnLine]:
     return await (await engine.agent.store()).turns.lines(request.conversation_id, request.first, request.last)
 
 
-@handles(ListTopics)
-async def topics(engine: EngineContext, request: ListTopics) -> list[Topic]:
+@handles(requests.ListTopics)
+async def topics(engine: EngineContext, request: requests.ListTopics) -> list[Topic]:
     store = await engine.agent.store()
     return await store.topics.search(request.query, limit=request.limit, workspace=request.workspace)
 
 
-@handles(MergeTopics)
-async def merge_topics(engine: EngineContext, request: MergeTopics) -> Topic:
+@handles(requests.MergeTopics)
+async def merge_topics(engine: EngineContext, request: requests.MergeTopics) -> Topic:
     store = await engine.agent.store()
     first, second = await store.topics.get(request.a), await store.topics.get(request.b)
     return await store.topics.merge(first.uuid, second.uuid)
 
 
-@handles(UnmergeTopic)
-async def unmerge_topic(engine: EngineContext, request: UnmergeTopic) -> Topic:
+@handles(requests.UnmergeTopic)
+async def unmerge_topic(engine: EngineContext, request: requests.UnmergeTopic) -> Topic:
     return await (await engine.agent.store()).topics.unmerge_named(request.ref)
 
 
-@handles(FetchTopicPlaces)
-async def topic_places(engine: EngineContext, request: FetchTopicPlaces) -> list[TopicPlace]:
+@handles(requests.FetchTopicPlaces)
+async def topic_places(engine: EngineContext, request: requests.FetchTopicPlaces) -> list[requests.TopicPlace]:
     """Return a topic's turns in this conversation first, then those in others of the workspace."""
     store = await engine.agent.store()
     own = request.conversation_id
-    places: list[TopicPlace] = []
+    places: list[requests.TopicPlace] = []
     exists = False
     for scope in ({"conversation_id": own}, {"workspace": request.workspace}):
         if scope.get("conversation_id") == "":
@@ -129,14 +98,14 @@ async def topic_places(engine: EngineContext, request: FetchTopicPlaces) -> list
             if uuid == own and "workspace" in scope:
                 continue
             title = (await store.conversations.get(uuid)).title
-            places += [TopicPlace(conversation_id=uuid, title=title, first=a, last=b) for a, b in ranges]
+            places += [requests.TopicPlace(conversation_id=uuid, title=title, first=a, last=b) for a, b in ranges]
     if not exists:
         raise NotFoundError(f"There is no topic {request.ref!r}.")
     return places
 
 
-@handles(FindSimilar)
-async def similar(engine: EngineContext, request: FindSimilar) -> list[SimilarConversation]:
+@handles(requests.FindSimilar)
+async def similar(engine: EngineContext, request: requests.FindSimilar) -> list[SimilarConversation]:
     store = await engine.agent.store()
     recall = engine.agent.settings.agent.memory.recall
     conversation = await store.conversations.resolve(request.ref)
@@ -148,22 +117,13 @@ async def similar(engine: EngineContext, request: FindSimilar) -> list[SimilarCo
     )
 
 
-@handles(FetchContext)
-async def context(engine: EngineContext, request: FetchContext) -> ContextRecord:
-    return (await _sent(engine, request.conversation_id, request.turn_index)).record
-
-
-@handles(FetchSent)
-async def sent(engine: EngineContext, request: FetchSent) -> SentRequest:
-    return await _sent(engine, request.conversation_id, request.turn_index, request.number)
-
-
-async def _sent(engine: EngineContext, ref: str, turn_index: int, number: int = 0) -> SentRequest:
+@handles(requests.FetchSent)
+async def sent(engine: EngineContext, request: requests.FetchSent) -> requests.SentRequest:
     """Return the content of a turn's request, by default its last one; shared turns are read from the parent."""
     store = await engine.agent.store()
-    conversation = await store.conversations.resolve(ref)
+    conversation = await store.conversations.resolve(request.conversation_id)
     last = conversation.next_turn - 1
-    index = turn_index or last
+    index = request.turn_index or last
     turns = await store.turns.between(conversation.uuid, start=index, end=index + 1) if index > 0 else []
     if not turns:
         raise NotFoundError(f"The conversation {conversation.uuid[:8]} has no turn {index}.")
@@ -173,7 +133,7 @@ async def _sent(engine: EngineContext, ref: str, turn_index: int, number: int = 
             f"No sent request of turn {index} is stored.",
             todo="It was imported, predates stored contexts, or did not ask a model.",
         )
-    number = min(number or len(found), len(found))
+    number = min(request.number or len(found), len(found))
     chosen = found[number - 1]
     record = await look_up(chosen.record, store)
-    return SentRequest(record=record, number=number, count=len(found), replies=chosen.replies, last_turn=last)
+    return requests.SentRequest(record=record, number=number, count=len(found), replies=chosen.replies, last_turn=last)

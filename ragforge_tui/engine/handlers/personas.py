@@ -10,34 +10,24 @@ from ragforge_tui.personas.drafts import improved, improvement_request, template
 from ragforge_tui.personas.user_personas import UserPersonas, file_name
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.persona_records import PersonaDraft, PersonaInfo, PersonaList, PersonaView
-from ragforge_tui.shared.requests.personas import (
-    CheckPersona,
-    DeletePersona,
-    DraftPersona,
-    ImprovePersona,
-    ListPersonas,
-    RestorePersona,
-    SavePersona,
-    SetPersona,
-    ShowPersona,
-)
+from ragforge_tui.shared.requests import personas as requests
 from ragforge_tui.shared.sanitize import storable
 
 MAX_DRAFT_TOKENS = 4_000
 
 
-@handles(ListPersonas)
-async def list_personas(engine: EngineContext, _: ListPersonas) -> PersonaList:
+@handles(requests.ListPersonas)
+async def list_personas(engine: EngineContext, _: requests.ListPersonas) -> PersonaList:
     return await asyncio.to_thread(engine.agent.services.personas.list)
 
 
-@handles(ShowPersona)
-async def show(engine: EngineContext, request: ShowPersona) -> PersonaView:
+@handles(requests.ShowPersona)
+async def show(engine: EngineContext, request: requests.ShowPersona) -> PersonaView:
     return await asyncio.to_thread(engine.agent.services.personas.view, request.name)
 
 
-@handles(SetPersona)
-async def choose(engine: EngineContext, request: SetPersona) -> PersonaInfo:
+@handles(requests.SetPersona)
+async def choose(engine: EngineContext, request: requests.SetPersona) -> PersonaInfo:
     personas = engine.agent.services.personas
     persona = personas.pick(request.name)
     if request.conversation_id:
@@ -47,8 +37,8 @@ async def choose(engine: EngineContext, request: SetPersona) -> PersonaInfo:
     return personas.info(persona)
 
 
-@handles(DraftPersona)
-async def draft(engine: EngineContext, request: DraftPersona) -> PersonaDraft:
+@handles(requests.DraftPersona)
+async def draft(engine: EngineContext, request: requests.DraftPersona) -> PersonaDraft:
     """Return a complete persona from the user's answers, without a model.
 
     Raises:
@@ -67,8 +57,8 @@ async def draft(engine: EngineContext, request: DraftPersona) -> PersonaDraft:
     return _drafted(engine, template(request.brief, services.user_name), name)
 
 
-@handles(ImprovePersona)
-async def improve(engine: EngineContext, request: ImprovePersona) -> PersonaDraft:
+@handles(requests.ImprovePersona)
+async def improve(engine: EngineContext, request: requests.ImprovePersona) -> PersonaDraft:
     """Return the model's improved version of a draft; the model gets no tools, and nothing is saved.
 
     Raises:
@@ -87,13 +77,13 @@ async def improve(engine: EngineContext, request: ImprovePersona) -> PersonaDraf
     return _drafted(engine, improved(reply, text), request.name)
 
 
-@handles(CheckPersona)
-async def check(engine: EngineContext, request: CheckPersona) -> PersonaDraft:
+@handles(requests.CheckPersona)
+async def check(engine: EngineContext, request: requests.CheckPersona) -> PersonaDraft:
     return _drafted(engine, request.text, request.name)
 
 
-@handles(SavePersona)
-async def save(engine: EngineContext, request: SavePersona) -> PersonaInfo:
+@handles(requests.SavePersona)
+async def save(engine: EngineContext, request: requests.SavePersona) -> PersonaInfo:
     """Save a text as a persona of the user.
 
     Raises:
@@ -103,8 +93,8 @@ async def save(engine: EngineContext, request: SavePersona) -> PersonaInfo:
     return _listed(engine, saved.name)
 
 
-@handles(DeletePersona)
-async def delete(engine: EngineContext, request: DeletePersona) -> PersonaInfo:
+@handles(requests.DeletePersona)
+async def delete(engine: EngineContext, request: requests.DeletePersona) -> PersonaInfo:
     """Delete a persona of the user, so that it can be restored.
 
     Raises:
@@ -114,8 +104,8 @@ async def delete(engine: EngineContext, request: DeletePersona) -> PersonaInfo:
     return personas.info(_own(engine).delete(personas.view(request.name).info.name))
 
 
-@handles(RestorePersona)
-async def restore(engine: EngineContext, request: RestorePersona) -> PersonaInfo:
+@handles(requests.RestorePersona)
+async def restore(engine: EngineContext, request: requests.RestorePersona) -> PersonaInfo:
     """Restore the persona deleted last, or last under that name.
 
     Raises:

@@ -5,29 +5,17 @@ from __future__ import annotations
 from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.shared.export_records import ConversationExport, Imported
 from ragforge_tui.shared.records import Conversation, ConversationChanges, ConversationPeek, SearchHit
-from ragforge_tui.shared.requests.sessions import (
-    ArchiveConversation,
-    DeleteConversation,
-    ExportConversation,
-    FollowConversations,
-    ImportConversation,
-    LeaveConversation,
-    ListConversations,
-    PeekConversation,
-    RestoreConversation,
-    Search,
-    UpdateConversation,
-)
+from ragforge_tui.shared.requests import sessions as requests
 from ragforge_tui.shared.wire import Empty
 
 
-@handles(ListConversations)
-async def list_conversations(engine: EngineContext, request: ListConversations) -> list[Conversation]:
+@handles(requests.ListConversations)
+async def list_conversations(engine: EngineContext, request: requests.ListConversations) -> list[Conversation]:
     return await engine.agent.list_conversations(request.filter)
 
 
-@handles(UpdateConversation)
-async def update(engine: EngineContext, request: UpdateConversation) -> Conversation:
+@handles(requests.UpdateConversation)
+async def update(engine: EngineContext, request: requests.UpdateConversation) -> Conversation:
     store = await engine.agent.store()
     changes = {name: value for name in ("title", "tags", "private") if (value := getattr(request, name)) is not None}
     uuid = (await store.conversations.resolve(request.conversation_id)).uuid
@@ -40,24 +28,24 @@ async def update(engine: EngineContext, request: UpdateConversation) -> Conversa
     return record
 
 
-@handles(ArchiveConversation)
-async def archive(engine: EngineContext, request: ArchiveConversation) -> Conversation:
+@handles(requests.ArchiveConversation)
+async def archive(engine: EngineContext, request: requests.ArchiveConversation) -> Conversation:
     return await engine.agent.archive_conversation(request.conversation_id, archived=request.archived)
 
 
-@handles(DeleteConversation)
-async def delete(engine: EngineContext, request: DeleteConversation) -> Empty:
+@handles(requests.DeleteConversation)
+async def delete(engine: EngineContext, request: requests.DeleteConversation) -> Empty:
     await engine.agent.delete_conversation(request.conversation_id, immediately=request.immediately)
     return Empty()
 
 
-@handles(RestoreConversation)
-async def restore(engine: EngineContext, request: RestoreConversation) -> Conversation:
+@handles(requests.RestoreConversation)
+async def restore(engine: EngineContext, request: requests.RestoreConversation) -> Conversation:
     return await engine.agent.restore_conversation(request.conversation_id)
 
 
-@handles(Search)
-async def search(engine: EngineContext, request: Search) -> list[SearchHit]:
+@handles(requests.Search)
+async def search(engine: EngineContext, request: requests.Search) -> list[SearchHit]:
     store = await engine.agent.store()
     scope, folder = request.conversation_id, request.workspace
     turns = None
@@ -68,28 +56,28 @@ async def search(engine: EngineContext, request: Search) -> list[SearchHit]:
     )
 
 
-@handles(ExportConversation)
-async def export(engine: EngineContext, request: ExportConversation) -> ConversationExport:
+@handles(requests.ExportConversation)
+async def export(engine: EngineContext, request: requests.ExportConversation) -> ConversationExport:
     store = await engine.agent.store()
     return await store.transfer.export((await store.conversations.resolve(request.ref)).uuid)
 
 
-@handles(ImportConversation)
-async def import_(engine: EngineContext, request: ImportConversation) -> Imported:
+@handles(requests.ImportConversation)
+async def import_(engine: EngineContext, request: requests.ImportConversation) -> Imported:
     return await (await engine.agent.store()).transfer.import_(request.data, merge=request.merge)
 
 
-@handles(PeekConversation)
-async def peek(engine: EngineContext, request: PeekConversation) -> ConversationPeek:
+@handles(requests.PeekConversation)
+async def peek(engine: EngineContext, request: requests.PeekConversation) -> ConversationPeek:
     return await (await engine.agent.store()).conversations.peek(request.conversation_id, chars=request.chars)
 
 
-@handles(FollowConversations)
-async def follow(engine: EngineContext, request: FollowConversations) -> ConversationChanges:
+@handles(requests.FollowConversations)
+async def follow(engine: EngineContext, request: requests.FollowConversations) -> ConversationChanges:
     return await (await engine.agent.store()).conversations.changed(request.since, workspace=request.workspace)
 
 
-@handles(LeaveConversation)
-async def leave(engine: EngineContext, _: LeaveConversation) -> Empty:
+@handles(requests.LeaveConversation)
+async def leave(engine: EngineContext, _: requests.LeaveConversation) -> Empty:
     engine.close()
     return Empty()

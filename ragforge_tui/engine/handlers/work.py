@@ -11,25 +11,7 @@ from ragforge_tui.engine.registry import EngineContext, handles
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.events import ModelChanged
 from ragforge_tui.shared.records import ToolCall
-from ragforge_tui.shared.requests.work import (
-    AnswerApproval,
-    AnswerTrust,
-    CallPage,
-    ChangeModelSettings,
-    FetchCall,
-    FileDiff,
-    ListCalls,
-    ListFiles,
-    ListModels,
-    Mode,
-    PlanUndo,
-    RunShell,
-    SessionDiff,
-    SetMode,
-    SetModel,
-    UndoPlan,
-    UndoTurn,
-)
+from ragforge_tui.shared.requests import work as requests
 from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.shared.tool_calls import described_tools
 from ragforge_tui.shared.wire import PROTOCOL_VERSION, Empty, EngineState, Hello
@@ -50,60 +32,60 @@ async def hello(engine: EngineContext, _: Hello) -> EngineState:
     )
 
 
-@handles(SetMode)
-async def set_mode(engine: EngineContext, request: SetMode) -> Mode:
+@handles(requests.SetMode)
+async def set_mode(engine: EngineContext, request: requests.SetMode) -> requests.Mode:
     engine.conversation(request.conversation_id).mode = request.mode
     return request.mode
 
 
-@handles(AnswerApproval)
-async def answer_approval(engine: EngineContext, request: AnswerApproval) -> Empty:
+@handles(requests.AnswerApproval)
+async def answer_approval(engine: EngineContext, request: requests.AnswerApproval) -> Empty:
     engine.agent.services.approvals.answer(request.approval_id, request.decision, storable(request.feedback))
     return Empty()
 
 
-@handles(AnswerTrust)
-async def answer_trust(engine: EngineContext, request: AnswerTrust) -> Empty:
+@handles(requests.AnswerTrust)
+async def answer_trust(engine: EngineContext, request: requests.AnswerTrust) -> Empty:
     engine.agent.services.trust.answer(request.root, request.allow)
     engine.agent.services.personas.answer(request.root, request.allow)
     return Empty()
 
 
-@handles(SetModel)
-async def set_model(engine: EngineContext, request: SetModel) -> ModelChanged:
+@handles(requests.SetModel)
+async def set_model(engine: EngineContext, request: requests.SetModel) -> ModelChanged:
     return await engine.agent.set_model(request.name)
 
 
-@handles(ChangeModelSettings)
-async def change_model_settings(engine: EngineContext, request: ChangeModelSettings) -> Empty:
+@handles(requests.ChangeModelSettings)
+async def change_model_settings(engine: EngineContext, request: requests.ChangeModelSettings) -> Empty:
     engine.agent.change_model_settings(request.changes)
     return Empty()
 
 
-@handles(ListModels)
-async def list_models(engine: EngineContext, _: ListModels) -> list[str]:
+@handles(requests.ListModels)
+async def list_models(engine: EngineContext, _: requests.ListModels) -> list[str]:
     return await engine.agent.model_names()
 
 
-@handles(ListFiles)
-async def list_files(engine: EngineContext, request: ListFiles) -> list[str]:
+@handles(requests.ListFiles)
+async def list_files(engine: EngineContext, request: requests.ListFiles) -> list[str]:
     workspace, ignore = Path(engine.loaded.workspace), engine.loaded.settings.tools.ignore
     return await match_files(workspace, request.query, ignore, request.limit, folders=request.folders)
 
 
-@handles(RunShell)
-async def run_shell(engine: EngineContext, request: RunShell) -> int:
+@handles(requests.RunShell)
+async def run_shell(engine: EngineContext, request: requests.RunShell) -> int:
     return await engine.conversation(request.conversation_id).run_command(request.command, request.message_id)
 
 
-@handles(ListCalls)
-async def list_calls(engine: EngineContext, request: ListCalls) -> CallPage:
+@handles(requests.ListCalls)
+async def list_calls(engine: EngineContext, request: requests.ListCalls) -> requests.CallPage:
     store = await engine.agent.store()
     return await store.tool_calls.page(request.conversation_id, before=request.before, limit=request.limit)
 
 
-@handles(FetchCall)
-async def fetch_call(engine: EngineContext, request: FetchCall) -> ToolCall:
+@handles(requests.FetchCall)
+async def fetch_call(engine: EngineContext, request: requests.FetchCall) -> ToolCall:
     store = await engine.agent.store()
     index = request.turn_index
     for turn in await store.turns.between(request.conversation_id, start=index, end=index + 1):
@@ -114,16 +96,16 @@ async def fetch_call(engine: EngineContext, request: FetchCall) -> ToolCall:
     raise NotFoundError(f"Turn {index} has no such call.")
 
 
-@handles(SessionDiff)
-async def session_diff(engine: EngineContext, request: SessionDiff) -> list[FileDiff]:
+@handles(requests.SessionDiff)
+async def session_diff(engine: EngineContext, request: requests.SessionDiff) -> list[requests.FileDiff]:
     return await engine.conversation(request.conversation_id).diff()
 
 
-@handles(PlanUndo)
-async def plan_undo(engine: EngineContext, request: PlanUndo) -> UndoPlan:
+@handles(requests.PlanUndo)
+async def plan_undo(engine: EngineContext, request: requests.PlanUndo) -> requests.UndoPlan:
     return await engine.conversation(request.conversation_id).plan_undo(request.turn_index, redo=request.redo)
 
 
-@handles(UndoTurn)
-async def undo(engine: EngineContext, request: UndoTurn) -> int:
+@handles(requests.UndoTurn)
+async def undo(engine: EngineContext, request: requests.UndoTurn) -> int:
     return await engine.conversation(request.conversation_id).undo(request.turn_index, request.message_id)

@@ -6,20 +6,14 @@ Texts of turns and summaries are in the graph already and are looked up; the sta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.store.messages import INDEXED_CHARS
 from ragforge_tui.graph.store.records import derived
 from ragforge_tui.shared.records import ContextRecord, now
 from ragforge_tui.shared.sanitize import storable
 from ragforge_tui.shared.truncation import cut_middle
-
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
 
 
 class StoredRequest(msgspec.Struct, frozen=True):
@@ -51,7 +45,7 @@ class Contexts:
             for key, text in (texts or {}).items()
         ]
 
-        async def work(tx: AsyncManagedTransaction) -> None:
+        async def work(tx: Transaction) -> None:
             found = await tx.run(
                 "MATCH (m:Message {uuid: $message}) RETURN m.conversation_id AS id, m.turn_index AS turn",
                 message=message_uuid,

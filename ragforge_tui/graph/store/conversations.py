@@ -9,11 +9,13 @@ merged into it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.store.records import (
     CONVERSATION_FIELDS,
     conversation_from,
@@ -32,12 +34,8 @@ from ragforge_tui.shared.records import (
 )
 from ragforge_tui.shared.sanitize import storable
 
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
-
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
+_FIND = f"MATCH (c:Conversation {{uuid: $uuid}}) RETURN {_CONVERSATION} AS c"
 _FIXED = {"uuid", "created_at", "next_turn", "message_count", "total_chars", "branch_of", "branch_turn"}
 _CHANGEABLE = {*CONVERSATION_FIELDS, "summary_embedding"} - _FIXED
 _CANDIDATES = 5
@@ -85,7 +83,7 @@ class Conversations:
         if c.branch_of:
             properties["next_turn"] = max(c.next_turn, (c.branch_turn or 0) + 1)
 
-        async def work(tx: AsyncManagedTransaction) -> Conversation:
+        async def work(tx: Transaction) -> Conversation:
             if c.branch_of and c.branch_turn:
                 messages, chars = await _size(tx, c.branch_of, c.branch_turn)
                 properties["message_count"] = max(c.message_count, messages)
@@ -97,11 +95,10 @@ class Conversations:
             )
             record = await result.single(strict=True)
             if c.branch_of:
-                await _link_branch(tx, c)
+                await link_branch(tx, c)
             return conversation_from(record["c"])
 
-        created: Conversation = await self._graph.write(work)
-        return created
+        return await self._graph.write(work)
 
     async def get(self, uuid: str) -> Conversation:
         """Return the conversation with this id, whatever its status.
@@ -109,14 +106,10 @@ class Conversations:
         Raises:
             NotFoundError: There is none.
         """
-
-        async def work(tx: AsyncManagedTransaction) -> Conversation | None:
-            return await find_conversation(tx, uuid)
-
-        found: Conversation | None = await self._graph.read(work)
-        if found is None:
+        record = await self._graph.one(_FIND, uuid=uuid)
+        if record is None:
             raise _unknown(uuid)
-        return found
+        return conversation_from(record["c"])
 
     async def resolve(self, ref: str) -> Conversation:
         """Return the conversation with the id `ref` or with this prefix; deleted ones are found by their full id only.
@@ -126,7 +119,7 @@ class Conversations:
         """
         wanted = storable(ref.strip().lower())
 
-        async def work(tx: AsyncManagedTransaction) -> list[Conversation]:
+        async def work(tx: Transaction) -> list[Conversation]:
             exact = await find_conversation(tx, wanted)
             if exact is not None:
                 return [exact]
@@ -181,7 +174,7 @@ class Conversations:
             NotFoundError: There is no such conversation.
         """
 
-        async def work(tx: AsyncManagedTransaction) -> ConversationPeek:
+        async def work(tx: Transaction) -> ConversationPeek:
             found = await existing_conversation(tx, conversation_id)
             segments = await segments_of(tx, found.uuid, 1, _END)
             if not segments:
@@ -193,8 +186,7 @@ class Conversations:
                 conversation=found, first=begin[0][1] if begin else "", last=last, last_role=_role(role)
             )
 
-        peeked: ConversationPeek = await self._graph.read(work)
-        return peeked
+        return await self._graph.read(work)
 
     async def pulse(self, conversation_id: str) -> ConversationPulse | None:
         """Return the state an open conversation polls: one node, by its id; None when it is gone."""
@@ -212,7 +204,7 @@ class Conversations:
         where = "c.workspace = $workspace" if workspace is not None else "true"
         parameters = {"since": graph_value(since), "workspace": workspace, "limit": MOST_CHANGES}
 
-        async def work(tx: AsyncManagedTransaction) -> ConversationChanges:
+        async def work(tx: Transaction) -> ConversationChanges:
             result = await tx.run(
                 f"MATCH (c:Conversation) WHERE c.updated_at >= $since AND {where} "
                 f"RETURN {_CONVERSATION} AS c ORDER BY c.updated_at DESC, c.uuid LIMIT $limit",
@@ -223,8 +215,7 @@ class Conversations:
             record = await result.single(strict=True)
             return ConversationChanges(changed=changed, count=record["n"])
 
-        changes: ConversationChanges = await self._graph.read(work)
-        return changes
+        return await self._graph.read(work)
 
     async def update(self, uuid: str, **changes: Any) -> Conversation:
         """Set properties that the user or the engine may change, and `updated_at` unless it is among them.
@@ -297,14 +288,13 @@ class Conversations:
             pass
 
 
-async def find_conversation(tx: AsyncManagedTransaction, uuid: str) -> Conversation | None:
+async def find_conversation(tx: Transaction, uuid: str) -> Conversation | None:
     """Return the conversation with this id, None if there is none."""
-    result = await tx.run(f"MATCH (c:Conversation {{uuid: $uuid}}) RETURN {_CONVERSATION} AS c", uuid=uuid)
-    record = await result.single()
+    record = await (await tx.run(_FIND, uuid=uuid)).single()
     return conversation_from(record["c"]) if record else None
 
 
-async def existing_conversation(tx: AsyncManagedTransaction, uuid: str) -> Conversation:
+async def existing_conversation(tx: Transaction, uuid: str) -> Conversation:
     """Return a conversation.
 
     Raises:
@@ -316,7 +306,7 @@ async def existing_conversation(tx: AsyncManagedTransaction, uuid: str) -> Conve
     return found
 
 
-async def segments_of(tx: AsyncManagedTransaction, conversation_id: str, first: int, last: int) -> list[Segment]:
+async def segments_of(tx: Transaction, conversation_id: str, first: int, last: int) -> list[Segment]:
     """Return the segments of the chain of branches that hold the turns [first, last], oldest first.
 
     Segments are safe to loop over: where the indexes reach further than there can be turns, as earlier releases let an
@@ -342,7 +332,23 @@ async def segments_of(tx: AsyncManagedTransaction, conversation_id: str, first: 
     return found[::-1]
 
 
-async def _runs(tx: AsyncManagedTransaction, segment: Segment) -> list[Segment]:
+async def read_segments(graph: Graph, conversation_id: str, first: int, last: int) -> list[Segment]:
+    """Return the segments that hold the turns [first, last] in a transaction of their own; see `segments_of`."""
+
+    async def work(tx: Transaction) -> list[Segment]:
+        return await segments_of(tx, conversation_id, max(first, 1), last)
+
+    return await graph.read(work)
+
+
+def in_pages(segments: Iterable[Segment], size: int) -> Iterator[Segment]:
+    """Yield segments of at most `size` turns each."""
+    for segment in segments:
+        for first in range(segment.first, segment.last + 1, size):
+            yield Segment(segment.conversation_id, first, min(first + size - 1, segment.last))
+
+
+async def _runs(tx: Transaction, segment: Segment) -> list[Segment]:
     """Return the existing turns of a segment as ascending runs without gaps."""
     result = await tx.run(
         "MATCH (m:Message {conversation_id: $id}) WHERE m.turn_index >= $first AND m.turn_index <= $last "
@@ -361,7 +367,7 @@ async def _runs(tx: AsyncManagedTransaction, segment: Segment) -> list[Segment]:
     return runs
 
 
-async def _size(tx: AsyncManagedTransaction, uuid: str, last_turn: int) -> tuple[int, int]:
+async def _size(tx: Transaction, uuid: str, last_turn: int) -> tuple[int, int]:
     """Return the numbers of messages and characters up to a turn, including those shared with its parents."""
     messages = chars = 0
     seen: set[str] = set()
@@ -384,7 +390,8 @@ async def _size(tx: AsyncManagedTransaction, uuid: str, last_turn: int) -> tuple
     return messages, chars
 
 
-async def _link_branch(tx: AsyncManagedTransaction, c: Conversation) -> None:
+async def link_branch(tx: Transaction, c: Conversation) -> None:
+    """Link a branch to its parent, with the message it begins after."""
     await tx.run(
         "MATCH (p:Conversation {uuid: $parent}), (c:Conversation {uuid: $uuid}) "
         "OPTIONAL MATCH (m:Message {conversation_id: $parent, turn_index: $turn, position: 0}) "
@@ -395,7 +402,7 @@ async def _link_branch(tx: AsyncManagedTransaction, c: Conversation) -> None:
     )
 
 
-async def _texts(tx: AsyncManagedTransaction, segment: Segment, turn: int, chars: int) -> list[tuple[str, str]]:
+async def _texts(tx: Transaction, segment: Segment, turn: int, chars: int) -> list[tuple[str, str]]:
     """Return roles and beginnings of a turn's messages that have text, in order."""
     result = await tx.run(
         "MATCH (m:Message {conversation_id: $id, turn_index: $turn}) WHERE m.state <> 'superseded' "
@@ -424,7 +431,7 @@ async def _remove_orphans(graph: Graph, purged: str) -> None:
         await graph.write(_topics_deletion(orphans[start : start + _AT_ONCE], told_by))
 
 
-async def _orphaned_topics(tx: AsyncManagedTransaction) -> tuple[list[str], dict[str, list[str]]]:
+async def _orphaned_topics(tx: Transaction) -> tuple[list[str], dict[str, list[str]]]:
     """Return the topics to remove, and the names that each remaining topic loses as aliases."""
     result = await tx.run("MATCH (t:Topic) RETURN t.uuid AS uuid, t.name AS name")
     names = {record["uuid"]: record["name"] async for record in result}
@@ -452,7 +459,7 @@ def _line(uuid: str, became: dict[str, str]) -> list[str]:
 
 
 def _topics_deletion(orphans: list[str], told_by: dict[str, list[str]]) -> Any:
-    async def work(tx: AsyncManagedTransaction) -> None:
+    async def work(tx: Transaction) -> None:
         await tx.run(
             "UNWIND $rows AS row MATCH (t:Topic {uuid: row.uuid}) "
             "SET t.aliases = [x IN coalesce(t.aliases, []) WHERE NOT x IN row.names]",

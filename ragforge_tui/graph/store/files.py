@@ -8,10 +8,11 @@ from the writes; attempts that were replaced count too, since what they wrote st
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.store.conversations import segments_of
 from ragforge_tui.graph.store.parts import join_large
 from ragforge_tui.graph.store.records import RESULT_FIELDS, projection, result_from
@@ -19,11 +20,6 @@ from ragforge_tui.graph.store.tool_calls import RESULT_LARGE
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.accessed_files import group_of, merge_by_path, top_files
 from ragforge_tui.shared.records import AccessedFile
-
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
 
 _FILES = (
     "UNWIND $segments AS segment "
@@ -78,7 +74,7 @@ class Files:
             NotFoundError: There is no such conversation.
         """
 
-        async def work(tx: AsyncManagedTransaction) -> list[AccessedFile]:
+        async def work(tx: Transaction) -> list[AccessedFile]:
             last = before - 1 if before > 0 else _END
             segments = await segments_of(tx, conversation_id, 1, last)
             if not segments:
@@ -108,7 +104,7 @@ class Files:
         A branch has its own only, not those of the turns it shares.
         """
 
-        async def work(tx: AsyncManagedTransaction) -> list[StoredWrite]:
+        async def work(tx: Transaction) -> list[StoredWrite]:
             found = await tx.run(_WRITES, id=conversation_id, tools=list(tools))
             rows: list[dict[str, Any]] = [dict(record) async for record in found]
             here = await _calls_in(tx, [row["call"] for row in rows], workspace)
@@ -121,11 +117,10 @@ class Files:
                 if row["call"] in texts
             ]
 
-        writes: list[StoredWrite] = await self._graph.read(work)
-        return writes
+        return await self._graph.read(work)
 
 
-async def _calls_in(tx: AsyncManagedTransaction, calls: list[str], workspace: str) -> set[str]:
+async def _calls_in(tx: Transaction, calls: list[str], workspace: str) -> set[str]:
     found: set[str] = set()
     for start in range(0, len(calls), _BATCH):
         records = await tx.run(_WORKSPACES, ids=calls[start : start + _BATCH])
@@ -133,7 +128,7 @@ async def _calls_in(tx: AsyncManagedTransaction, calls: list[str], workspace: st
     return found
 
 
-async def _results(tx: AsyncManagedTransaction, calls: list[str]) -> dict[str, str]:
+async def _results(tx: Transaction, calls: list[str]) -> dict[str, str]:
     """Return results by call, without long texts."""
     texts: dict[str, str] = {}
     for start in range(0, len(calls), _RESULTS_AT_ONCE):

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX
 from ragforge_tui.graph.store.parts import join_large, link_parts, store_large
 from ragforge_tui.graph.store.records import (
     MESSAGE_FIELDS,
@@ -27,11 +29,6 @@ from ragforge_tui.graph.store.records import (
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import Message, now
 from ragforge_tui.shared.sanitize import storable
-
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +98,7 @@ class Messages:
             "properties": properties,
         }
 
-        async def work(tx: AsyncManagedTransaction) -> Message | None:
+        async def work(tx: Transaction) -> Message | None:
             record = await (await tx.run(statement, parameters)).single()
             if record is None:
                 return await _find(tx, m.uuid)
@@ -132,7 +129,7 @@ class Messages:
         }
         await self._store_large_of(uuid, properties)
 
-        async def work(tx: AsyncManagedTransaction) -> bool | None:
+        async def work(tx: Transaction) -> bool | None:
             # A message that was finished meanwhile is left alone.
             result = await tx.run(
                 "MATCH (m:Message {uuid: $uuid}) "
@@ -157,7 +154,7 @@ class Messages:
             properties.update({f"{name}_parts": None for name in LARGE})
             return
 
-        async def work(tx: AsyncManagedTransaction) -> str:
+        async def work(tx: Transaction) -> str:
             found = await _find(tx, uuid)
             return found.conversation_id if found else ""
 
@@ -173,7 +170,7 @@ class Messages:
             del properties[fixed]
         await store_large(self._graph, m.uuid, m.conversation_id, properties, LARGE)
 
-        async def work(tx: AsyncManagedTransaction) -> bool:
+        async def work(tx: Transaction) -> bool:
             # counted_chars is what this message has added to the conversation so far: a repeat adds nothing.
             result = await tx.run(
                 "MATCH (m:Message {uuid: $uuid}), (c:Conversation {uuid: m.conversation_id}) "
@@ -199,7 +196,7 @@ class Messages:
     async def supersede(self, conversation_id: str, turn_index: int, from_position: int = 1) -> None:
         """Mark a turn's answer as superseded by the next one, and clear a requested stop."""
 
-        async def work(tx: AsyncManagedTransaction) -> None:
+        async def work(tx: Transaction) -> None:
             await tx.run(
                 "MATCH (m:Message {conversation_id: $id, turn_index: $turn}) WHERE m.position >= $position "
                 "SET m.state = 'superseded'",
@@ -214,7 +211,7 @@ class Messages:
     async def request_stop(self, conversation_id: str, turn_index: int) -> None:
         """Ask the process that answers this turn to stop; it notices at its next checkpoint."""
 
-        async def work(tx: AsyncManagedTransaction) -> None:
+        async def work(tx: Transaction) -> None:
             await self._set_stop(tx, conversation_id, turn_index, True)
 
         await self._graph.write(work)
@@ -230,7 +227,7 @@ class Messages:
         return bool(record and record["stop"])
 
     @staticmethod
-    async def _set_stop(tx: AsyncManagedTransaction, conversation_id: str, turn_index: int, value: bool | None) -> None:
+    async def _set_stop(tx: Transaction, conversation_id: str, turn_index: int, value: bool | None) -> None:
         await tx.run(
             "MATCH (m:Message {conversation_id: $id, turn_index: $turn, position: 0}) SET m.stop_requested = $value",
             id=conversation_id,
@@ -254,7 +251,18 @@ class Messages:
         )
 
 
-async def _find(tx: AsyncManagedTransaction, uuid: str) -> Message | None:
+def key_properties(turn_text: str, lex_key: str, language: str) -> dict[str, Any]:
+    """Return the search keys of a turn, for its first message: its own text, and the window around it."""
+    key = MESSAGE_LEX.get(language, MESSAGE_LEX["en"])[0]
+    return {
+        **{props[0]: None for props in MESSAGE_LEX.values()},
+        "turn_text": storable(turn_text[:INDEXED_CHARS]),
+        key: storable(lex_key[:INDEXED_CHARS]),
+        "language": language,
+    }
+
+
+async def _find(tx: Transaction, uuid: str) -> Message | None:
     record = await (await tx.run(f"MATCH (m:Message {{uuid: $uuid}}) RETURN {MESSAGE} AS m", uuid=uuid)).single()
     if record is None:
         return None

@@ -9,22 +9,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, SUMMARY_TEXT
 from ragforge_tui.graph.store.search import Match, Scope, Search, matches
 from ragforge_tui.graph.store.summaries import Summaries
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.records import Summary
-
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
 
 EXACT_VECTORS = 3_000
 """Nodes in scope up to which all may be compared."""
@@ -256,7 +252,7 @@ class OtherConversations:
         return matches(rows)
 
     async def _read_turns(self, uuids: Sequence[str], scores: Mapping[str, float], model: str) -> list[OtherTurn]:
-        async def work(tx: AsyncManagedTransaction) -> tuple[list[list[Any]], dict[str, str]]:
+        async def work(tx: Transaction) -> tuple[list[list[Any]], dict[str, str]]:
             # In one row: the driver spends more time on a row than on its content.
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (m:Message {uuid: id}) "

@@ -9,15 +9,11 @@ the node is written last and switches readers from the old text to the new one a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
+from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.store.records import derived
-
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
 
 PART_BYTES = 1024 * 1024
 BATCH_BYTES = 2 * 1024 * 1024
@@ -45,11 +41,19 @@ def split(text: str, limit: int = PART_BYTES) -> list[str]:
     return pieces
 
 
-def batches(rows: Iterable[tuple[dict[str, Any], int]]) -> Iterator[list[dict[str, Any]]]:
-    """Yield rows, given with their sizes in bytes, in batches limited by bytes and number."""
+def row_size(row: Mapping[str, Any]) -> int:
+    """Estimate the size of a row of properties in a statement, in bytes."""
+    return sum(byte_length(v) if isinstance(v, str) else 64 for v in row.values()) + 32 * len(row)
+
+
+def batches(
+    rows: Iterable[dict[str, Any]], size_of: Callable[[dict[str, Any]], int] = row_size
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield rows in batches limited by bytes and number."""
     batch: list[dict[str, Any]] = []
     size = 0
-    for row, weight in rows:
+    for row in rows:
+        weight = size_of(row)
         if batch and (size + weight > BATCH_BYTES or len(batch) >= BATCH_NODES):
             yield batch
             batch, size = [], 0
@@ -57,11 +61,6 @@ def batches(rows: Iterable[tuple[dict[str, Any], int]]) -> Iterator[list[dict[st
         size += weight
     if batch:
         yield batch
-
-
-def row_size(row: Mapping[str, Any]) -> int:
-    """Estimate the size of a row of properties in a statement, in bytes."""
-    return sum(byte_length(v) if isinstance(v, str) else 64 for v in row.values()) + 32 * len(row)
 
 
 async def store_large(
@@ -110,12 +109,13 @@ async def _write_missing(graph: Graph, rows: list[dict[str, Any]]) -> None:
         record["uuid"]
         for record in await graph.rows("UNWIND $ids AS id MATCH (p:Part {uuid: id}) RETURN p.uuid AS uuid", ids=wanted)
     }
-    for batch in batches((row, byte_length(row["text"])) for row in rows if row["uuid"] not in known):
+    missing = (row for row in rows if row["uuid"] not in known)
+    for batch in batches(missing, lambda row: byte_length(row["text"])):
         await graph.run("UNWIND $rows AS row MERGE (p:Part {uuid: row.uuid}) SET p += row", rows=batch)
 
 
 async def link_parts(
-    tx: AsyncManagedTransaction, label: str, owner: str, properties: Mapping[str, Any], *, tidy: bool = True
+    tx: Transaction, label: str, owner: str, properties: Mapping[str, Any], *, tidy: bool = True
 ) -> None:
     """Link a node's parts to it, in the transaction that stores the node.
 
@@ -142,7 +142,7 @@ async def link_parts(
             )
 
 
-async def join_large(tx: AsyncManagedTransaction, rows: Iterable[dict[str, Any]], fields: Iterable[str]) -> None:
+async def join_large(tx: Transaction, rows: Iterable[dict[str, Any]], fields: Iterable[str]) -> None:
     """Put large texts back into the rows that have parts."""
     fields = tuple(fields)
     for row in rows:

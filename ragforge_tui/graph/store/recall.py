@@ -8,22 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from ragforge_tui.graph.schema.indexes import MESSAGE_LEX
-from ragforge_tui.graph.store.conversations import segments_of
-from ragforge_tui.graph.store.messages import INDEXED_CHARS
+from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.store.conversations import Segment, in_pages, read_segments
+from ragforge_tui.graph.store.messages import INDEXED_CHARS, key_properties
 from ragforge_tui.graph.store.parts import batches, row_size
 from ragforge_tui.graph.store.records import derived
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.sanitize import storable
-
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
 
 PAGE = 200
 """Turns read in one statement."""
@@ -86,18 +81,10 @@ class Recall:
         Raises:
             NotFoundError: There is no such conversation.
         """
+        segments = await read_segments(self._graph, conversation_id, start, end - 1)
+        return [row for page in in_pages(segments, PAGE) for row in await self._page(page, model)]
 
-        async def parts(tx: AsyncManagedTransaction) -> list[tuple[str, int, int]]:
-            found = await segments_of(tx, conversation_id, max(start, 1), end - 1)
-            return [(segment.conversation_id, segment.first, segment.last) for segment in found]
-
-        rows: list[RecallRow] = []
-        for owner, first, last in await self._graph.read(parts):
-            for begin in range(first, last + 1, PAGE):
-                rows += await self._page(owner, begin, min(begin + PAGE - 1, last), model)
-        return rows
-
-    async def _page(self, owner: str, first: int, last: int, model: str) -> list[RecallRow]:
+    async def _page(self, page: Segment, model: str) -> list[RecallRow]:
         return [
             _recall_row(row)
             for row in await self._graph.rows(
@@ -108,18 +95,18 @@ class Recall:
                 "coalesce(m.turn_ended, m.timestamp) AS ended, coalesce(m.recall_version, 0) AS version, "
                 "CASE WHEN m.embed_model = $model THEN m.embedding_bytes ELSE NULL END AS vector "
                 "ORDER BY m.turn_index",
-                id=owner,
-                first=first,
-                last=last,
+                id=page.conversation_id,
+                first=page.first,
+                last=page.last,
                 model=model,
             )
         ]
 
     async def store_keys(self, rows: Sequence[KeyRow]) -> None:
         """Store the keys of turns; those that are windows of each other in one transaction."""
-        for batch in batches((properties, row_size(properties["set"])) for properties in map(_key_properties, rows)):
+        for batch in batches(map(_key_properties, rows), lambda row: row_size(row["set"])):
 
-            async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
+            async def work(tx: Transaction, batch: list[dict[str, Any]] = batch) -> None:
                 # A turn whose text changed (after a retry) has no vector until it is embedded again.
                 await tx.run(
                     "UNWIND $rows AS row "
@@ -132,22 +119,25 @@ class Recall:
                 await tx.run(
                     "UNWIND $rows AS row WITH row.id AS id, max(row.turn) AS last "
                     "MATCH (c:Conversation {uuid: id}) "
-                    "SET c.indexed_turn = "
+                    "SET c.keys_version = $version, c.indexed_turn = "
                     "CASE WHEN coalesce(c.indexed_turn, 0) > last THEN c.indexed_turn ELSE last END",
                     rows=batch,
+                    version=batch[0]["set"]["recall_version"],
                 )
 
             await self._graph.write(work)
 
-    async def conversations_without_keys(self, *, limit: int = 1_000) -> list[str]:
-        """Return conversations whose last turns have no keys, newest first, without deleted ones."""
+    async def conversations_without_keys(self, version: int, *, limit: int = 1_000) -> list[str]:
+        """Return conversations whose last turns lack keys of this version, newest first, without deleted ones."""
         return [
             record["uuid"]
             for record in await self._graph.rows(
                 "MATCH (c:Conversation) WHERE c.status <> 'deleted' AND NOT coalesce(c.stub, false) "
-                "AND coalesce(c.indexed_turn, coalesce(c.branch_turn, 0)) < c.next_turn - 1 "
+                "AND coalesce(c.branch_turn, 0) < c.next_turn - 1 "
+                "AND (coalesce(c.indexed_turn, 0) < c.next_turn - 1 OR coalesce(c.keys_version, 1) < $version) "
                 "RETURN c.uuid AS uuid ORDER BY c.updated_at DESC LIMIT $limit",
                 limit=limit,
+                version=version,
             )
         ]
 
@@ -236,12 +226,8 @@ def _recall_row(row: dict[str, Any]) -> RecallRow:
 
 
 def _key_properties(row: KeyRow) -> dict[str, Any]:
-    key = MESSAGE_LEX.get(row.language, MESSAGE_LEX["en"])[0]
-    properties: dict[str, Any] = {props[0]: None for props in MESSAGE_LEX.values()}
-    properties |= {
-        "turn_text": storable(row.text[:INDEXED_CHARS]),
-        key: storable(row.lex_key[:INDEXED_CHARS]),
-        "language": row.language,
+    properties = {
+        **key_properties(row.text, row.lex_key, row.language),
         "turn_ended": row.ended,
         "sitting": row.sitting,
         "recall_version": row.version,

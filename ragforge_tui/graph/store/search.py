@@ -14,21 +14,17 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, MESSAGE_TEXT
 from ragforge_tui.graph.store.conversations import Segment, find_conversation, segments_of
-from ragforge_tui.graph.store.messages import INDEXED_CHARS
+from ragforge_tui.graph.store.messages import INDEXED_CHARS, key_properties
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.shared.sanitize import plain_text, storable
-
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
 
 MAX_TERMS = 64
 _TERM = re.compile(r"[^\W_]+(?:[._'’-][^\W_]+)*|\w+")
@@ -157,7 +153,7 @@ class Search:
         if not wanted:
             return []
 
-        async def work(tx: AsyncManagedTransaction) -> set[int]:
+        async def work(tx: Transaction) -> set[int]:
             found: set[int] = set()
             for segment in await segments_of(tx, conversation_id, 1, _LAST_TURN):
                 found |= await turns_holding(tx, segment, wanted)
@@ -168,7 +164,7 @@ class Search:
     async def _shared(self, conversation_id: str) -> tuple[str, list[Segment]]:
         """Return a branch's title and the segments with its turns; empty if it is no branch, or unknown."""
 
-        async def work(tx: AsyncManagedTransaction) -> tuple[str, list[Segment]]:
+        async def work(tx: Transaction) -> tuple[str, list[Segment]]:
             found = await find_conversation(tx, conversation_id)
             if found is None or not found.branch_of or found.status == "deleted":
                 return "", []
@@ -211,22 +207,15 @@ class Search:
         self, conversation_id: str, turn_index: int, *, turn_text: str, lex_key: str, language: str = ""
     ) -> None:
         """Store a turn's recall keys on its first message: its own text, and the window around it."""
-        key = MESSAGE_LEX.get(language, MESSAGE_LEX["en"])[0]
-        properties: dict[str, Any] = {props[0]: None for props in MESSAGE_LEX.values()}
-        properties |= {
-            "turn_text": storable(turn_text[:INDEXED_CHARS]),
-            key: storable(lex_key[:INDEXED_CHARS]),
-            "language": language,
-        }
         await self._graph.run(
             "MATCH (m:Message {conversation_id: $id, turn_index: $turn, position: 0}) SET m += $properties",
             id=conversation_id,
             turn=turn_index,
-            properties=properties,
+            properties=key_properties(turn_text, lex_key, language),
         )
 
     async def _scope(self, conversation_id: str, workspace: str | None) -> Scope:
-        async def work(tx: AsyncManagedTransaction) -> Scope:
+        async def work(tx: Transaction) -> Scope:
             if conversation_id:
                 result = await tx.run(
                     "MATCH (c:Conversation {uuid: $id}) WHERE c.status <> 'deleted' RETURN c.uuid AS uuid",
@@ -291,7 +280,7 @@ class Search:
         """
         rows = rows[: 2 * limit]
 
-        async def work(tx: AsyncManagedTransaction) -> tuple[dict[str, str], dict[str, list[dict[str, Any]]]]:
+        async def work(tx: Transaction) -> tuple[dict[str, str], dict[str, list[dict[str, Any]]]]:
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (c:Conversation {uuid: id}) RETURN c.uuid AS uuid, c.title AS title",
                 ids=list({row.id for row in rows}),
@@ -363,7 +352,7 @@ def _quoted(values: Sequence[str]) -> str:
     return " ".join(f'"{value}"' for value in escaped)
 
 
-async def turns_holding(tx: AsyncManagedTransaction, segment: Segment, text: str) -> set[int]:
+async def turns_holding(tx: Transaction, segment: Segment, text: str) -> set[int]:
     """Return the indexes of the turns of a segment that hold a text, which is lower case."""
     # Arguments and results are kept as JSON: there a quote or a line end is written with a backslash.
     coded = json.dumps(text, ensure_ascii=False)[1:-1]
@@ -378,7 +367,7 @@ async def turns_holding(tx: AsyncManagedTransaction, segment: Segment, text: str
     return turns | await _column(tx, _TURNS, "turn", ids=sorted(messages), **between)
 
 
-async def _column(tx: AsyncManagedTransaction, statement: str, name: str, **values: Any) -> set[Any]:
+async def _column(tx: Transaction, statement: str, name: str, **values: Any) -> set[Any]:
     result = await tx.run(statement, values)
     return {record[name] async for record in result}
 

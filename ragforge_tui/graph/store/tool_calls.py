@@ -10,11 +10,12 @@ of ten thousand turns opens as fast as that of ten.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from ragforge_tui.graph.store.conversations import Segment, segments_of
+from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.store.conversations import read_segments
 from ragforge_tui.graph.store.parts import PART_BYTES, byte_length, link_parts, store_large
 from ragforge_tui.graph.store.records import call_from, call_properties, file_rows, result_properties
 from ragforge_tui.graph.values import native
@@ -22,11 +23,6 @@ from ragforge_tui.shared.records import ToolCall, ToolResult
 from ragforge_tui.shared.requests.work import CallEntry, CallPage
 from ragforge_tui.shared.sanitize import storable, storable_value
 from ragforge_tui.shared.truncation import cut_middle
-
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
 
 CALL_LARGE = ("arguments", "reasoning")
 RESULT_LARGE = ("result", "error")
@@ -64,7 +60,7 @@ class ToolCalls:
         properties = call_properties(c, conversation_id)
         await store_large(self._graph, c.uuid, conversation_id, properties, CALL_LARGE)
 
-        async def work(tx: AsyncManagedTransaction) -> None:
+        async def work(tx: Transaction) -> None:
             await tx.run(
                 "MATCH (m:Message {uuid: $message}) "
                 "MERGE (t:ToolCall {uuid: $uuid}) ON CREATE SET t += $properties "
@@ -90,7 +86,7 @@ class ToolCalls:
             result = result_properties(cut_result(c.result), conversation_id)
             await store_large(self._graph, c.result.uuid, conversation_id, result, RESULT_LARGE)
 
-        async def work(tx: AsyncManagedTransaction) -> None:
+        async def work(tx: Transaction) -> None:
             await tx.run(
                 "MATCH (m:Message {uuid: $message}) MERGE (t:ToolCall {uuid: $uuid}) "
                 "SET t += $properties, t.conversation_id = m.conversation_id MERGE (m)-[:MADE_TOOL_CALL]->(t)",
@@ -118,13 +114,10 @@ class ToolCalls:
         Raises:
             NotFoundError: There is no such conversation.
         """
-
-        async def segments(tx: AsyncManagedTransaction) -> list[Segment]:
-            return await segments_of(tx, conversation_id, 1, before - 1 if before > 0 else _END)
-
+        segments = await read_segments(self._graph, conversation_id, 1, before - 1 if before > 0 else _END)
         found: list[CallEntry] = []
         windows = 0
-        for segment in reversed(await self._graph.read(segments)):
+        for segment in reversed(segments):
             last = segment.last
             while last >= segment.first:
                 first = max(segment.first, last - WINDOW + 1)
@@ -148,7 +141,7 @@ class ToolCalls:
         return record["id"] if record else ""
 
 
-async def link_files(tx: AsyncManagedTransaction, c: ToolCall, workspace: str) -> None:
+async def link_files(tx: Transaction, c: ToolCall, workspace: str) -> None:
     """Link a call to the files it accessed, in its order."""
     rows = file_rows(c.files)
     for start in range(0, len(rows), 500):

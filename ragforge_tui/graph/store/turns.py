@@ -6,9 +6,10 @@ ten thousand cost as much as thirty. A branch reads the turns it shares from its
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ragforge_tui.graph.store.conversations import Segment, existing_conversation, segments_of
+from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.store.conversations import Segment, existing_conversation, in_pages, read_segments
 from ragforge_tui.graph.store.messages import LARGE, MESSAGE
 from ragforge_tui.graph.store.parts import join_large
 from ragforge_tui.graph.store.records import (
@@ -24,11 +25,6 @@ from ragforge_tui.graph.values import native
 from ragforge_tui.graph.writer import writer_alive
 from ragforge_tui.shared.records import FileAccess, Message, ToolCall, Turn, now
 from ragforge_tui.shared.requests.memory import TurnLine
-
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
 
 PAGE = 100
 """Turns per statement."""
@@ -51,20 +47,12 @@ class Turns:
         Raises:
             NotFoundError: There is no such conversation.
         """
+        segments = await read_segments(self._graph, conversation_id, start, end - 1)
+        return [turn for page in in_pages(segments, PAGE) for turn in await self._page(page)]
 
-        async def segments(tx: AsyncManagedTransaction) -> list[Segment]:
-            return await segments_of(tx, conversation_id, max(start, 1), end - 1)
-
-        found: list[Turn] = []
-        for segment in await self._graph.read(segments):
-            for first in range(segment.first, segment.last + 1, PAGE):
-                last = min(first + PAGE - 1, segment.last)
-                found += await self._page(segment.conversation_id, first, last)
-        return found
-
-    async def _page(self, conversation_id: str, first: int, last: int) -> list[Turn]:
-        async def work(tx: AsyncManagedTransaction) -> list[Message]:
-            messages = await _messages(tx, conversation_id, first, last)
+    async def _page(self, page: Segment) -> list[Turn]:
+        async def work(tx: Transaction) -> list[Message]:
+            messages = await _messages(tx, page)
             await _add_calls(tx, messages)
             return messages
 
@@ -81,17 +69,10 @@ class Turns:
         Raises:
             NotFoundError: There is no such conversation.
         """
+        segments = await read_segments(self._graph, conversation_id, first, last)
+        return [line for page in in_pages(segments, _LINES_PAGE) for line in await self._lines(page)]
 
-        async def segments(tx: AsyncManagedTransaction) -> list[Segment]:
-            return await segments_of(tx, conversation_id, max(first, 1), last)
-
-        found: list[TurnLine] = []
-        for segment in await self._graph.read(segments):
-            for start in range(segment.first, segment.last + 1, _LINES_PAGE):
-                found += await self._lines(segment.conversation_id, start, min(start + _LINES_PAGE - 1, segment.last))
-        return found
-
-    async def _lines(self, conversation_id: str, first: int, last: int) -> list[TurnLine]:
+    async def _lines(self, page: Segment) -> list[TurnLine]:
         # A text too large for one property is stored in parts; the turn's search text has the same start.
         return [
             TurnLine(turn_index=record["turn"], text=record["text"] or record["other"], timestamp=native(record["at"]))
@@ -100,9 +81,9 @@ class Turns:
                 "MATCH (m:Message {conversation_id: $id, turn_index: turn, position: 0}) "
                 "RETURN turn, substring(coalesce(m.content, ''), 0, $chars) AS text, "
                 "substring(coalesce(m.turn_text, ''), 0, $chars) AS other, m.timestamp AS at ORDER BY turn",
-                id=conversation_id,
-                first=first,
-                last=last,
+                id=page.conversation_id,
+                first=page.first,
+                last=page.last,
                 chars=LINE_CHARS,
             )
         ]
@@ -114,19 +95,19 @@ class Turns:
             NotFoundError: There is no such conversation.
         """
 
-        async def work(tx: AsyncManagedTransaction) -> int:
+        async def work(tx: Transaction) -> int:
             return (await existing_conversation(tx, conversation_id)).next_turn - 1
 
         return 1, await self._graph.read(work)
 
 
-async def _messages(tx: AsyncManagedTransaction, conversation_id: str, first: int, last: int) -> list[Message]:
+async def _messages(tx: Transaction, page: Segment) -> list[Message]:
     result = await tx.run(
         "UNWIND range($first, $last) AS turn MATCH (m:Message {conversation_id: $id, turn_index: turn}) "
         f"RETURN {MESSAGE} AS m ORDER BY m.turn_index, m.position",
-        id=conversation_id,
-        first=first,
-        last=last,
+        id=page.conversation_id,
+        first=page.first,
+        last=page.last,
     )
     rows = [dict(record["m"]) async for record in result]
     await join_large(tx, rows, LARGE)
@@ -140,7 +121,7 @@ def as_seen(message: Message) -> Message:
     return message
 
 
-async def _add_calls(tx: AsyncManagedTransaction, messages: list[Message]) -> None:
+async def _add_calls(tx: Transaction, messages: list[Message]) -> None:
     answers = {message.uuid: message for message in messages if message.role != "user"}
     if not answers:
         return
@@ -166,7 +147,7 @@ async def _add_calls(tx: AsyncManagedTransaction, messages: list[Message]) -> No
         answers[call.message_id].tool_calls.append(call)
 
 
-async def _add_files(tx: AsyncManagedTransaction, calls: dict[str, ToolCall]) -> None:
+async def _add_files(tx: Transaction, calls: dict[str, ToolCall]) -> None:
     result = await tx.run(
         "UNWIND $ids AS id MATCH (t:ToolCall {uuid: id})-[a:ACCESSED]->(f:File) "
         "RETURN id, f.path AS path, a.access AS access, a.ordinal AS ordinal",

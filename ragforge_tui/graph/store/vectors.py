@@ -7,21 +7,17 @@ transaction, so that a process with other settings never mixes in its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.schema.indexes import UNUSED_VECTOR, VECTOR
 from ragforge_tui.graph.schema.migrate import record_embedding, recorded_embedding
 from ragforge_tui.graph.store.records import CONVERSATION_FIELDS, conversation_from, projection
 from ragforge_tui.shared.records import SimilarConversation
-
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
 
 _CONVERSATION = projection("c", CONVERSATION_FIELDS)
 BATCH = 200
@@ -130,7 +126,7 @@ class Vectors:
         for start in range(0, len(rows), BATCH):
             batch = [_vector_row(node, vector) for node, vector in rows[start : start + BATCH]]
 
-            async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> bool:
+            async def work(tx: Transaction, batch: list[dict[str, Any]] = batch) -> bool:
                 result = await tx.run(
                     "MATCH (v:RagforgeSchema {name: 'schema'}) RETURN v.embedding_model = $model AS same", model=model
                 )

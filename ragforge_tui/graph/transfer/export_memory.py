@@ -6,19 +6,15 @@ turns it shares. `import_memory.py` is the reverse.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ragforge_tui.graph.store.conversations import segments_of
+from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.store.conversations import in_pages, segments_of
 from ragforge_tui.graph.store.records import given
 from ragforge_tui.graph.store.summaries import Summaries
 from ragforge_tui.graph.values import native
 from ragforge_tui.shared.export_records import MemoryExport, PersonaText, Spoken, StoredContext, SystemText, TopicEdge
 from ragforge_tui.shared.records import Summary, Topic
-
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
 
 TOPIC_FIELDS = ("uuid", "name", "description", "aliases", "created_at")
 _ALL_TURNS = 2**31
@@ -41,7 +37,7 @@ class MemoryExporter:
         """
         summaries = await self._summaries.of(uuid)
 
-        async def work(tx: AsyncManagedTransaction) -> MemoryExport:
+        async def work(tx: Transaction) -> MemoryExport:
             topics, edges = await _topics(tx, summaries)
             return MemoryExport(
                 summaries=summaries,
@@ -51,8 +47,7 @@ class MemoryExporter:
                 system_texts=await _system_texts(tx, uuid),
             )
 
-        found: MemoryExport = await self._graph.read(work)
-        return found
+        return await self._graph.read(work)
 
     async def stamp(self, uuid: str) -> str:
         """Return a text that changes with each new or replaced summary, and with each new beginning of requests."""
@@ -71,15 +66,14 @@ class MemoryExporter:
             NotFoundError: There is no such conversation.
         """
 
-        async def work(tx: AsyncManagedTransaction) -> list[StoredContext]:
+        async def work(tx: Transaction) -> list[StoredContext]:
             found: dict[str, StoredContext] = {}
             for row in await _of_turns(tx, uuid, start, end - 1, _CONTEXTS):
                 context = found.setdefault(row["uuid"], _context(row))
                 context.messages.append(row["message"])
             return list(found.values())
 
-        contexts: list[StoredContext] = await self._graph.read(work)
-        return contexts
+        return await self._graph.read(work)
 
     async def spoken(self, uuid: str, *, start: int, end: int) -> list[Spoken]:
         """Return the personas of the messages of turns [start, end), in order.
@@ -88,11 +82,10 @@ class MemoryExporter:
             NotFoundError: There is no such conversation.
         """
 
-        async def work(tx: AsyncManagedTransaction) -> list[Spoken]:
+        async def work(tx: Transaction) -> list[Spoken]:
             return [Spoken(**row) for row in await _of_turns(tx, uuid, start, end - 1, _SPOKEN)]
 
-        found: list[Spoken] = await self._graph.read(work)
-        return found
+        return await self._graph.read(work)
 
 
 _CONTEXTS = (
@@ -110,19 +103,18 @@ _PERSONAS = (
 )
 
 
-async def _of_turns(tx: AsyncManagedTransaction, uuid: str, first: int, last: int, ending: str) -> list[dict[str, Any]]:
+async def _of_turns(tx: Transaction, uuid: str, first: int, last: int, ending: str) -> list[dict[str, Any]]:
     """Return rows of nodes linked to the messages `m` of turns [first, last], in order of the turns."""
     rows: list[dict[str, Any]] = []
-    for segment in await segments_of(tx, uuid, max(first, 1), last):
-        for begin in range(segment.first, segment.last + 1, _PAGE):
-            result = await tx.run(
-                "UNWIND range($first, $last) AS turn "
-                f"MATCH (m:Message {{conversation_id: $id, turn_index: turn}}) {ending}",
-                id=segment.conversation_id,
-                first=begin,
-                last=min(begin + _PAGE - 1, segment.last),
-            )
-            rows += [dict(record) async for record in result]
+    for page in in_pages(await segments_of(tx, uuid, max(first, 1), last), _PAGE):
+        result = await tx.run(
+            "UNWIND range($first, $last) AS turn "
+            f"MATCH (m:Message {{conversation_id: $id, turn_index: turn}}) {ending}",
+            id=page.conversation_id,
+            first=page.first,
+            last=page.last,
+        )
+        rows += [dict(record) async for record in result]
     return rows
 
 
@@ -138,13 +130,13 @@ def _context(row: dict[str, Any]) -> StoredContext:
     )
 
 
-async def _personas(tx: AsyncManagedTransaction, uuid: str) -> list[PersonaText]:
+async def _personas(tx: Transaction, uuid: str) -> list[PersonaText]:
     rows = await _of_turns(tx, uuid, 1, _ALL_TURNS, _PERSONAS)
     found = {row["uuid"]: PersonaText(**row) for row in rows}
     return [found[persona] for persona in sorted(found)]
 
 
-async def _system_texts(tx: AsyncManagedTransaction, uuid: str) -> list[SystemText]:
+async def _system_texts(tx: Transaction, uuid: str) -> list[SystemText]:
     """Return those of the conversation and of its ancestors, whose requests are exported too."""
     segments = await segments_of(tx, uuid, 1, _ALL_TURNS)
     result = await tx.run(
@@ -155,7 +147,7 @@ async def _system_texts(tx: AsyncManagedTransaction, uuid: str) -> list[SystemTe
     return [SystemText(**dict(record)) async for record in result]
 
 
-async def _topics(tx: AsyncManagedTransaction, summaries: list[Summary]) -> tuple[list[Topic], list[TopicEdge]]:
+async def _topics(tx: Transaction, summaries: list[Summary]) -> tuple[list[Topic], list[TopicEdge]]:
     """Return the topics of summaries with their successors, and all edges to them."""
     edges: list[TopicEdge] = []
     wanted: set[str] = set()
@@ -177,7 +169,7 @@ async def _topics(tx: AsyncManagedTransaction, summaries: list[Summary]) -> tupl
     return await _nodes(tx, wanted), edges
 
 
-async def _merges(tx: AsyncManagedTransaction, wanted: set[str]) -> list[TopicEdge]:
+async def _merges(tx: Transaction, wanted: set[str]) -> list[TopicEdge]:
     """Return the merges of the wanted topics; their successors are added to `wanted`."""
     edges: list[TopicEdge] = []
     asked: set[str] = set()
@@ -206,7 +198,7 @@ async def _merges(tx: AsyncManagedTransaction, wanted: set[str]) -> list[TopicEd
     return edges
 
 
-async def _relations(tx: AsyncManagedTransaction, wanted: set[str]) -> list[TopicEdge]:
+async def _relations(tx: Transaction, wanted: set[str]) -> list[TopicEdge]:
     result = await tx.run(
         "UNWIND $ids AS id MATCH (a:Topic {uuid: id})-[r:RELATED_TO]->(b:Topic) WHERE b.uuid IN $ids "
         "RETURN id AS source, b.uuid AS target, r.confidence AS confidence, r.reason AS reason, "
@@ -226,7 +218,7 @@ async def _relations(tx: AsyncManagedTransaction, wanted: set[str]) -> list[Topi
     ]
 
 
-async def _nodes(tx: AsyncManagedTransaction, wanted: set[str]) -> list[Topic]:
+async def _nodes(tx: Transaction, wanted: set[str]) -> list[Topic]:
     result = await tx.run(
         "UNWIND $ids AS id MATCH (t:Topic {uuid: id}) "
         f"RETURN t {{{', '.join(f'.{name}' for name in TOPIC_FIELDS)}}} AS t",

@@ -13,19 +13,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.transfer.import_memory import fitting_summaries, in_order
 from ragforge_tui.shared.errors import GraphError
 from ragforge_tui.shared.export_records import ConversationExport, ImportAdds
 from ragforge_tui.shared.records import Message, Summary, ToolCall
-
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
 
 _UUID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MAX_LEVEL = 64
@@ -318,7 +313,7 @@ async def _new_messages(graph: Graph, messages: list[Message]) -> list[Message]:
     for start in range(0, len(messages), _PAGE):
         page = messages[start : start + _PAGE]
 
-        async def work(tx: AsyncManagedTransaction, page: list[Message] = page) -> list[Message]:
+        async def work(tx: Transaction, page: list[Message] = page) -> list[Message]:
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (m:Message {uuid: id}) "
                 "RETURN id, m.conversation_id AS conversation, m.turn_index AS turn, m.position AS position",
@@ -336,7 +331,7 @@ async def _new_messages(graph: Graph, messages: list[Message]) -> list[Message]:
     return new
 
 
-async def _refuse_taken(tx: AsyncManagedTransaction, fresh: list[Message]) -> None:
+async def _refuse_taken(tx: Transaction, fresh: list[Message]) -> None:
     """Refuse messages that are to be made where others are."""
     result = await tx.run(
         "UNWIND $rows AS row "
@@ -381,14 +376,14 @@ def _position_conflict(label: str, uuid: str) -> GraphError:
 async def _new_memory(graph: Graph, e: ConversationExport) -> tuple[int, int]:
     """Return the numbers of summaries and stored contexts that would be created."""
 
-    async def summaries(tx: AsyncManagedTransaction) -> int:
+    async def summaries(tx: Transaction) -> int:
         return len(await fitting_summaries(tx, in_order(e.memory.summaries)))
 
     uuids = sorted({context.uuid for context in e.contexts if context.messages})
     known = 0
     for start in range(0, len(uuids), _PAGE):
 
-        async def contexts(tx: AsyncManagedTransaction, start: int = start) -> int:
+        async def contexts(tx: Transaction, start: int = start) -> int:
             result = await tx.run(
                 "UNWIND $ids AS id MATCH (x:Context {uuid: id}) RETURN count(x) AS known",
                 ids=uuids[start : start + _PAGE],

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from ragforge_tui.graph.store.parts import batches, row_size
+from ragforge_tui.graph.connection import Graph, Transaction
+from ragforge_tui.graph.store.parts import batches
 from ragforge_tui.graph.store.records import graph_value, properties_of
 from ragforge_tui.graph.store.summary_tree import finding_text
 from ragforge_tui.graph.transfer.export_memory import TOPIC_FIELDS
 from ragforge_tui.shared.export_records import ConversationExport, TopicEdge
 from ragforge_tui.shared.records import Summary
 from ragforge_tui.shared.sanitize import storable, storable_value
-
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
 
 _SUMMARIES_AT_ONCE = 20
 _SUMMARY_FIELDS = tuple(name for name in Summary.__struct_fields__ if name not in ("key_findings", "parent"))
@@ -46,7 +42,7 @@ async def _import_summaries(graph: Graph, e: ConversationExport) -> None:
     for start in range(0, len(ordered), _SUMMARIES_AT_ONCE):
         page = ordered[start : start + _SUMMARIES_AT_ONCE]
 
-        async def work(tx: AsyncManagedTransaction, page: list[Summary] = page) -> None:
+        async def work(tx: Transaction, page: list[Summary] = page) -> None:
             fresh = await fitting_summaries(tx, page)
             if not fresh:
                 return
@@ -63,7 +59,7 @@ def in_order(summaries: Iterable[Summary]) -> list[Summary]:
     return sorted(summaries, key=lambda s: (s.level, s.start_turn_index))
 
 
-async def fitting_summaries(tx: AsyncManagedTransaction, page: list[Summary]) -> list[Summary]:
+async def fitting_summaries(tx: Transaction, page: list[Summary]) -> list[Summary]:
     """Return those that continue the summaries of their conversation and level, over ones that are there."""
     result = await tx.run(
         "UNWIND $ids AS id MATCH (s:Summary {conversation_id: id}) "
@@ -85,7 +81,7 @@ async def fitting_summaries(tx: AsyncManagedTransaction, page: list[Summary]) ->
     return fresh
 
 
-async def _create_summaries(tx: AsyncManagedTransaction, fresh: list[Summary]) -> None:
+async def _create_summaries(tx: Transaction, fresh: list[Summary]) -> None:
     """Create the nodes, and move the watermarks of their conversations."""
     for uuid in dict.fromkeys(summary.conversation_id for summary in fresh):
         own = [summary for summary in fresh if summary.conversation_id == uuid]
@@ -120,7 +116,7 @@ async def _create_summaries(tx: AsyncManagedTransaction, fresh: list[Summary]) -
         )
 
 
-async def _link_summaries(tx: AsyncManagedTransaction, fresh: list[Summary], owners: dict[int, str]) -> None:
+async def _link_summaries(tx: Transaction, fresh: list[Summary], owners: dict[int, str]) -> None:
     turns = [
         {"summary": s.uuid, "id": owners[turn], "turn": turn}
         for s in fresh
@@ -128,7 +124,7 @@ async def _link_summaries(tx: AsyncManagedTransaction, fresh: list[Summary], own
         for turn in range(s.start_turn_index, s.end_turn_index + 1)
         if turn in owners
     ]
-    for batch in batches((row, row_size(row)) for row in turns):
+    for batch in batches(turns):
         await tx.run(
             "UNWIND $rows AS row MATCH (s:Summary {uuid: row.summary}) "
             "MATCH (m:Message {conversation_id: row.id, turn_index: row.turn}) WHERE m.state <> 'superseded' "
@@ -143,7 +139,7 @@ async def _link_summaries(tx: AsyncManagedTransaction, fresh: list[Summary], own
     )
 
 
-async def _link_files(tx: AsyncManagedTransaction, fresh: list[Summary], workspace: str) -> None:
+async def _link_files(tx: Transaction, fresh: list[Summary], workspace: str) -> None:
     rows = [{"summary": s.uuid, "path": path} for s in fresh for path in sorted({*map(storable, s.files_mentioned)})]
     rows = [row for row in rows if row["path"]]
     await tx.run(
@@ -159,7 +155,7 @@ async def _link_files(tx: AsyncManagedTransaction, fresh: list[Summary], workspa
     )
 
 
-async def _link_topics(tx: AsyncManagedTransaction, edges: list[TopicEdge]) -> None:
+async def _link_topics(tx: Transaction, edges: list[TopicEdge]) -> None:
     """Link summaries to the topics they named, or to their successors in this graph."""
     roots = await _roots(tx, {edge.target for edge in edges})
     await tx.run(
@@ -177,7 +173,7 @@ async def _link_topics(tx: AsyncManagedTransaction, edges: list[TopicEdge]) -> N
     )
 
 
-async def _roots(tx: AsyncManagedTransaction, ids: set[str]) -> dict[str, str]:
+async def _roots(tx: Transaction, ids: set[str]) -> dict[str, str]:
     """Return the last successor of each merged topic; others are left out."""
     roots = {uuid: uuid for uuid in ids}
     for _ in range(_MAX_MERGES):
@@ -197,11 +193,11 @@ async def _roots(tx: AsyncManagedTransaction, ids: set[str]) -> dict[str, str]:
 
 async def _import_topics(graph: Graph, e: ConversationExport) -> None:
     nodes = [{name: graph_value(getattr(topic, name)) for name in TOPIC_FIELDS} for topic in e.memory.topics]
-    for batch in batches((row, row_size(row)) for row in nodes):
+    for batch in batches(nodes):
         await graph.run("UNWIND $rows AS row MERGE (t:Topic {uuid: row.uuid}) ON CREATE SET t += row", rows=batch)
-    for batch in batches((row, row_size(row)) for row in _edge_rows(e.memory.topic_edges, "merged")):
+    for batch in batches(_edge_rows(e.memory.topic_edges, "merged")):
 
-        async def merge(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
+        async def merge(tx: Transaction, batch: list[dict[str, Any]] = batch) -> None:
             # What became something else here stays that.
             await lock_nodes(tx, "Topic", (row["source"] for row in batch))
             await tx.run(
@@ -213,9 +209,9 @@ async def _import_topics(graph: Graph, e: ConversationExport) -> None:
             )
 
         await graph.write(merge)
-    for batch in batches((row, row_size(row)) for row in _edge_rows(e.memory.topic_edges, "related")):
+    for batch in batches(_edge_rows(e.memory.topic_edges, "related")):
 
-        async def relate(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
+        async def relate(tx: Transaction, batch: list[dict[str, Any]] = batch) -> None:
             await lock_nodes(tx, "Topic", (row["source"] for row in batch))
             await tx.run(
                 "UNWIND $rows AS row MATCH (a:Topic {uuid: row.source}) MATCH (b:Topic {uuid: row.target}) "
@@ -263,9 +259,9 @@ async def _import_contexts(graph: Graph, e: ConversationExport) -> None:
         for context in e.contexts
         if context.messages and context.messages[0] in owners
     ]
-    for batch in batches((row, row_size(row)) for row in rows):
+    for batch in batches(rows):
 
-        async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
+        async def work(tx: Transaction, batch: list[dict[str, Any]] = batch) -> None:
             await tx.run(
                 "UNWIND $rows AS row MERGE (x:Context {uuid: row.uuid}) ON CREATE SET x += row",
                 rows=[{key: value for key, value in row.items() if key != "messages"} for row in batch],
@@ -281,12 +277,12 @@ async def _import_contexts(graph: Graph, e: ConversationExport) -> None:
 
 async def _import_personas(graph: Graph, e: ConversationExport) -> None:
     nodes = [storable_value(msgspec.to_builtins(persona)) for persona in e.memory.personas]
-    for batch in batches((row, row_size(row)) for row in nodes):
+    for batch in batches(nodes):
         await graph.run("UNWIND $rows AS row MERGE (p:Persona {uuid: row.uuid}) ON CREATE SET p += row", rows=batch)
     links = [{"persona": spoken.persona, "message": spoken.message} for spoken in e.spoken]
-    for batch in batches((row, row_size(row)) for row in links):
+    for batch in batches(links):
 
-        async def link(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
+        async def link(tx: Transaction, batch: list[dict[str, Any]] = batch) -> None:
             # Queried from the messages' side: one persona may have thousands.
             await lock_nodes(tx, "Message", (row["message"] for row in batch))
             result = await tx.run(
@@ -305,9 +301,9 @@ async def _import_personas(graph: Graph, e: ConversationExport) -> None:
 
 async def _import_system_texts(graph: Graph, e: ConversationExport) -> None:
     rows = [{"uuid": text.uuid, "digest": text.digest, "text": storable(text.text)} for text in e.memory.system_texts]
-    for batch in batches((row, row_size(row)) for row in rows):
+    for batch in batches(rows):
 
-        async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
+        async def work(tx: Transaction, batch: list[dict[str, Any]] = batch) -> None:
             await tx.run("UNWIND $rows AS row MERGE (t:SystemText {uuid: row.uuid}) ON CREATE SET t += row", rows=batch)
             await tx.run(
                 "MATCH (c:Conversation {uuid: $uuid}) UNWIND $ids AS id MATCH (t:SystemText {uuid: id}) "
@@ -319,7 +315,7 @@ async def _import_system_texts(graph: Graph, e: ConversationExport) -> None:
         await graph.write(work)
 
 
-async def lock_nodes(tx: AsyncManagedTransaction, label: str, uuids: Iterable[str]) -> None:
+async def lock_nodes(tx: Transaction, label: str, uuids: Iterable[str]) -> None:
     """Let no other holder of these nodes pass until the transaction ends.
 
     Neo4j locks a node whose property is set, so the second holder waits and then sees what the first has made. The

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ragforge_tui.graph.connection import Graph, Transaction
 from ragforge_tui.graph.schema.indexes import MESSAGE_LEX
-from ragforge_tui.graph.store.conversations import Conversations
+from ragforge_tui.graph.store.conversations import Conversations, link_branch
 from ragforge_tui.graph.store.messages import INDEXED_CHARS, LARGE
-from ragforge_tui.graph.store.parts import BATCH_NODES, batches, link_parts, row_size, store_large
+from ragforge_tui.graph.store.parts import BATCH_NODES, batches, link_parts, store_large
 from ragforge_tui.graph.store.records import (
     call_properties,
     conversation_properties,
@@ -32,11 +33,6 @@ from ragforge_tui.graph.transfer.import_memory import import_memory, lock_nodes
 from ragforge_tui.shared.export_records import ConversationExport, Imported
 from ragforge_tui.shared.records import Conversation, Message, Turn
 from ragforge_tui.shared.sanitize import storable
-
-if TYPE_CHECKING:
-    from neo4j import AsyncManagedTransaction
-
-    from ragforge_tui.graph.connection import Graph
 
 _COUNTS = ("next_turn", "message_count", "total_chars")
 # The existing conversation may contain more than the imported one.
@@ -139,7 +135,7 @@ class Transfer:
         properties = conversation_properties(c)
         counts = {name: properties.pop(name) for name in _COUNTS}
 
-        async def work(tx: AsyncManagedTransaction) -> None:
+        async def work(tx: Transaction) -> None:
             # A deleted conversation that is imported again is restored; a stub becomes the real conversation.
             await tx.run(
                 "MERGE (c:Conversation {uuid: $uuid}) "
@@ -154,14 +150,7 @@ class Transfer:
             )
             await tx.run(_RAISE, uuid=c.uuid, **counts)
             if c.branch_of:
-                await tx.run(
-                    "MATCH (p:Conversation {uuid: $parent}), (c:Conversation {uuid: $uuid}) "
-                    "OPTIONAL MATCH (m:Message {conversation_id: $parent, turn_index: $turn, position: 0}) "
-                    "MERGE (p)-[b:HAS_BRANCH]->(c) SET b.from_message = m.uuid",
-                    parent=c.branch_of,
-                    uuid=c.uuid,
-                    turn=c.branch_turn,
-                )
+                await link_branch(tx, c)
 
         await self._graph.write(work)
 
@@ -191,7 +180,7 @@ class Transfer:
     async def _missing(self, kind: OwnedNodes, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the rows that are not in the graph yet."""
 
-        async def work(tx: AsyncManagedTransaction) -> set[str]:
+        async def work(tx: Transaction) -> set[str]:
             return await _known(tx, kind.label, [row["uuid"] for row in rows])
 
         known = await self._graph.read(work) if rows else set()
@@ -210,9 +199,9 @@ class Transfer:
         )
         for row in rows:
             await store_large(self._graph, row["uuid"], row["conversation_id"], row, kind.large)
-        for batch in batches((row, row_size(row)) for row in rows):
+        for batch in batches(rows):
 
-            async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
+            async def work(tx: Transaction, batch: list[dict[str, Any]] = batch) -> None:
                 # Checked again in the transaction: it may run twice, and another process may import the same.
                 known = await _known(tx, kind.label, [row["uuid"] for row in batch])
                 fresh = [row for row in batch if row["uuid"] not in known]
@@ -225,9 +214,9 @@ class Transfer:
 
     async def _link_files(self, rows: list[dict[str, Any]], workspace: str) -> None:
         """Link calls to the files they accessed; queried from the call's side, since many calls share a file."""
-        for batch in batches((row, row_size(row)) for row in rows):
+        for batch in batches(rows):
 
-            async def work(tx: AsyncManagedTransaction, batch: list[dict[str, Any]] = batch) -> None:
+            async def work(tx: Transaction, batch: list[dict[str, Any]] = batch) -> None:
                 await lock_nodes(tx, "ToolCall", (row["call"] for row in batch))
                 result = await tx.run(
                     "UNWIND $calls AS call MATCH (t:ToolCall {uuid: call})-[a:ACCESSED]->(f:File) "
@@ -254,7 +243,7 @@ class Transfer:
             await self._graph.write(work)
 
 
-async def _known(tx: AsyncManagedTransaction, label: str, uuids: list[str]) -> set[str]:
+async def _known(tx: Transaction, label: str, uuids: list[str]) -> set[str]:
     result = await tx.run(f"UNWIND $ids AS id MATCH (n:{label} {{uuid: id}}) RETURN n.uuid AS uuid", ids=uuids)
     return {record["uuid"] async for record in result}
 

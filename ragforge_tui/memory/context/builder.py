@@ -1,9 +1,9 @@
 """Construction of a request's context, section by section, within one budget.
 
-While the conversation fits, if necessary with the largest and oldest results cut, all its turns are sent and the
-memory block holds only material from other conversations. Once it no longer fits, the newest turns are sent and the
-block represents the older ones: the first message, the frontier of the summaries, recalled turns, recent files,
-topics, earlier queries. No text is sent twice. Used by conversation/.
+While the conversation fits, if necessary with the largest and oldest results cut, all its turns are sent, and the
+memory block holds only what matters from other conversations. Once it no longer fits, the newest turns are sent and the
+block represents the older ones: recalled findings, summaries and turns, the first message, the frontier of the
+summaries, earlier queries, recent files, topics. No text is sent twice. Used by conversation/.
 
 The shares of the sections are the project's own choice: the goal 5 %, the frontier of the summaries as much as it needs
 up to 25 %, recent files 5 %, topics 2 %, earlier queries 5 %, recalled turns 25 %, each up to a number of tokens; what
@@ -23,6 +23,7 @@ from ragforge_tui.llm.tokens import CHARS_PER_TOKEN
 from ragforge_tui.memory.context.history_window import HistoryWindow, Limits, Past, tokens_of
 from ragforge_tui.memory.context.sections import (
     BEFORE_PAST,
+    BLOCK_VERSION,
     ENVIRONMENT_SECTION,
     NOTE_SECTION,
     PAST_SECTION,
@@ -32,6 +33,7 @@ from ragforge_tui.memory.context.sections import (
     block_text,
     cache_marks,
     files_section,
+    findings_section,
     frontier_section,
     goal_section,
     heading_tokens,
@@ -41,6 +43,7 @@ from ragforge_tui.memory.context.sections import (
     request_messages,
     request_parts,
     topics_section,
+    without_told,
 )
 from ragforge_tui.memory.context.truncation import tokens_in
 from ragforge_tui.memory.history import ChatMessage, without_graph
@@ -74,8 +77,9 @@ REPRESENTED_TOKENS = 100
 FRAME_TOKENS = 120
 """The block's opening and closing lines and the separators of its sections, with some margin."""
 QUERIES = 20
-ORDER = ("goal", "frontier", "summaries", "recalled", "files", "topics", "queries")
-"""Order of the block's sections: those that change least come first."""
+ORDER = ("findings", "summaries", "recalled", "goal", "frontier", "queries", "files", "topics")
+"""Order of the block's sections: what matches the message first, then how the conversation went."""
+FINDINGS_TOKENS = 500
 
 
 class SystemPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +146,17 @@ class BuiltContext(msgspec.Struct, frozen=True):
     def tokens(self) -> int:
         """Tokens of the past, without the stable part."""
         return self.record.tokens
+
+    @property
+    def held(self) -> frozenset[int]:
+        """Turns of the conversation whose texts are sent uncut."""
+        return frozenset(
+            item.turn_index
+            for section in self.sections
+            for item in section.items
+            if (item.kind == "message" and not item.form.startswith(("text:", "texts:")))
+            or (item.kind == "turn" and not item.conversation_id and not item.cut)
+        )
 
     def render(self) -> list[ChatMessage]:
         """Return the messages to send, one of role system first."""
@@ -211,13 +226,14 @@ class ContextBuilder:
         later = budget.share("goal") + budget.share("queries")
         recall = self._settings.recall
         recalled = 0 if recall.strategy == "recent" else min(recall.max_tokens, int(budget.total * RECALL_SHARE))
-        left = budget.total - FRAME_TOKENS - recalled - files.tokens - topics.tokens
+        left = budget.total - FRAME_TOKENS - recalled
         represented = frontier_section(frontier, budget.share("frontier")).tokens
-        past = self._past.choose(inputs.turns, self._limits(inputs, left, left - later - represented))
-        draft = _Draft(
-            budget=budget, past=past, sent={sent.turn.turn_index for sent in past.turns}, files=files, topics=topics
-        )
+        sections = files.tokens + topics.tokens + later + represented
+        past = self._past.choose(inputs.turns, self._limits(inputs, left, left - sections))
+        draft = _Draft(budget=budget, past=past, sent={sent.turn.turn_index for sent in past.turns})
         if not past.complete:
+            # While all turns are sent, files and topics would repeat them.
+            draft.files, draft.topics = files, topics
             first = min(draft.sent, default=inputs.turn_index)
             left = budget.total - draft.used - later
             older = [summary for summary in frontier if summary.start_turn_index < first]
@@ -247,11 +263,15 @@ class ContextBuilder:
         )
 
     def _assemble(self, inputs: ContextInputs, draft: _Draft, recalled: Recalled | None) -> BuiltContext:
-        sections = [draft.frontier] if draft.frontier else []
+        sections: list[ContextSection] = []
         if recalled is not None:
             turns = recalled_section(recalled)
             left = draft.budget.total - draft.used - turns.tokens
-            sections += [recalled_summaries_section(recalled.summaries, left), turns]
+            findings = findings_section(recalled.findings, min(FINDINGS_TOKENS, left))
+            sections += [findings, recalled_summaries_section(recalled.summaries, left - findings.tokens), turns]
+        if draft.frontier:
+            whole = {turn.turn_index for turn in recalled.turns if turn.own and not turn.cut} if recalled else set()
+            sections.append(without_told(draft.frontier, draft.sent | whole))
         if self._settings.enabled and not draft.past.complete:
             sections += self._goal_and_queries(inputs, draft, recalled)
         sections += [section for section in (draft.files, draft.topics) if section]
@@ -263,6 +283,7 @@ class ContextBuilder:
             strategy=self._settings.recall.strategy,
             whole=draft.past.whole,
             budget=draft.budget.total,
+            version=BLOCK_VERSION,
             created_at=now(),
             sections=_all_sections(inputs.system, _past_section(draft.past), block),
         )
@@ -297,6 +318,7 @@ def without_memory(inputs: ContextInputs) -> BuiltContext:
         model=inputs.model,
         strategy="without graph",
         tokens=tokens,
+        version=BLOCK_VERSION,
         created_at=now(),
         sections=_all_sections(inputs.system, section, []),
     )

@@ -13,11 +13,13 @@ import msgspec
 
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.context.builder import BuiltContext, digest_of
+from ragforge_tui.memory.context.earlier import earlier_blocks, earlier_turn_text
 from ragforge_tui.memory.context.sections import (
-    CLOSING,
-    EARLIER_CLOSING,
+    BLOCK_VERSION,
     KEPT,
     PAST_SECTION,
+    SAID,
+    block_sections,
     item_label,
     request_parts,
     summary_text,
@@ -25,7 +27,7 @@ from ragforge_tui.memory.context.sections import (
 from ragforge_tui.memory.context.truncation import take
 from ragforge_tui.memory.context.turn_formats import render_turn
 from ragforge_tui.memory.history import ChatMessage
-from ragforge_tui.memory.recall import turn_text
+from ragforge_tui.memory.recall.keys import said_text
 from ragforge_tui.memory.recall.packing import CUT_MARK
 from ragforge_tui.shared.errors import NotFoundError
 from ragforge_tui.shared.records import ContextItem, ContextRecord, Summary, Turn
@@ -77,19 +79,20 @@ async def look_up(record: ContextRecord, store: Store) -> ContextRecord:
                 item.text = system.get(item.source, MISSING)
             elif not item.text:
                 item.text = await _text_of(item, sources)
+    blocks = list(earlier_blocks(block_sections(record))) if record.version < BLOCK_VERSION else [None]
     current, earlier = [
         [await _past_messages(item, sources, earlier=words) for item in past] for words in (False, True)
     ]
-    versions = ((current, CLOSING), (earlier, CLOSING), (earlier, EARLIER_CLOSING))
-    sent = next((turns for turns, line in versions if _digest(record, turns, line) == record.digest), None)
+    versions = [(turns, block) for turns in (current, earlier) for block in blocks]
+    sent = next((turns for turns, block in versions if _digest(record, turns, block) == record.digest), None)
     record.verified = sent is not None
     for item, messages in zip(past, sent or current, strict=True):
         item.text = "\n".join(message["content"] for message in messages if message["content"])
     return record
 
 
-def _digest(record: ContextRecord, past: list[list[ChatMessage]], closing: str) -> str:
-    return digest_of(request_parts(record, [*chain.from_iterable(past)], closing))
+def _digest(record: ContextRecord, past: list[list[ChatMessage]], block: str | None) -> str:
+    return digest_of(request_parts(record, [*chain.from_iterable(past)], block))
 
 
 class _Sources:
@@ -154,5 +157,6 @@ async def _text_of(item: ContextItem, sources: _Sources) -> str:
             source = summary_text(summary) if summary else None
         case "turn":
             turn = await sources.get(item.conversation_id, item.turn_index)
-            return take(turn_text(turn), item.spans, CUT_MARK) if turn else MISSING
+            text = said_text if item.form == SAID else earlier_turn_text
+            return take(text(turn), item.spans, CUT_MARK) if turn else MISSING
     return MISSING if source is None else item_label(item) + take(source, item.spans)

@@ -7,13 +7,20 @@ conversations, llm supplies vectors and token counts.
 from ragforge_tui.memory.recall.index import ConversationIndex
 from ragforge_tui.memory.recall.index_sync import catch_up, reembed
 from ragforge_tui.memory.recall.keys import lex_key, turn_text
-from ragforge_tui.memory.recall.packing import Recalled, RecalledSummary, RecalledTurn, render_turns
+from ragforge_tui.memory.recall.packing import (
+    Recalled,
+    RecalledFinding,
+    RecalledSummary,
+    RecalledTurn,
+    render_turns,
+)
 from ragforge_tui.memory.recall.recall import Recall
 
 __all__ = [
     "ConversationIndex",
     "Recall",
     "Recalled",
+    "RecalledFinding",
     "RecalledSummary",
     "RecalledTurn",
     "catch_up",

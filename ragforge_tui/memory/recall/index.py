@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from ragforge_tui.llm.tokens import count_tokens
 from ragforge_tui.memory.language import date_words, language_of
 from ragforge_tui.memory.recall import scoring, terms
+from ragforge_tui.memory.recall.keys import shown
 from ragforge_tui.memory.recall.scoring import WEIGHTS, Floats, View
 from ragforge_tui.shared.records import EXTRACTIVE, Summary
 
@@ -159,17 +160,17 @@ class ConversationIndex:
         return turn_index in self._entries
 
     def turn_text(self, turn_index: int) -> str:
-        """Return a turn's text, empty for a turn that is not in the index."""
+        """Return a turn's key, empty for a turn that is not in the index."""
         entry = self._entries.get(turn_index)
         return entry.text if entry else ""
 
     def tokens(self, turn_index: int) -> int:
-        """Return the tokens of a turn's text, counted once."""
+        """Return the tokens of what recall shows of a turn, counted once."""
         entry = self._entries.get(turn_index)
         if entry is None:
             return 0
         if entry.tokens < 0:
-            entry.tokens = count_tokens(entry.text)
+            entry.tokens = count_tokens(shown(entry.text))
         return entry.tokens
 
     def timestamp(self, turn_index: int) -> datetime | None:
@@ -181,15 +182,6 @@ class ConversationIndex:
         """Return the sitting a turn belongs to, from 1 in order of time; 0 for a turn that is not in the index."""
         with self._lock:
             return int(self._sitting_rows()[turn_index]) + 1 if turn_index in self._entries else 0
-
-    def sitting_began(self, turn_index: int) -> datetime | None:
-        """Return the time a turn's sitting started, None for a turn that is not in the index."""
-        with self._lock:
-            if turn_index not in self._entries:
-                return None
-            first = int(np.searchsorted(self._sitting_rows(), self._sitting_rows()[turn_index]))
-            present = np.flatnonzero(self._present[first : turn_index + 1])
-            return self._entries[first + int(present[0])].timestamp
 
     def sitting_turns(self, sitting: int) -> list[int]:
         """Return the turns of a sitting, in order."""
@@ -251,18 +243,23 @@ class ConversationIndex:
         """Highest turn index, 0 if the index is empty."""
         return self._last
 
-    def share(self, turn_index: int, words: Iterable[str]) -> float:
-        """Return the share of a question's words that occur in a turn's text."""
+    def rarities(self, words: Iterable[str]) -> dict[str, float]:
+        """Return the rarity of words in the texts and facts of all turns."""
         with self._lock:
-            languages = self._searched()
-            forms = [terms.variants(word, languages) for word in words]
-            present = self._body.terms_of(turn_index)
-            return sum(any(term in present for term in word) for word in forms) / len(forms) if forms else 0.0
+            return {word: scoring.rarity(len(self._turns_with(word)), self.turns) for word in words}
 
-    def summary_scores(self, query: str, vector: npt.NDArray[np.float32] | None) -> dict[str, float]:
-        """Return the similarity of each summary to a question: the cosine, else the share of its words it contains."""
+    def matched(self, rarities: Mapping[str, float]) -> dict[int, float]:
+        """Return for each turn that holds any of the words, in its text or facts, the sum of their rarities."""
+        found: defaultdict[int, float] = defaultdict(float)
         with self._lock:
-            return self._summary_scores(query, vector)
+            for word, rarity in rarities.items():
+                for turn in self._turns_with(word):
+                    found[turn] += rarity
+        return found
+
+    def summary_vector(self, uuid: str) -> Floats | None:
+        """Return a summary's vector, None if it has none."""
+        return self._summary_vectors.get(uuid)
 
     # --- inside (the lock is held) ---------------------------------------------------------------------------------
 
@@ -295,6 +292,10 @@ class ConversationIndex:
             parts = (postings.frequencies(stems, self._size) for postings in (self._body, self._facts, self._dates))
             entries.append(_Word(weight, *parts))
         return entries
+
+    def _turns_with(self, word: str) -> set[int]:
+        stems = terms.variants(word, self._searched())
+        return {turn for stem in stems for postings in (self._body, self._facts) for turn in postings.rows_of(stem)}
 
     def _searched(self) -> list[str]:
         return [language for language, _ in self._languages.most_common(3)] or [terms.FALLBACK]
@@ -434,9 +435,9 @@ class Postings:
             frequencies[np.array(rows)] += np.array(self._counts[term], dtype=np.float32)
         return frequencies
 
-    def terms_of(self, row: int) -> Counter[str]:
-        """Return the terms of a row with their counts."""
-        return self._terms.get(row, Counter())
+    def rows_of(self, term: str) -> Iterable[int]:
+        """Return the rows that contain a term."""
+        return self._rows.get(term, ())
 
     def _remove(self, row: int) -> None:
         for term in self._terms.pop(row):

@@ -289,7 +289,7 @@ async def catch_up(store: Store, embedder: Embedder | None, *, leave: Collection
     """
     model = VectorModel(embedder)
     await model.claim(store)
-    for uuid in await store.recall.conversations_without_keys():
+    for uuid in await store.recall.conversations_without_keys(KEYS_VERSION):
         if uuid not in leave:
             sync = IndexSync(ConversationIndex(), model, uuid)
             await sync.load(store)

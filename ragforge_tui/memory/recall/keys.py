@@ -1,6 +1,7 @@
 """Search keys of a turn, made from its original messages and tool calls.
 
-Recall displays a turn's text and takes its terms from it. The window key, for full-text search, adds its neighbours,
+A turn's key is what was said in it, with a line for each call, which is what recall shows; behind a mark follow the
+edges of the calls' results, which are only searched. The window key, for full-text search, adds the turn's neighbours,
 its date and the facts a summary found in it. Used by recall and by search.
 """
 
@@ -12,18 +13,23 @@ from datetime import datetime
 import msgspec
 
 from ragforge_tui.memory.language import date_words
+from ragforge_tui.memory.summaries.offline.actions import call_in_words
+from ragforge_tui.memory.summaries.offline.phrases import phrases
 from ragforge_tui.shared.records import Message, ToolCall, Turn
-from ragforge_tui.shared.tool_calls import main_argument, result_text, tool_info
+from ragforge_tui.shared.tool_calls import result_text, tool_info
 
 RESULT_EDGE_CHARS = 300
 """Characters of a tool result's start, and of its end, that are indexed: paths and errors are there."""
 MAX_PATHS = 20
+MAX_RESULTS_CHARS = 20_000
+RESULTS_MARK = "\n\x1e\n"
+"""Separates what was said from the edges of results; neither can contain it (see `indexable`)."""
 MAX_WORD_CHARS = 256
 """Longer runs without a space are data, not words; Lucene drops terms above 32 766 bytes."""
 MAX_TEXT_CHARS = 40_000
 MAX_NEIGHBOUR_CHARS = 4_000
 """Most characters of a neighbour's text in a window key."""
-KEYS_VERSION = 1
+KEYS_VERSION = 2
 """Stored with the keys; keys of a turn with another version are made again."""
 
 
@@ -49,28 +55,40 @@ def keys_of(turn: Turn) -> TurnKeys:
 
 
 def turn_text(turn: Turn) -> str:
-    """Return a turn as text: the user's messages, quoted with ``>``, the replies, and the tool calls in short."""
+    """Return the key of a turn: what was said and done, then the edges of its calls' results."""
+    calls = [call for message in _current(turn) for call in message.tool_calls]
+    if not calls:
+        return said_text(turn)
+    edges = "\n".join(edge for call in calls if (edge := _result_edges(call)))
+    return f"{said_text(turn)}{RESULTS_MARK}{indexable(edges, MAX_RESULTS_CHARS)}"
+
+
+def said_text(turn: Turn) -> str:
+    """Return what was said and done: the user's messages, quoted with ``>``, the replies, a line for each call."""
+    words = phrases("en")
     parts: list[str] = []
-    for message in turn.messages:
-        if message.state == "superseded":
-            continue
-        parts.append(_quoted(message) if message.role == "user" else message.content.strip())
-        parts += [call_text(call) for call in message.tool_calls]
-    return _indexable("\n".join(part for part in parts if part))
+    for message in _current(turn):
+        parts.append(quoted(message) if message.role == "user" else message.content.strip())
+        parts += [f"- {call_in_words(call, words)}" for call in message.tool_calls]
+    return indexable("\n".join(part for part in parts if part))
 
 
-def call_text(call: ToolCall) -> str:
-    """Return a tool call in short: name, main argument, files, start and end of its result."""
-    line = f"[{call.tool_name} {main_argument(call)}".rstrip()
-    paths = [access.path for access in call.files[:MAX_PATHS] if access.path not in line]
-    if paths:
-        line = f"{line} ({', '.join(paths)})"
-    line += "]" if call.success is not False else " failed]"
+def shown(key: str) -> str:
+    """Return the part of a turn's key that recall shows: what was said and done, without results."""
+    return key.partition(RESULTS_MARK)[0]
+
+
+def _current(turn: Turn) -> list[Message]:
+    return [message for message in turn.messages if message.state != "superseded"]
+
+
+def _result_edges(call: ToolCall) -> str:
+    """Return files and result of a call, the start and end of a long one."""
     # Earlier turns that a result repeats have keys themselves.
     result = "" if tool_info(call.tool_name).repeats_turns else result_text(call).strip()
     if len(result) > 2 * RESULT_EDGE_CHARS:
         result = f"{result[:RESULT_EDGE_CHARS]} … {result[-RESULT_EDGE_CHARS:]}"
-    return f"{line}\n{result}" if result else line
+    return "\n".join(text for text in (", ".join(access.path for access in call.files[:MAX_PATHS]), result) if text)
 
 
 def lex_key(
@@ -87,14 +105,17 @@ def sitting_text(texts: Sequence[str], moment: datetime, language: str) -> str:
     return "\n".join((f"{moment:%Y-%m-%d} {date_words(moment, language)}", *texts))
 
 
-def _quoted(message: Message) -> str:
+def quoted(message: Message) -> str:
+    """Return a message with ``>`` before each line."""
     text = message.content.strip()
     return "> " + text.replace("\n", "\n> ") if text else ""
 
 
-def _indexable(text: str) -> str:
-    if len(text) > MAX_TEXT_CHARS:
-        text = f"{text[: MAX_TEXT_CHARS * 3 // 4]}\n{text[-MAX_TEXT_CHARS // 4 :]}"
+def indexable(text: str, most: int = MAX_TEXT_CHARS) -> str:
+    """Return the head and tail of a text that fit into `most` characters, without words that are data."""
+    if len(text) > most:
+        text = f"{text[: most * 3 // 4]}\n{text[-most // 4 :]}"
+    # `splitlines` splits at the mark's control character too: no text can contain the mark.
     return "\n".join(
         " ".join(word for word in line.split(" ") if len(word) <= MAX_WORD_CHARS) for line in text.splitlines()
     )

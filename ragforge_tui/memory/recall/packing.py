@@ -1,7 +1,7 @@
 """Results of recall: turns packed into a number of tokens, and their text.
 
-Packing is greedy by score, then in order of time, labels counted; it is independent of the search. It guarantees that
-the rendered text never exceeds the tokens allowed, that no text is repeated, and that turns are in order of time.
+Packing is greedy, best first, labels counted; it is independent of the search. It guarantees that the rendered text
+never exceeds the tokens allowed and that no text is repeated.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 
 from ragforge_tui.llm.tokens import count_tokens
-from ragforge_tui.shared.records import Summary
+from ragforge_tui.shared.records import Finding, Summary
 
 CUT_MARK = " […] "
 """Marks text left out of a turn; the stored context finds the pieces again by it."""
@@ -20,20 +20,22 @@ MIN_CUT_TOKENS = 60
 """Tokens below which a turn that is too large is left out instead of cut."""
 MOST_MISSES = 25
 """Consecutive candidates that do not fit, after which no more are tried."""
-MAX_SHARE_OF_ONE = 0.5
+MAX_SHARE_OF_ONE = 0.4
 """Largest share of the tokens for one turn; a longer one is cut to its head and tail."""
 
 Count = Callable[[str], int]
 TITLE_CHARS = 60
+SHORT_ID = 8
+SEPARATOR = "\n\n"
 
 
 class RecalledTurn(msgspec.Struct, kw_only=True):
     """Turn that was recalled.
 
     Attributes:
-        date: Start of its sitting: turns of one sitting share it, and with it their heading.
         text: Text as packed, possibly cut.
         cut: Characters of the turn's text that are missing in `text`.
+        said: Whether the text is what was said and done; keys of earlier versions have results in it.
         own: Whether it belongs to the conversation that asked.
     """
 
@@ -43,12 +45,13 @@ class RecalledTurn(msgspec.Struct, kw_only=True):
     date: datetime
     text: str
     cut: int = 0
+    said: bool = False
     score: float = 0.0
     own: bool = True
 
 
 class RecalledSummary(msgspec.Struct, kw_only=True):
-    """Summary that was recalled. `score` is its similarity times the factors of level and age."""
+    """Summary that was recalled. `score` is its relevance times the factors of level and age."""
 
     summary: Summary
     title: str = ""
@@ -56,16 +59,27 @@ class RecalledSummary(msgspec.Struct, kw_only=True):
     own: bool = True
 
 
+class RecalledFinding(msgspec.Struct, kw_only=True):
+    """Finding of a summary that was recalled."""
+
+    finding: Finding
+    summary: Summary
+    title: str = ""
+    score: float = 0.0
+    own: bool = True
+
+
 class Recalled(msgspec.Struct, kw_only=True):
-    """Result of recall: turns in order of time, summaries best first.
+    """Result of recall, each kind best first.
 
     Attributes:
-        text: The turns as one text: a heading for each conversation and sitting, ``[t12]`` before each turn.
+        text: The turns as one text, each with its label.
         tokens: Tokens of `text`.
         reason: Reason for which vectors were not searched although they are enabled; empty if they were.
     """
 
     turns: list[RecalledTurn] = []
+    findings: list[RecalledFinding] = []
     summaries: list[RecalledSummary] = []
     tokens: int = 0
     text: str = ""
@@ -78,25 +92,15 @@ class Recalled(msgspec.Struct, kw_only=True):
         return self.sources.get((turn.conversation_id, turn.turn_index), turn.text)
 
 
-def heading(date: datetime, *, title: str, own: bool) -> str:
-    """Return the line above the turns of a sitting; it names another conversation, so that the two are not confused."""
-    day = f"{date.day} {date:%B %Y}"
-    return (
-        f"# {day}" if own else f"# {day}, another conversation: {' '.join(title.split())[:TITLE_CHARS] or 'untitled'}"
-    )
+def heading(turn: RecalledTurn | Candidate) -> str:
+    """Return the line above the turns of a day; it names another conversation, so that the two are not confused."""
+    day = f"# {turn.date.day} {turn.date:%B %Y}"
+    return day if turn.own else f"{day}, in {conversation_name(turn.conversation_id, turn.title)}"
 
 
-def render_turns(turns: Sequence[RecalledTurn]) -> str:
-    """Return turns as one text, with a heading wherever conversation or sitting changes."""
-    lines: list[str] = []
-    group: tuple[str, datetime] | None = None
-    for turn in turns:
-        current = ("" if turn.own else turn.conversation_id, turn.date)
-        if current != group:
-            group = current
-            lines.append(heading(turn.date, title=turn.title, own=turn.own))
-        lines.append(label(turn.turn_index) + turn.text)
-    return "\n".join(lines)
+def conversation_name(conversation_id: str, title: str) -> str:
+    """Return how another conversation is named: by the id its turns are opened with, and its title."""
+    return f"conversation {conversation_id[:SHORT_ID]} “{' '.join(title.split())[:TITLE_CHARS] or 'untitled'}”"
 
 
 def label(turn_index: int) -> str:
@@ -104,12 +108,21 @@ def label(turn_index: int) -> str:
     return f"[t{turn_index}] "
 
 
+def render_turns(turns: Sequence[RecalledTurn]) -> str:
+    """Return turns as one text, by conversation and day; the best turn's day first."""
+    days: dict[str, list[str]] = {}
+    for turn in turns:
+        days.setdefault(heading(turn), []).append(label(turn.turn_index) + turn.text)
+    return SEPARATOR.join("\n".join((day, SEPARATOR.join(texts))) for day, texts in days.items())
+
+
 class Candidate(msgspec.Struct, kw_only=True):
     """Turn that may be recalled.
 
     Attributes:
-        date: Start of its sitting.
         tokens: Tokens of `text`, None if they were not counted yet.
+        said: See `RecalledTurn`.
+        relevance: See `scoring.relevance`.
         own: Whether it belongs to the open conversation.
     """
 
@@ -119,7 +132,9 @@ class Candidate(msgspec.Struct, kw_only=True):
     date: datetime
     text: str
     tokens: int | None = None
+    said: bool = False
     score: float
+    relevance: float = 0.0
     own: bool = True
 
 
@@ -134,7 +149,7 @@ def pack(
     same: Same | None = None,
     count: Count = count_tokens,
 ) -> list[RecalledTurn]:
-    """Return the best candidates that fit, in order of time.
+    """Return the best candidates that fit, best first.
 
     Args:
         ranked: Candidates, best first.
@@ -143,7 +158,7 @@ def pack(
     """
     packed: list[RecalledTurn] = []
     texts: set[str] = set()
-    groups: set[tuple[str, datetime]] = set()
+    headings: set[str] = set()
     left, left_others = max_tokens, max_tokens if others_tokens is None else others_tokens
     largest = max(int(max_tokens * MAX_SHARE_OF_ONE), MIN_CUT_TOKENS)
     misses = 0
@@ -153,10 +168,8 @@ def pack(
         key = " ".join(candidate.text.split())
         if not key or key in texts:
             continue
-        group = (candidate.conversation_id, candidate.date)
-        overhead = count(f"{label(candidate.turn_index)}") + 1
-        if group not in groups:
-            overhead += count(heading(candidate.date, title=candidate.title, own=candidate.own)) + 1
+        above = heading(candidate)
+        overhead = count(label(candidate.turn_index)) + 1 + (0 if above in headings else count(above) + 1)
         available = (left if candidate.own else min(left, left_others)) - overhead
         fitted = _fitted(candidate, min(available, largest), count) if available > 0 else None
         if fitted is None:
@@ -168,34 +181,24 @@ def pack(
         turn, tokens = fitted
         packed.append(turn)
         texts.add(key)
-        groups.add(group)
+        headings.add(above)
         left -= tokens + overhead
         if not candidate.own:
             left_others -= tokens + overhead
-    return chronological(packed)
-
-
-def chronological(turns: Sequence[RecalledTurn]) -> list[RecalledTurn]:
-    """Sort by time: other conversations first, the older before the newer, each by turn; then this one."""
-    starts: dict[str, datetime] = {}
-    for turn in turns:
-        earliest = starts.get(turn.conversation_id)
-        if earliest is None or turn.date < earliest:
-            starts[turn.conversation_id] = turn.date
-    return sorted(turns, key=lambda t: (t.own, starts[t.conversation_id], t.conversation_id, t.turn_index))
+    return packed
 
 
 def drop_to_fit(
     turns: Sequence[RecalledTurn], max_tokens: int, count: Count = count_tokens
 ) -> tuple[list[RecalledTurn], str, int]:
-    """Return turns, their text and its tokens, less the worst turns if the whole exceeds its parts."""
+    """Return turns, their text and its tokens, less the last turns if the whole exceeds its parts."""
     remaining = list(turns)
     while True:
         text = render_turns(remaining)
         tokens = count(text)
         if tokens <= max_tokens:
             return remaining, text, tokens
-        remaining.remove(min(remaining, key=lambda turn: turn.score))
+        remaining.pop()
 
 
 def _fitted(candidate: Candidate, most: int, count: Count) -> tuple[RecalledTurn, int] | None:
@@ -213,6 +216,7 @@ def _fitted(candidate: Candidate, most: int, count: Count) -> tuple[RecalledTurn
         date=candidate.date,
         text=text,
         cut=cut,
+        said=candidate.said,
         score=candidate.score,
         own=candidate.own,
     )

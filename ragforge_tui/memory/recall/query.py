@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ragforge_tui.graph import Store
 from ragforge_tui.memory.language import language_of
+from ragforge_tui.memory.recall.scoring import rarity
 from ragforge_tui.memory.recall.terms import FALLBACK, content_words, terms, variants
 
 FEWEST_WORDS = 3
@@ -35,8 +36,10 @@ _REFERRING = re.compile(
 )
 SAMPLE = 400
 """Turns in the sample: enough to distinguish a word in a tenth of all turns from one in a twentieth."""
-FEWEST_TURNS = 2_000
-"""Smaller graphs answer whatever the words are."""
+FEWEST_TURNS = 20
+"""In smaller graphs every word counts as rare."""
+WINDOW = 3
+"""Turns in a window key, of which the sample consists: a word of one turn is in three of them."""
 GROWTH = 1.5
 """Growth since the last sample, as a factor, after which a new one is taken."""
 PLACES = 10_000
@@ -50,6 +53,8 @@ class Question(msgspec.Struct, frozen=True):
 
     Attributes:
         context: Text the question refers to.
+        rarities: Words of the question alone that tell what it asks for, with their rarity in the graph; without any,
+            nothing is recalled.
         words: Content words of question and context.
         vector: Vector of question and context.
         model: Model that made the vector.
@@ -58,6 +63,7 @@ class Question(msgspec.Struct, frozen=True):
 
     text: str
     context: str
+    rarities: dict[str, float]
     words: tuple[str, ...]
     vector: Vector | None = None
     model: str = ""
@@ -98,6 +104,12 @@ class WordFrequencies:
         keys = await store.recall.sample_keys(spans, SAMPLE)
         if keys:
             await asyncio.to_thread(self._count, keys, turns)
+
+    def rarities(self, words: Sequence[str]) -> dict[str, float]:
+        """Return the rarity of words among the turns of the graph; words outside the sample count as rarest."""
+        if not self._turns:
+            return dict.fromkeys(words, 1.0)
+        return {word: rarity(self._share(word) * self._turns / WINDOW, self._turns) for word in words}
 
     def rarest(self, words: Sequence[str]) -> list[str]:
         """Return the words to search for, in their order: the rarest, as many as the graph reads in little time."""

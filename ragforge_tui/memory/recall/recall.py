@@ -14,21 +14,22 @@ from typing import Any
 from ragforge_tui.graph import Store
 from ragforge_tui.llm.embeddings import Embedder
 from ragforge_tui.memory.language import language_of
-from ragforge_tui.memory.recall.index import ConversationIndex, Ranked
+from ragforge_tui.memory.recall.index import ConversationIndex
 from ragforge_tui.memory.recall.index_sync import IndexSync, VectorModel
+from ragforge_tui.memory.recall.keys import RESULTS_MARK, shown
 from ragforge_tui.memory.recall.other_conversations import (
     Fetched,
     Ranges,
     cosine,
     merged,
     summaries_of_others,
-    summary_score,
     turns_of_others,
-    typical,
 )
-from ragforge_tui.memory.recall.packing import Candidate, Recalled, RecalledSummary, RecalledTurn, drop_to_fit, pack
-from ragforge_tui.memory.recall.query import Question, Vector, WordFrequencies, context_of
-from ragforge_tui.memory.recall.terms import content_words, share
+from ragforge_tui.memory.recall.packing import Candidate, Recalled, RecalledTurn, drop_to_fit, pack
+from ragforge_tui.memory.recall.query import FEWEST_TURNS, Question, Vector, WordFrequencies, context_of
+from ragforge_tui.memory.recall.scoring import RELEVANT, TAIL, relevance
+from ragforge_tui.memory.recall.summaries import RatedSummary, findings_of, summaries_of
+from ragforge_tui.memory.recall.terms import asked_words, content_words
 from ragforge_tui.settings.schema import MemorySettings
 from ragforge_tui.shared.errors import GraphError, NotFoundError, RagforgeError
 from ragforge_tui.shared.records import SimilarConversation, Summary, Turn
@@ -171,10 +172,11 @@ class Recall:
         exclude_summaries: Collection[str] = (),
         seconds: float | None = None,
     ) -> Recalled:
-        """Return the turns and summaries relevant to a query, within a number of tokens; labels and headings count.
+        """Return turns, findings and summaries relevant to a query, the turns within a number of tokens; labels count.
 
-        This conversation is ranked in memory, as far as it is loaded. The query's vector and other conversations may
-        take time; those that are late are left out.
+        A query that asks for nothing recalls nothing: one without words of its own ("go on"), or one that has nothing
+        to do with any turn. This conversation is ranked in memory, as far as it is loaded. The query's vector and other
+        conversations may take time; those that are late are left out.
 
         Args:
             exclude: Turns of this conversation that are sent anyway: they use no tokens here.
@@ -182,7 +184,7 @@ class Recall:
             topic: Only turns whose summary has this topic, unless there are too few of them.
             own: Whether to search this conversation.
             others: Whether to search other conversations, as far as `recall.scope` allows.
-            summaries: Whether to search summaries too.
+            summaries: Whether to search summaries and their findings too.
             exclude_summaries: Ids of summaries that are sent anyway.
             seconds: Most seconds to wait for the model and the graph; None waits `EMBED_SECONDS` for the vector, and
                 for the graph without limit.
@@ -190,6 +192,8 @@ class Recall:
         settings = self._settings.recall
         tokens = settings.max_tokens if max_tokens is None else max_tokens
         until = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        if not self._asked(query):
+            return Recalled(reason=self.reason)
         question = await self._question(query, EMBED_SECONDS if seconds is None else seconds * EMBED_SHARE)
         ranges = await self._on_topic(topic) if topic else None
         (fetched, foreign), mine = await asyncio.gather(
@@ -200,10 +204,18 @@ class Recall:
         def work() -> Recalled:
             recalled = self._packed(question, mine, fetched, tokens)
             if summaries:
-                own_summaries = self._own_summaries(question) if own else []
-                ranked = sorted((*own_summaries, *foreign), key=lambda hit: -hit.score)
-                remaining = [hit for hit in ranked if hit.summary.uuid not in exclude_summaries]
-                recalled.summaries = remaining[: settings.max_summaries]
+                rated = [*(self._own_summaries(question) if own else []), *foreign]
+                rarities = self._rarities(question)
+                recalled.findings = findings_of(rated, rarities, settings, exclude=exclude)
+                recalled.summaries = summaries_of(
+                    rated,
+                    rarities,
+                    settings,
+                    in_context=bool(question.context),
+                    turns=recalled.turns,
+                    sent=exclude,
+                    exclude=exclude_summaries,
+                )
             return recalled
 
         return await asyncio.to_thread(work)
@@ -254,11 +266,19 @@ class Recall:
         vector = await self._question_vector(text, seconds)
         words = content_words(text, language_of(text) or self.index.language)
         rarest = tuple(self._frequencies.rarest(words))
-        return Question(query, context, tuple(words), vector, self._model.name, rarest)
+        rarities = self._frequencies.rarities(self._asked(query))
+        return Question(query, context, rarities, tuple(words), vector, self._model.name, rarest)
+
+    def _asked(self, query: str) -> list[str]:
+        return asked_words(query, language_of(query) or self.index.language)
+
+    def _rarities(self, question: Question) -> dict[str, float]:
+        """Return the rarity of a question's words in this conversation, or in the graph while it is too short."""
+        return self.index.rarities(question.rarities) if self.index.turns >= FEWEST_TURNS else question.rarities
 
     async def _from_others(
         self, question: Question, ranges: Ranges | None, until: float | None, *, turns: bool, summaries: bool
-    ) -> tuple[list[Fetched], list[RecalledSummary]]:
+    ) -> tuple[list[Fetched], list[RatedSummary]]:
         """Return turns and summaries of other conversations; none if the graph fails or is late, which is logged."""
         if self._settings.recall.scope == "none" or not (turns or summaries):
             return [], []
@@ -270,7 +290,7 @@ class Recall:
                 where = await store.other_conversations.scope(self._sync.conversations, workspace)
                 fetched, foreign = await asyncio.gather(
                     turns_of_others(store, question, settings, where, ranges) if turns else _nothing(),
-                    summaries_of_others(store, question, settings, where) if summaries else _nothing(),
+                    summaries_of_others(store, question, where) if summaries else _nothing(),
                 )
         except (GraphError, TimeoutError) as error:
             log.warning("other conversations not searched: %s", error or "it took too long")
@@ -288,14 +308,26 @@ class Recall:
             return None
         return vectors[0] if vectors is not None and vectors.any() else None
 
-    def _own(self, question: Question, exclude: Collection[int], ranges: Ranges | None) -> list[Ranked]:
+    def _own(self, question: Question, exclude: Collection[int], ranges: Ranges | None) -> list[Candidate]:
+        """Return the turns of this conversation best first; none if not one of them is relevant."""
         only = None
         if ranges is not None:
             mine = [span for uuid in self._sync.conversations for span in ranges.get(uuid, ())]
             only = {turn for first, last in mine for turn in range(first, last + 1)}
-        return self.index.rank(
+        ranked = self.index.rank(
             question.text, question.vector, context=question.context, exclude=exclude, only=only, limit=CANDIDATES
         )
+        matched = self.index.matched(self._rarities(question))
+        similar = self._settings.recall.min_score
+        candidates = []
+        for turn in ranked:
+            if turn.score < ranked[0].score * TAIL:
+                break
+            shared = matched.get(turn.turn_index, 0.0)
+            near = cosine(question.vector, self.index.vector(turn.turn_index))
+            relevant = relevance(shared, near, similar, in_context=bool(question.context))
+            candidates.append(self._candidate(turn.turn_index, turn.score, relevant))
+        return candidates if any(candidate.relevance >= RELEVANT for candidate in candidates) else []
 
     async def _on_topic(self, topic: str) -> Ranges | None:
         """Return the turns whose summaries have the topic, by conversation; None if they are too few."""
@@ -307,21 +339,26 @@ class Recall:
         turns = sum(last - first + 1 for spans in ranges.values() for first, last in spans)
         return ranges if turns >= FEWEST_ON_TOPIC else None
 
-    def _candidate(self, turn_index: int, score: float) -> Candidate:
-        date = self.index.sitting_began(turn_index)
+    def _candidate(self, turn_index: int, score: float, relevant: float) -> Candidate:
+        date = self.index.timestamp(turn_index)
         assert date is not None
-        text, tokens = self.index.turn_text(turn_index), self.index.tokens(turn_index)
+        key = self.index.turn_text(turn_index)
         return Candidate(
-            conversation_id=self._id, turn_index=turn_index, date=date, text=text, tokens=tokens, score=score
+            conversation_id=self._id,
+            turn_index=turn_index,
+            date=date,
+            text=shown(key),
+            tokens=self.index.tokens(turn_index),
+            said=RESULTS_MARK in key,
+            score=score,
+            relevance=relevant,
         )
 
-    def _packed(self, question: Question, mine: Sequence[Ranked], fetched: Sequence[Fetched], tokens: int) -> Recalled:
+    def _packed(
+        self, question: Question, mine: Sequence[Candidate], fetched: Sequence[Fetched], tokens: int
+    ) -> Recalled:
         """Pack turns of both rankings; others get their share, and whatever this conversation does not use."""
         vectors = {_key(turn.candidate): turn.vector for turn in fetched}
-        # A turn without a vector counts as a typical one of its side; if a whole side has none, words decide.
-        usual = typical(question.vector, (self.index.vector(turn.turn_index) for turn in mine))
-        usual_elsewhere = typical(question.vector, vectors.values())
-        by_meaning = usual is not None and usual_elsewhere is not None
 
         def vector_of(key: tuple[str, int], own: bool) -> Vector | None:
             return self.index.vector(key[1]) if own else vectors.get(key)
@@ -330,47 +367,25 @@ class Recall:
             """Return whether one of the packed turns is nearly equal to a candidate."""
             vector = vector_of(_key(candidate), candidate.own)
             others = [vector_of((turn.conversation_id, turn.turn_index), turn.own) for turn in packed]
-            return any(cosine(vector, other) > SAME_COSINE for other in others)
-
-        def measure(candidate: Candidate) -> float:
-            if candidate.own:
-                fits = self.index.share(candidate.turn_index, question.words)
-            else:
-                fits = share(question.words, candidate.text, language_of(candidate.text))
-            if not by_meaning:
-                return fits
-            vector = vector_of(_key(candidate), candidate.own)
-            if vector is not None:
-                return fits + cosine(question.vector, vector)
-            return fits + ((usual if candidate.own else usual_elsewhere) or 0.0)
+            return any((cosine(vector, other) or 0.0) > SAME_COSINE for other in others)
 
         others = [turn.candidate for turn in fetched]
-        needed = sum(len(self.index.turn_text(turn.turn_index)) for turn in mine) // FEWEST_CHARS_PER_TOKEN
+        needed = sum(len(candidate.text) for candidate in mine) // FEWEST_CHARS_PER_TOKEN
         theirs = max(int(tokens * self._settings.recall.other_conversations_share), tokens - needed)
-        own = (self._candidate(turn.turn_index, turn.score) for turn in mine)
-        ranked = merged(own, others, measure) if others else own
-        packed = pack(ranked, tokens, others_tokens=theirs, same=same)
+        packed = pack(merged(mine, others), tokens, others_tokens=theirs, same=same)
         turns, text, used = drop_to_fit(packed, tokens)
-        texts = {_key(candidate): candidate.text for candidate in others}
-        sources = {
-            (turn.conversation_id, turn.turn_index): self.index.turn_text(turn.turn_index)
-            if turn.own
-            else texts[turn.conversation_id, turn.turn_index]
-            for turn in turns
-        }
+        sources = {_key(candidate): candidate.text for candidate in (*mine, *others)}
         return Recalled(turns=turns, text=text, tokens=used, sources=sources, reason=self.reason)
 
-    def _own_summaries(self, question: Question) -> list[RecalledSummary]:
-        settings = self._settings.recall
-        similar = self.index.summary_scores(question.text, question.vector)
-        hits = []
-        for summary in self._summaries:
-            similarity = similar.get(summary.uuid, 0.0)
-            if similarity >= settings.min_score:
-                ended = self.index.ended(summary.end_turn_index) or summary.created_at
-                score = summary_score(similarity, summary.level, ended, settings)
-                hits.append(RecalledSummary(summary=summary, score=score))
-        return hits
+    def _own_summaries(self, question: Question) -> list[RatedSummary]:
+        return [
+            RatedSummary(
+                summary=summary,
+                ended=self.index.ended(summary.end_turn_index) or summary.created_at,
+                cosine=cosine(question.vector, self.index.summary_vector(summary.uuid)),
+            )
+            for summary in self._summaries
+        ]
 
 
 async def _nothing() -> list[Any]:

@@ -11,6 +11,13 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+RELEVANT = 1.4
+"""Relevance from which something is recalled: a rare word in common and some similarity, or words or meaning alone if
+they match that much better. Measurements: benchmarks/RECALL.md."""
+SMALLEST_SIMILAR = 0.01
+TAIL = 0.1
+"""Share of the best turn's score below which others are left out: at 0.1 no evidence is lost, at 0.2 half a point."""
+
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 View = tuple[Floats, npt.NDArray[np.bool_]]
@@ -47,6 +54,26 @@ def bm25(frequencies: Iterable[tuple[Floats, float]], lengths: Floats, documents
         weight = importance * math.log(1 + (documents - having + 0.5) / (having + 0.5)) * (K1 + 1)
         scores += weight * frequency / (frequency + norm)
     return scores
+
+
+def rarity(having: float, documents: float) -> float:
+    """Return a word's inverse document frequency as a share of the highest possible: 1 for a word of one document."""
+    having = max(having, 1.0)
+    return math.log(1 + (documents - having + 0.5) / (having + 0.5)) / math.log(1 + (documents - 0.5) / 1.5)
+
+
+def relevance(matched: float, cosine: float | None, similar: float, *, in_context: bool = False) -> float:
+    """Return how much a text has to do with a message, in units of one rare word in common.
+
+    Args:
+        in_context: The vector is that of the message with the one before, whose subject does not count alone.
+        matched: Summed `rarity` of the words in common.
+        cosine: Similarity of the two; None if it is unknown, which counts as `similar`.
+        similar: Cosine that counts as much as one rare word; with 0 or less nearly everything is relevant.
+    """
+    if in_context and not matched:
+        return 0.0
+    return matched + (1.0 if cosine is None else max(cosine, 0.0) / max(similar, SMALLEST_SIMILAR))
 
 
 def neighbours(values: Floats, weight: float = 1.0) -> Floats:

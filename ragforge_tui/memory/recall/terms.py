@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import Stemmer
 
-from ragforge_tui.memory.language import MONTHS, STEMMERS, STOP_WORDS
+from ragforge_tui.memory.language import CHAT_WORDS, MONTHS, STEMMERS, STOP_WORDS
 
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -85,6 +85,17 @@ def content_words(question: str, language: str) -> list[str]:
     stop = STOP_WORDS.get(language if language in STEMMERS else FALLBACK, frozenset())
     content = [word for word in words(question) if word.casefold() not in stop or word in _NAMES_OF_MONTHS]
     return list({word.casefold(): word for word in content}.values())
+
+
+def asked_words(message: str, language: str) -> list[str]:
+    """Return the words that tell what a message asks for: its content words without those that keep a talk going."""
+    return [word for word in content_words(message, language) if word.casefold() not in CHAT_WORDS]
+
+
+def matched(rarities: Mapping[str, float], text: str, language: str) -> float:
+    """Return the summed rarity of the words that occur in a text."""
+    present = set(terms(text, language))
+    return sum(rarity for word, rarity in rarities.items() if not present.isdisjoint(stems([word], language)))
 
 
 def share(asked: Iterable[str], text: str, language: str) -> float:

@@ -14,37 +14,8 @@ from ragforge_tui.shared.records import AccessedFile, ContextRecord, Conversatio
 from ragforge_tui.shared.wire import Request
 
 
-class FetchContext(Request[ContextRecord]):
-    """Content of a turn's last request, as it was sent; turn 0 is the last turn that asked a model.
-
-    Fails with kind ``not_found`` if no request of the turn is stored.
-    """
-
-    conversation_id: str
-    turn_index: int = 0
-
-
-class MemoryView(msgspec.Struct, kw_only=True, frozen=True):
-    """Contents of a conversation's memory.
-
-    Attributes:
-        summary: Two or three sentences on the whole conversation; empty until it is written.
-        summaries: All levels, ascending by level and first turn.
-        next_turns: Turns left until the next level 1 summary; it is also due after `next_chars` characters.
-        behind: Why the memory is out of date; empty while it is up to date.
-    """
-
-    summary: str = ""
-    summaries: list[Summary] = []
-    topics: list[Topic] = []
-    files: list[AccessedFile] = []
-    next_turns: int = 0
-    next_chars: int = 0
-    behind: str = ""
-
-
-class FetchMemory(Request[MemoryView]):
-    """The memory of an open conversation."""
+class FetchFiles(Request[list[AccessedFile]]):
+    """Files that the agent touched in an open conversation, each once."""
 
     conversation_id: str
 

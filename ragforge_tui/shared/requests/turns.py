@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ragforge_tui.shared.records import Conversation, Todo, Turn
+from ragforge_tui.shared.records import Conversation, Turn
 from ragforge_tui.shared.requests.work import Mode
 from ragforge_tui.shared.wire import Empty, Request
 
@@ -22,7 +22,6 @@ class ConversationView(msgspec.Struct, kw_only=True, frozen=True):
 
     Attributes:
         page: Its newest turns.
-        todos: The agent's current plan.
         active_turn: Index of the turn being answered now, here or by another process; None if idle.
         interrupted_turn: Index of the last turn if it ended without an answer, so that a retry is offered.
         mode: What the agent may do in it without approval.
@@ -30,7 +29,6 @@ class ConversationView(msgspec.Struct, kw_only=True, frozen=True):
 
     conversation: Conversation
     page: TurnPage
-    todos: list[Todo]
     active_turn: int | None = None
     interrupted_turn: int | None = None
     mode: Mode = "ask"

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragforge_tui.shared.errors import NotFoundError
+from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.requests.work import ListModels, SetModel
-from ragforge_tui.tui.command_registry import Command
+from ragforge_tui.tui.command_registry import Commands
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.sessions.session_rows import model_rows
+from ragforge_tui.tui.sessions.session_list_model import model_rows
 from ragforge_tui.tui.sessions.session_service import SessionService
 from ragforge_tui.tui.widgets.choice_list import Choice
 
 if TYPE_CHECKING:
     from ragforge_tui.shared.records import SearchHit
 
+COMMANDS = Commands("Chat")
 
-async def show_help(host: Host) -> None:
+
+@COMMANDS.add("help", "Show commands and keys", ("?", "keys"), key="f1", opens=True)
+async def show_help(host: Host, _: str) -> None:
     """Show all commands and keys."""
     from ragforge_tui.tui.dialogs.help_screen import HelpScreen
 
     host.open_screen(HelpScreen(host.registry, host.options.version, host.options.tui.keymap))
 
 
-async def new_conversation(host: Host) -> None:
+@COMMANDS.add("new", "Start a new conversation", ("clear",), key="ctrl+n")
+async def new_conversation(host: Host, _: str) -> None:
     """Show an empty screen; a running turn continues in the engine."""
     host.session.leave_conversation()
 
 
+@COMMANDS.add("resume", "Open a conversation by id, or pick one", arguments="[ID]", completes="sessions")
 async def resume(host: Host, ref: str) -> None:
     """Open a conversation by id or prefix; without one, show a list."""
     if ref:
@@ -36,7 +41,8 @@ async def resume(host: Host, ref: str) -> None:
         pick_session(host)
 
 
-async def show_sessions(host: Host) -> None:
+@COMMANDS.add("sessions", "Find and open an earlier conversation", key="ctrl+o", opens=True)
+async def show_sessions(host: Host, _: str) -> None:
     pick_session(host)
 
 
@@ -44,25 +50,21 @@ def pick_session(host: Host) -> None:
     """Show the list of conversations and open the picked one."""
     from ragforge_tui.tui.sessions.session_picker import SessionPicker
 
-    def picked(key: str | None) -> None:
-        if key:
-            host.session.spawn(host.open_conversation(key), group="open", exclusive=True)
-
-    host.open_screen(SessionPicker(SessionService(host)), picked)
+    host.open_screen(SessionPicker(SessionService(host)), host.go_to_conversation)
 
 
+@COMMANDS.add("search", "Find words in all sessions", arguments="[WORDS]", key="ctrl+t", opens=True)
 async def search(host: Host, words: str) -> None:
     """Search all conversations and open the picked hit at its turn."""
     from ragforge_tui.tui.sessions.search_screen import SearchScreen
 
-    def picked(hit: SearchHit | None) -> None:
-        if hit is not None:
-            opening = host.open_conversation(hit.conversation_id, turn=hit.turn_index)
-            host.session.spawn(opening, group="open", exclusive=True)
+    def picked(hit: SearchHit) -> None:
+        host.go_to_conversation(hit.conversation_id, hit.turn_index)
 
     host.open_screen(SearchScreen(SessionService(host), words), picked)
 
 
+@COMMANDS.add("model", "Choose the model that answers next", arguments="[NAME]", completes="models")
 async def use_model(host: Host, name: str) -> None:
     """Use a model from the next turn on; without a name, show a list."""
     session = host.session
@@ -74,16 +76,15 @@ async def use_model(host: Host, name: str) -> None:
             where = f" ({changed.destination})" if changed.destination else ""
             session.notice(f"{changed.name}{where} answers from the next message on.")
         return
-    from ragforge_tui.tui.dialogs.picker import Picker
+    from ragforge_tui.tui.widgets.list_screen import Picker
 
     async def rows() -> list[Choice]:
         model = session.state.model
         names = await session.ask(ListModels())
         return model_rows(names, model.name if model else "")
 
-    def picked(key: str | None) -> None:
-        if key:
-            session.spawn(use_model(host, key), group="model", exclusive=True)
+    def picked(key: str) -> None:
+        session.spawn(use_model(host, key), group="model", exclusive=True)
 
     host.open_screen(Picker("Models", rows, empty="no model was found", verb="use"), picked)
 
@@ -112,39 +113,13 @@ def conversation_with_messages(host: Host) -> str:
     return uuid
 
 
-COMMANDS = (
-    Command(
-        "help",
-        "Show commands and keys",
-        lambda host, _: show_help(host),
-        ("?", "keys"),
-        key="f1",
-        group="Chat",
-        opens=True,
-    ),
-    Command(
-        "new",
-        "Start a new conversation",
-        lambda host, _: new_conversation(host),
-        ("clear",),
-        key="ctrl+n",
-        group="Chat",
-    ),
-    Command(
-        "resume", "Open a conversation by id, or pick one", resume, arguments="[ID]", completes="sessions", group="Chat"
-    ),
-    Command(
-        "sessions",
-        "Find and open an earlier conversation",
-        lambda host, _: show_sessions(host),
-        key="ctrl+o",
-        opens=True,
-        group="Chat",
-    ),
-    Command(
-        "search", "Find words in all sessions", search, arguments="[WORDS]", key="ctrl+t", opens=True, group="Chat"
-    ),
-    Command(
-        "model", "Choose the model that answers next", use_model, arguments="[NAME]", completes="models", group="Chat"
-    ),
-)
+def turn_number(text: str, example: str) -> int:
+    """Return the turn that a command's argument names, such as ``12`` or ``t12``; 0 for none.
+
+    Raises:
+        RagforgeError: It is not a number.
+    """
+    wanted = text.strip().removeprefix("t")
+    if wanted and not wanted.isdecimal():
+        raise RagforgeError(f"{text!r} is not the number of a turn.", todo=f"/{example}.")
+    return int(wanted or 0)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.transcript.render.links import Link, file_path, web_address
+from ragforge_tui.tui.transcript.links import Link, file_path, web_address
 from ragforge_tui.tui.widgets.choice_list import Choice
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ def choose_link(host: Host, links: list[Link]) -> None:
     if not links:
         host.hint("no link here")
         return
+
+    def picked(target: str) -> None:
+        host.session.spawn(open_link(host, target), group="link", exclusive=True)
+
     if len(links) == 1:
-        host.session.spawn(open_link(host, links[0].target), group="link", exclusive=True)
+        picked(links[0].target)
         return
-    from ragforge_tui.tui.dialogs.picker import Picker
+    from ragforge_tui.tui.widgets.list_screen import Picker
 
     async def rows() -> list[Choice]:
         return [Choice(link.target, link.target, detail=_label(link)) for link in links]
-
-    def picked(target: str | None) -> None:
-        if target:
-            host.session.spawn(open_link(host, target), group="link", exclusive=True)
 
     host.open_screen(Picker("Links", rows, empty="no link", verb="open"), picked)
 

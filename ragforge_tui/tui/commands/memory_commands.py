@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.tui.command_registry import Command
-from ragforge_tui.tui.commands.chat_commands import conversation_with_messages
+from ragforge_tui.tui.command_registry import Commands
+from ragforge_tui.tui.commands.chat_commands import conversation_with_messages, turn_number
 from ragforge_tui.tui.host import Host
 
 if TYPE_CHECKING:
@@ -17,15 +16,16 @@ if TYPE_CHECKING:
     from ragforge_tui.tui.dialogs.detail import Section
     from ragforge_tui.tui.widgets.choice_list import Choice
 
+COMMANDS = Commands("Memory, tools and files")
 
+
+@COMMANDS.add("context", "Show what the model was sent in a turn", arguments="[TURN]")
 async def show_context(host: Host, turn: str) -> None:
     """Show the requests of a turn; without a number, of the last one."""
     from ragforge_tui.shared.requests.memory import FetchSent
     from ragforge_tui.tui.memory.context_screen import ContextScreen
 
-    wanted = turn.strip().removeprefix("t")
-    if wanted and not wanted.isdecimal():
-        raise RagforgeError(f"{turn!r} is not the number of a turn.", todo="/context 12 shows turn 12.")
+    wanted = turn_number(turn, "context 12 shows turn 12")
     uuid = conversation_with_messages(host)
     conversation = host.session.state.conversation
     newest = conversation.next_turn - 1 if conversation is not None else 0
@@ -33,15 +33,15 @@ async def show_context(host: Host, turn: str) -> None:
     async def load(turn: int, number: int) -> SentRequest:
         return await host.session.ask(FetchSent(conversation_id=uuid, turn_index=turn, number=number))
 
-    def closed(source: tuple[str, int, int] | None) -> None:
-        if source is not None:
-            conversation_id, first, last = source
-            host.go_to_turns(first, last, conversation_id=conversation_id)
+    def picked(source: tuple[str, int, int]) -> None:
+        conversation_id, first, last = source
+        host.go_to_turns(first, last, conversation_id=conversation_id)
 
-    host.open_screen(ContextScreen(load, uuid, turn=int(wanted or 0), last_turn=newest), closed)
+    host.open_screen(ContextScreen(load, uuid, turn=wanted, last_turn=newest), picked)
 
 
-async def summarize(host: Host) -> None:
+@COMMANDS.add("summary", "Write this conversation's summary now")
+async def summarize(host: Host, _: str) -> None:
     """Write the summary of the conversation now and show it."""
     from ragforge_tui.shared.requests.memory import SummarizeConversation
     from ragforge_tui.tui.dialogs.detail import Section
@@ -58,13 +58,18 @@ async def summarize(host: Host) -> None:
     host.open_screen(DetailScreen(title, load, actions={}))
 
 
+@COMMANDS.add(
+    "topics",
+    "Show the topics of this folder's conversations; merge or split them",
+    arguments="[WORDS]",
+    completes="topics",
+)
 async def show_topics(host: Host, query: str) -> None:
     """Show the topics of all conversations of this folder, or those with these words."""
     from ragforge_tui.tui.memory.topics_screen import TopicsScreen
 
-    def closed(place: TopicPlace | None) -> None:
-        if place is not None:
-            host.go_to_turns(place.first, place.last, conversation_id=place.conversation_id)
+    def picked(place: TopicPlace) -> None:
+        host.go_to_turns(place.first, place.last, conversation_id=place.conversation_id)
 
     screen = TopicsScreen(
         host.session.ask,
@@ -72,66 +77,27 @@ async def show_topics(host: Host, query: str) -> None:
         workspace=host.options.workspace or None,
         query=query,
     )
-    host.open_screen(screen, closed)
+    host.open_screen(screen, picked)
 
 
-async def show_similar(host: Host) -> None:
+@COMMANDS.add("similar", "Show similar conversations")
+async def show_similar(host: Host, _: str) -> None:
     """Show similar conversations and open the picked one."""
-    from ragforge_tui.tui.dialogs.picker import Picker
+    from ragforge_tui.shared.requests.memory import FindSimilar
+    from ragforge_tui.tui.widgets.choice_list import Choice
+    from ragforge_tui.tui.widgets.list_screen import Picker
 
     uuid = conversation_with_messages(host)
 
-    def picked(key: str | None) -> None:
-        if key:
-            host.session.spawn(host.open_conversation(key), group="open", exclusive=True)
-
     async def load() -> list[Choice]:
-        return await _similar_rows(host, uuid)
+        return [
+            Choice(
+                one.conversation.uuid,
+                one.conversation.title or f"untitled {one.conversation.uuid[:8]}",
+                f"{one.score:.2f} · {one.conversation.updated_at:%Y-%m-%d}",
+            )
+            for one in await host.session.ask(FindSimilar(ref=uuid))
+        ]
 
     empty = "no similar conversation, or this one has no summary yet"
-    host.open_screen(Picker("Similar conversations", load, empty=empty, verb="open"), picked)
-
-
-async def _similar_rows(host: Host, uuid: str) -> list[Choice]:
-    from ragforge_tui.shared.requests.memory import FindSimilar
-    from ragforge_tui.tui.widgets.choice_list import Choice
-
-    return [
-        Choice(
-            one.conversation.uuid,
-            one.conversation.title or f"untitled {one.conversation.uuid[:8]}",
-            f"{one.score:.2f} · {one.conversation.updated_at:%Y-%m-%d}",
-        )
-        for one in await host.session.ask(FindSimilar(ref=uuid))
-    ]
-
-
-COMMANDS = (
-    Command(
-        "context",
-        "Show what the model was sent in a turn",
-        show_context,
-        arguments="[TURN]",
-        group="Memory, tools and files",
-    ),
-    Command(
-        "summary",
-        "Write this conversation's summary now",
-        lambda host, _: summarize(host),
-        group="Memory, tools and files",
-    ),
-    Command(
-        "topics",
-        "Show the topics of this folder's conversations; merge or split them",
-        show_topics,
-        arguments="[WORDS]",
-        completes="topics",
-        group="Memory, tools and files",
-    ),
-    Command(
-        "similar",
-        "Show similar conversations",
-        lambda host, _: show_similar(host),
-        group="Memory, tools and files",
-    ),
-)
+    host.open_screen(Picker("Similar conversations", load, empty=empty, verb="open"), host.go_to_conversation)

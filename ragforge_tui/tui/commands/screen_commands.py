@@ -9,16 +9,19 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.tui.command_registry import Command
+from ragforge_tui.tui.command_registry import Commands
+from ragforge_tui.tui.drawing.theme import NAMES
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.style.theme import NAMES
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.settings.setting_rows import Setting
 
+COMMANDS = Commands("Screen")
+
 THEME = "tui.theme"
 
 
+@COMMANDS.add("settings", "Show and change every setting", ("config",), arguments="[WORDS]")
 async def show_settings(host: Host, query: str) -> None:
     """Show the settings; changes are saved."""
     from ragforge_tui.tui.settings.setting_rows import read_settings
@@ -33,7 +36,7 @@ async def show_settings(host: Host, query: str) -> None:
         return read_settings(options.settings, options.origins, file, known)
 
     # Offer the names of themes and personas.
-    known = {THEME: [*NAMES, *_framework_themes(host)], "personas.default": list(host.session.state.persona_styles)}
+    known = {THEME: [*NAMES, *framework_themes(host)], "personas.default": list(host.session.state.persona_styles)}
 
     def changed(key: str, value: Any) -> list[str]:
         section, _, name = key.partition(".")
@@ -45,6 +48,7 @@ async def show_settings(host: Host, query: str) -> None:
     host.open_screen(SettingsScreen(read, file, changed, query))
 
 
+@COMMANDS.add("theme", "Choose the colours", arguments="[NAME]", completes="themes")
 async def set_theme(host: Host, name: str) -> None:
     """Use and save a theme; without a name, show a list."""
     if name:
@@ -52,14 +56,14 @@ async def set_theme(host: Host, name: str) -> None:
         return
     from ragforge_tui.tui.settings.settings_screen import ThemePicker
 
-    def picked(setting: str | None) -> None:
-        if setting is not None:
-            host.session.spawn(_save_theme(host, setting), group="theme", exclusive=True)
+    def picked(setting: str) -> None:
+        host.session.spawn(_save_theme(host, setting), group="theme", exclusive=True)
 
-    host.open_screen(ThemePicker(_framework_themes(host), host.options.tui.theme, host.use_theme), picked)
+    host.open_screen(ThemePicker(framework_themes(host), host.options.tui.theme, host.use_theme), picked)
 
 
-def _framework_themes(host: Host) -> list[str]:
+def framework_themes(host: Host) -> list[str]:
+    """Return the names of the themes that are not the chat's own."""
     return sorted(theme for theme in host.app.available_themes if not theme.startswith("ragforge-"))
 
 
@@ -80,7 +84,8 @@ async def _save_theme(host: Host, name: str) -> None:
         host.session.notice(f"The theme was saved in {file}, but {wins} overrides it at the next start.", "warning")
 
 
-async def edit_prompt(host: Host) -> None:
+@COMMANDS.add("editor", "Write the prompt in $VISUAL or $EDITOR", key="ctrl+g")
+async def edit_prompt(host: Host, _: str) -> None:
     """Edit the prompt in the user's editor; leaving the editor sends nothing."""
     from ragforge_tui.tui.dialogs.external_editor import edited
 
@@ -91,32 +96,11 @@ async def edit_prompt(host: Host) -> None:
     host.prompt.focus()
 
 
-COMMANDS = (
-    Command(
-        "settings",
-        "Show and change every setting",
-        show_settings,
-        ("config",),
-        "[WORDS]",
-        group="Screen",
-    ),
-    Command("theme", "Choose the colours", set_theme, arguments="[NAME]", completes="themes", group="Screen"),
-    Command(
-        "editor",
-        "Write the prompt in $VISUAL or $EDITOR",
-        lambda host, _: edit_prompt(host),
-        key="ctrl+g",
-        group="Screen",
-    ),
-    Command(
-        "stop",
-        "Stop the running answer",
-        lambda host, _: host.session.stop(),
-        key="escape",
-        hint="stop",
-        group="Screen",
-    ),
-    Command(
-        "quit", "Leave the chat", lambda host, _: host.leave(), ("exit", "q"), key="ctrl+q", hint="quit", group="Screen"
-    ),
-)
+@COMMANDS.add("stop", "Stop the running answer", key="escape", hint="stop")
+async def stop(host: Host, _: str) -> None:
+    await host.session.stop()
+
+
+@COMMANDS.add("quit", "Leave the chat", ("exit", "q"), key="ctrl+q", hint="quit")
+async def leave(host: Host, _: str) -> None:
+    await host.leave()

@@ -11,10 +11,11 @@ from ragforge_tui.shared.requests.memory import ListTopics
 from ragforge_tui.shared.requests.personas import ListPersonas
 from ragforge_tui.shared.requests.sessions import ListConversations
 from ragforge_tui.shared.requests.work import ListFiles, ListModels
+from ragforge_tui.tui.commands.screen_commands import framework_themes
+from ragforge_tui.tui.drawing.theme import NAMES
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.prompt.completion import Suggestion, mention_row
 from ragforge_tui.tui.session.engine_session import EngineSession
-from ragforge_tui.tui.style.theme import NAMES
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +92,5 @@ async def _topics(host: Host, _: str) -> list[Suggestion]:
 
 
 async def _themes(host: Host, _: str) -> list[Suggestion]:
-    others = sorted(name for name in host.app.available_themes if not name.startswith("ragforge-"))
     own = [Suggestion(name, name, description) for name, description in NAMES.items()]
-    return own + [Suggestion(name, name) for name in others]
+    return own + [Suggestion(name, name) for name in framework_themes(host)]

@@ -10,9 +10,11 @@ from uuid import uuid4
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.requests.work import MODES, FileDiff, PlanUndo, SessionDiff, UndoPlan, UndoTurn
-from ragforge_tui.tui.command_registry import Command
-from ragforge_tui.tui.commands.chat_commands import conversation_with_messages
+from ragforge_tui.tui.command_registry import Commands
+from ragforge_tui.tui.commands.chat_commands import conversation_with_messages, turn_number
 from ragforge_tui.tui.host import Host
+
+COMMANDS = Commands("The agent's work")
 
 STAY_SECONDS = 0.8
 MODE_HINTS = {
@@ -22,6 +24,13 @@ MODE_HINTS = {
 }
 
 
+@COMMANDS.add(
+    "mode",
+    "Set what the agent may do without asking: plan (only read), ask, or edits",
+    arguments="[plan|ask|edits]",
+    completes=("plan", "ask", "edits"),
+    key="shift+tab",
+)
 async def set_mode(host: Host, wanted: str) -> None:
     """Let the agent continue in another mode, the next one if none is named, from its next tool call on.
 
@@ -43,7 +52,8 @@ async def set_mode(host: Host, wanted: str) -> None:
         await session.send_mode()
 
 
-async def show_diff(host: Host) -> None:
+@COMMANDS.add("diff", "Show what the agent changed in files during this conversation")
+async def show_diff(host: Host, _: str) -> None:
     """Show what the agent changed in this conversation."""
     from ragforge_tui.tui.dialogs.text_viewer import DiffScreen
 
@@ -55,15 +65,15 @@ async def show_diff(host: Host) -> None:
     host.open_screen(DiffScreen(load))
 
 
+@COMMANDS.add("undo", "Restore files as they were before a turn", arguments="[TURN]")
 async def undo(host: Host, turn: str) -> None:
     """Offer to restore the files as they were before a turn, by default the last one that changed files."""
-    wanted = turn.strip().removeprefix("t")
-    if wanted and not wanted.isdecimal():
-        raise RagforgeError(f"{turn!r} is not the number of a turn.", todo="/undo 12 undoes turn 12.")
-    await _offer_undo(host, PlanUndo(conversation_id=conversation_with_messages(host), turn_index=int(wanted or 0)))
+    wanted = turn_number(turn, "undo 12 undoes turn 12")
+    await _offer_undo(host, PlanUndo(conversation_id=conversation_with_messages(host), turn_index=wanted))
 
 
-async def redo(host: Host) -> None:
+@COMMANDS.add("redo", "Revert the last undo")
+async def redo(host: Host, _: str) -> None:
     await _offer_undo(host, PlanUndo(conversation_id=conversation_with_messages(host), redo=True))
 
 
@@ -94,24 +104,3 @@ def _question(plan: UndoPlan) -> str:
     unchanged = f"; {len(plan.refused)} unchanged" if plan.refused else ""
     back = "/undo" if plan.redo else "/redo"
     return f"{what}? {files} will be restored{unchanged}. {back} reverts this."
-
-
-COMMANDS = (
-    Command(
-        "mode",
-        "Set what the agent may do without asking: plan (only read), ask, or edits",
-        set_mode,
-        arguments="[plan|ask|edits]",
-        group="The agent's work",
-        completes=("plan", "ask", "edits"),
-        key="shift+tab",
-    ),
-    Command(
-        "diff",
-        "Show what the agent changed in files during this conversation",
-        lambda host, _: show_diff(host),
-        group="The agent's work",
-    ),
-    Command("undo", "Restore files as they were before a turn", undo, arguments="[TURN]", group="The agent's work"),
-    Command("redo", "Revert the last undo", lambda host, _: redo(host), group="The agent's work"),
-)

@@ -22,7 +22,7 @@ from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.shared.sanitize import plain_text, plain_value
 from ragforge_tui.shared.tool_calls import tool_info
 from ragforge_tui.tui.drawing.code import diff_counts
-from ragforge_tui.tui.transcript.render.tool_text import CallState, duration_text, failure_of, state_of
+from ragforge_tui.tui.transcript.tool_block import CallState, duration_text, failure_of, state_of
 
 SectionKind = Literal["prose", "code", "diff", "error"]
 

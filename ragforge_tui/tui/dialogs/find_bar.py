@@ -19,7 +19,7 @@ from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.requests.turns import FindText
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.transcript.widget.cursor import Spot
+from ragforge_tui.tui.transcript.cursor import Spot
 
 PAUSE_SECONDS = 0.15
 """A search starts after this pause in typing."""

@@ -24,14 +24,13 @@ from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import FileDiff
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section, call_sections, call_title, diff_section, is_numbered
-from ragforge_tui.tui.drawing.code import diff_counts, highlight
+from ragforge_tui.tui.drawing.code import by_line, diff_counts, highlight
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, line_of, one_line, wrap
+from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
-from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, NoteBlock, UserBlock
-from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
-from ragforge_tui.tui.transcript.render.tool_text import CallState
-from ragforge_tui.tui.transcript.widget.block_view import BlockView
+from ragforge_tui.tui.transcript.block_view import BlockView
+from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, NoteBlock, UserBlock
+from ragforge_tui.tui.transcript.tool_block import CallState, ToolBlock
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
 
@@ -108,16 +107,6 @@ class PieceBlock(Block):
     def estimate(self, width: int) -> int:
         inner = max(1, width - 2)
         return sum(max(1, ceil(len(line) / inner)) for line in self._text)
-
-
-def by_line(runs: Sequence[Run]) -> list[list[Run]]:
-    """Split runs at line ends."""
-    lines: list[list[Run]] = [[]]
-    for text, style in runs:
-        first, *rest = text.split("\n")
-        lines[-1].append((first, style))
-        lines.extend([(part, style)] for part in rest)
-    return lines
 
 
 def _language(section: Section) -> str:

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.style import Style as ContentStyle
 
 from ragforge_tui.tui.drawing.lines import Line, Run, clean, wrap
-from ragforge_tui.tui.style.palette import Palette
+from ragforge_tui.tui.drawing.palette import Palette
 
 _MAX_HIGHLIGHTED = 200_000
 _DIFF_NAMES = frozenset({"diff", "patch", "udiff"})
@@ -172,10 +172,11 @@ def run_lines(runs: Iterable[Run], width: int, palette: Palette, *, prefix: Sequ
     """Return runs of code behind a thin bar."""
     bar = prefix if prefix is not None else [("  │ ", palette.faint)]
     # Every line of code is a first line: its bar is decoration as that of a folded rest is.
-    return [line for part in _by_line(runs) for line in wrap(part, width, first=bar, rest=bar, hard=True)]
+    return [line for part in by_line(runs) for line in wrap(part, width, first=bar, rest=bar, hard=True)]
 
 
-def _by_line(runs: Iterable[Run]) -> list[list[Run]]:
+def by_line(runs: Iterable[Run]) -> list[list[Run]]:
+    """Split runs at line ends."""
     lines: list[list[Run]] = [[]]
     for text, style in runs:
         first, *rest = text.split("\n")

@@ -23,12 +23,11 @@ from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section
 from ragforge_tui.tui.dialogs.text_viewer import DetailScreen
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
-from ragforge_tui.tui.memory.tree_list import TreeList
-from ragforge_tui.tui.style.palette import Palette
+from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
 from ragforge_tui.tui.widgets.status_bar import count
-from ragforge_tui.tui.widgets.virtual_list import VirtualList
+from ragforge_tui.tui.widgets.virtual_list import TreeList, VirtualList
 
 BAR_CELLS = 8
 _PREVIEW_CELLS = 16

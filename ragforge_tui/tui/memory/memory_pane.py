@@ -28,22 +28,20 @@ from ragforge_tui.tui.memory.memory_tree import (
     ABOUT_LINES,
     SummaryTree,
     TreeLine,
+    TreeRows,
     cited_turns,
     due_text,
     summary_sections,
     summary_title,
     turn_of,
 )
-from ragforge_tui.tui.memory.topic_list import TopicList, topic_sections
-from ragforge_tui.tui.memory.tree_list import TopicRows, TreeList, TreeRows
+from ragforge_tui.tui.memory.topic_list import TopicList, TopicRows, topic_sections
 from ragforge_tui.tui.sidebar.pane import Pane
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
-from ragforge_tui.tui.widgets.virtual_list import MARGIN, VirtualList
+from ragforge_tui.tui.widgets.virtual_list import MARGIN, TreeList, VirtualList
 
 log = logging.getLogger(__name__)
 
-REDRAW_SECONDS = 0.1
-"""Updates in a burst are drawn together."""
 FETCH_SECONDS = 0.02
 AROUND = 30
 """Turns that are fetched before and after those in view."""
@@ -74,7 +72,6 @@ class MemoryPane(Pane):
 
     name_: ClassVar[str] = "memory"
     label: ClassVar[str] = "Memory"
-    DEFAULT_CSS = "MemoryPane { layout: vertical; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "read", show=False),
         Binding("g", "show_turns", show=False),
@@ -92,7 +89,6 @@ class MemoryPane(Pane):
         self.topic_rows.display = False
         self._foot = Foot(self)
         self._bar = KeyBar(self)
-        self._due = False
         self._error = ""
         self._fresh = True
         self._missing: set[int] = set()
@@ -114,7 +110,7 @@ class MemoryPane(Pane):
     def opened(self) -> None:
         """Fetch the outline."""
         self._requested.clear()
-        self._show()
+        self.show()
         if not self.memory.loaded:
             self._fetch()
 
@@ -124,7 +120,7 @@ class MemoryPane(Pane):
         self._fresh = True
         self._missing.clear()
         self._requested.clear()
-        self._show()
+        self.show()
 
     def event(self, event: Event) -> None:
         """Take in an event about the memory."""
@@ -136,23 +132,21 @@ class MemoryPane(Pane):
                     self._fetch()
             case ConversationChanged():
                 changed = True
-        if changed and self.display and not self._due:
-            self._due = True
-            self.set_timer(REDRAW_SECONDS, self._show)
+        if changed:
+            self.show_soon()
 
     def due_changed(self) -> None:
         """Update the state of the summarizer; without its engine it writes nothing."""
         if not self.session.state.summarising and self.memory.stop_working():
-            self._show()
+            self.show()
         self._foot.refresh()
 
     def on_resize(self) -> None:
-        self._show()
+        self.show()
 
     # -- lists
 
-    def _show(self) -> None:
-        self._due = False
+    def show(self) -> None:
         self.note = self.memory.count()
         if not self.is_mounted:
             return
@@ -199,7 +193,7 @@ class MemoryPane(Pane):
             # No notice, since the user did not ask. Shown in place of the tree; opening the pane again retries.
             log.info("memory not fetched: %s", error)
             self._error = plain_text(error.info.what)
-            self._show()
+            self.show()
             return
         if tree is not self.memory:
             return
@@ -209,7 +203,7 @@ class MemoryPane(Pane):
         conversation = session.state.conversation
         if conversation is not None and not conversation.summary:
             conversation.summary = found.summary
-        self._show()
+        self.show()
         self._fetch_places()
 
     def _turn_missing(self, turn: int) -> None:
@@ -241,7 +235,7 @@ class MemoryPane(Pane):
             return
         tree.add_turns(lines)
         if tree is self.memory:
-            self._show()
+            self.show()
 
     def _fetch_places(self) -> None:
         if unknown := self.topics.missing_places():
@@ -252,7 +246,7 @@ class MemoryPane(Pane):
         for uuid in uuids:
             topics.set_places(uuid, await self._places(uuid))
             if topics is self.topics:
-                self._show()
+                self.show()
 
     async def _places(self, uuid: str) -> list[TopicPlace]:
         session = self.session
@@ -289,7 +283,7 @@ class MemoryPane(Pane):
         topics = self.topic_rows.display
         changed = self.topics.toggle(key, wanted) if topics else self.memory.toggle(key, wanted)
         if changed:
-            self._show()
+            self.show()
             self._fetch_places()
         return changed
 
@@ -298,7 +292,7 @@ class MemoryPane(Pane):
         focused = self.has_focus_within
         wanted = not self.topic_rows.display
         self.topic_rows.display, self.tree_rows.display = wanted, not wanted
-        self._show()
+        self.show()
         if focused:
             self.rows.focus()
         if wanted and not self.topics.loaded:

@@ -1,13 +1,14 @@
 """The tree of a conversation's summaries as the sidebar lists it: L3, L2, L1, turns.
 
-Pure. The outline is fetched once and kept up to date with events; the beginnings of turns are fetched when they come
-into view. Only open nodes make lines: thousands of closed summaries cost nothing.
+Pure, but for `TreeRows`, which draws the lines. The outline is fetched once and kept up to date with events; the
+beginnings of turns are fetched when they come into view. Only open nodes make lines: thousands of closed summaries
+cost nothing.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -16,6 +17,9 @@ from ragforge_tui.shared.events import Event, SummaryCreated, SummaryFailed, Sum
 from ragforge_tui.shared.records import Summary
 from ragforge_tui.shared.requests.memory import MemoryDue, MemoryTree, TreeNode, TurnLine
 from ragforge_tui.tui.dialogs.detail import Section
+from ragforge_tui.tui.drawing.lines import Run, one_line
+from ragforge_tui.tui.drawing.palette import Palette
+from ragforge_tui.tui.widgets.virtual_list import TreeList, fold_arrow, sign_or_word, with_text
 
 Kind = Literal["about", "summary", "working", "failed", "raw", "turn"]
 
@@ -325,3 +329,57 @@ def cited_turns(summary: Summary) -> dict[str, int]:
 
 def _cited(turns: Sequence[int]) -> str:
     return f" [{', '.join(f't{turn}' for turn in turns)}]" if turns else ""
+
+
+_DEEPEST = 6
+"""Levels with an indentation of their own; deeper levels share the last one, so that text keeps its room."""
+
+
+class TreeRows(TreeList[TreeLine]):
+    """The tree of summaries.
+
+    Args:
+        missing: Called with a turn that came into view before its beginning is known.
+    """
+
+    def __init__(self, missing: Callable[[int], None]) -> None:
+        super().__init__(empty="loading …")
+        self._missing = missing
+
+    def key_of(self, line: TreeLine) -> str:
+        return line.key
+
+    def draw(self, line: TreeLine, width: int, palette: Palette) -> list[Run]:
+        """Draw a summary, a turn, or a gap between them."""
+        lead: Run = ("  " * min(line.depth, _DEEPEST), palette.text)
+        turns = range_text(line.first, line.last)
+        match line.kind:
+            case "about":
+                return [(one_line(line.text or ""), palette.muted)]
+            case "turn":
+                if line.text is None:
+                    self._missing(line.first)
+                return with_text([lead, (f"{turns:>5} ", palette.muted)], line.text or "…", palette.text, width)
+            case "working":
+                runs: list[Run] = [
+                    lead,
+                    (sign_or_word("◐", "working", palette), palette.running),
+                    (f"L{line.level} ", palette.running),
+                ]
+                return with_text([*runs, (f"{turns} ", palette.muted)], "summarising …", palette.muted, width)
+            case "failed":
+                failed = sign_or_word("✕", "failed", palette)
+                runs = [lead, (f"{failed}L{line.level} ", palette.failed), (f"{turns} ", palette.muted)]
+                return with_text(runs, line.text or "", palette.muted, width)
+            case "raw":
+                runs = [lead, (fold_arrow(line.open, palette), palette.arrow), ("not summarised ", palette.muted)]
+                return with_text(runs, turns, palette.text, width)
+            case "summary":
+                style = palette.persona if line.level > 1 else palette.you
+                runs = [
+                    lead,
+                    (fold_arrow(line.open, palette), palette.arrow),
+                    (f"L{line.level} ", style),
+                    (f"{turns} ", palette.muted),
+                ]
+                return with_text(runs, line.text or "", palette.text, width)

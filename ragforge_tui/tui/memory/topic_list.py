@@ -1,6 +1,6 @@
 """The topics as the sidebar and the topics screen list them: each with its places and the names merged into it.
 
-Pure. The places of a topic are fetched when it is opened.
+Pure, but for `TopicRows`, which draws the lines. The places of a topic are fetched when it is opened.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import msgspec
+from rich.cells import cell_len
 
 from ragforge_tui.shared.records import RelatedTopic, Topic
 from ragforge_tui.shared.requests.memory import TopicPlace
 from ragforge_tui.tui.dialogs.detail import Section
+from ragforge_tui.tui.drawing.lines import Run, clip, one_line
+from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.memory.memory_tree import range_text
+from ragforge_tui.tui.widgets.virtual_list import TreeList, fold_arrow, sign_or_word, with_text
 
 Kind = Literal["topic", "merged", "place", "note"]
 
@@ -145,3 +149,36 @@ def _parts(key: str) -> tuple[str, str, str]:
     uuid, _, rest = key.partition("|")
     kind, _, value = rest.partition("|")
     return uuid, kind, value
+
+
+class TopicRows(TreeList[TopicLine]):
+    """The topics. `marked` is the key of one that is about to be merged."""
+
+    marked = ""
+
+    def key_of(self, line: TopicLine) -> str:
+        return line.key
+
+    def draw(self, line: TopicLine, width: int, palette: Palette) -> list[Run]:
+        """Draw a topic, a name merged into it, or turns."""
+        lead: Run = ("  " * line.depth, palette.text)
+        match line.kind:
+            case "note":
+                return [lead, (line.text, palette.muted)]
+            case "merged":
+                return with_text([lead, ("+ ", palette.muted)], f"{line.text} (merged)", palette.muted, width)
+            case "place":
+                style = palette.you if line.own else palette.link
+                runs = [lead, ("  ", palette.text), (line.text, style), (" ", palette.text)]
+                return with_text(runs, line.detail, palette.muted, width)
+            case "topic":
+                mark = sign_or_word("⋈", "to merge:", palette) if line.key == self.marked else ""
+                head = [lead, (fold_arrow(line.open, palette), palette.arrow), (mark, palette.running)]
+                name = one_line(line.text)
+                used = sum(cell_len(text) for text, _ in head)
+                room = width - used - cell_len(line.detail) - 2
+                if not line.detail or room < min(cell_len(name), 12):
+                    return with_text(head, name, palette.text, width)
+                name = clip(name, room)
+                gap = " " * (width - used - cell_len(name) - cell_len(line.detail))
+                return [*head, (name, palette.text), (gap, palette.text), (line.detail, palette.muted)]

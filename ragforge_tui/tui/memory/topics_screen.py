@@ -19,11 +19,10 @@ from ragforge_tui.shared.requests.memory import FetchTopicPlaces, ListTopics, Me
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.wire import R, Request
 from ragforge_tui.tui.dialogs.detail import Section
-from ragforge_tui.tui.memory.topic_list import TopicList, topic_sections
-from ragforge_tui.tui.memory.tree_list import TopicRows, TreeList
+from ragforge_tui.tui.memory.topic_list import TopicList, TopicRows, topic_sections
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.list_screen import Dialog
-from ragforge_tui.tui.widgets.virtual_list import VirtualList
+from ragforge_tui.tui.widgets.virtual_list import TreeList, VirtualList
 
 MOST_TOPICS = 1000
 NOTE_SECONDS = 4.0

@@ -17,8 +17,8 @@ from textual.widgets import Input, Static
 
 from ragforge_tui.shared.persona_records import QUESTIONS, PersonaBrief, PersonaDraft, PersonaQuestion
 from ragforge_tui.shared.sanitize import plain_text
+from ragforge_tui.tui.drawing.palette import COLOR_NAMES, palette_for, persona_color
 from ragforge_tui.tui.personas.persona_preview import HangingText, changes, preview, signature
-from ragforge_tui.tui.style.palette import COLOR_NAMES, palette_for, persona_color
 from ragforge_tui.tui.widgets.list_screen import Dialog
 
 

@@ -12,13 +12,11 @@ import msgspec
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical, VerticalScroll
+from textual.containers import Container, VerticalScroll
 from textual.content import Content
-from textual.widgets import Input, Static
 
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.persona_records import PersonaInfo, PersonaList, PersonaView
-from ragforge_tui.tui import fuzzy
 from ragforge_tui.tui.drawing.lines import one_line
 from ragforge_tui.tui.personas.persona_preview import (
     ORIGINS,
@@ -28,8 +26,8 @@ from ragforge_tui.tui.personas.persona_preview import (
     preview,
     signature,
 )
-from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
-from ragforge_tui.tui.widgets.list_screen import ListScreen
+from ragforge_tui.tui.widgets.choice_list import Choice
+from ragforge_tui.tui.widgets.list_screen import FilterScreen
 
 WIDE = 100
 """Columns from which the preview is next to the list."""
@@ -43,7 +41,7 @@ class Picked(msgspec.Struct, frozen=True):
     action: Literal["use", "edit", "delete"]
 
 
-class PersonaPicker(ListScreen[Picked | None]):
+class PersonaPicker(FilterScreen[Picked | None]):
     """Returns the picked persona and the action, None if none was picked.
 
     Args:
@@ -76,31 +74,21 @@ class PersonaPicker(ListScreen[Picked | None]):
         *,
         current: str,
     ) -> None:
-        super().__init__()
-        self._load = load
+        verb = "choose · ^e edit · ^d delete"
+        super().__init__("Personas", self._personas, empty="no match", verb=verb, at=current, detail_right=False)
+        self._load_personas = load
         self._show = show
         self._current = current
-        self._infos: dict[str, PersonaInfo] = {}
-        self._rows: list[Choice] = []
         self._views: dict[str, PersonaView] = {}
-        self._list = ChoiceList()
         self._preview = HangingText(id="persona-preview")
-        self._note = Static("loading …", classes="keys", markup=False)
 
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static("Personas", classes="title", markup=False)
-            yield Input(placeholder="type to filter", compact=True)
-            with Container(id="persona-both"):
-                yield self._list
-                yield VerticalScroll(self._preview, can_focus=False)
-            yield self._note
+    def compose_list(self) -> ComposeResult:
+        with Container(id="persona-both"):
+            yield self._list
+            yield VerticalScroll(self._preview, can_focus=False)
 
     def on_mount(self) -> None:
-        """Fetch the list while the picker is already visible."""
-        self.query_one(Input).focus()
         self._arrange()
-        self.run_guarded(self._fill(), group="rows")
 
     def on_resize(self, event: events.Resize) -> None:
         """Place the preview next to the list if there is room."""
@@ -109,11 +97,9 @@ class PersonaPicker(ListScreen[Picked | None]):
     def _arrange(self) -> None:
         self.query_one("#persona-both").set_class(self.app.size.width >= WIDE, "wide")
 
-    async def _fill(self) -> None:
-        found = await self._load()
-        self._infos = {info.name: info for info in found.personas}
-        self._rows = [self._row(number, info) for number, info in enumerate(found.personas, 1)]
-        self._narrow(self._current)
+    async def _personas(self) -> list[Choice]:
+        found = await self._load_personas()
+        return [self._row(number, info) for number, info in enumerate(found.personas, 1)]
 
     def _row(self, number: int, info: PersonaInfo) -> Choice:
         speaks = " (speaks)" if info.name == self._current else ""
@@ -122,13 +108,11 @@ class PersonaPicker(ListScreen[Picked | None]):
         label = f"{signature(info)}{speaks}{flag}"
         return Choice(info.name, label, f"{origin}{one_line(info.description)}", mark=f"{number:>2}")
 
-    def _narrow(self, cursor: str = "") -> None:
-        query = self.query_one(Input).value
-        rows = fuzzy.best(query, self._rows, lambda row: f"{row.label} {row.detail}")
-        self._list.show(rows)
-        at = next((place for place, row in enumerate(rows) if row.key == cursor), 0)
-        self._list.move(at)
-        self._note.update(KEYS if rows else "no match · esc back")
+    def searched(self, row: Choice) -> str:
+        return f"{row.label} {row.detail}"
+
+    def narrow(self, at: str = "") -> None:
+        super().narrow(at)
         self._show_preview()
 
     def _show_preview(self) -> None:
@@ -155,18 +139,8 @@ class PersonaPicker(ListScreen[Picked | None]):
         self._preview.show(preview(view.info, view.text, dark=self.app.current_theme.dark))
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
-    def on_input_changed(self) -> None:
-        self._narrow()
-
-    def on_input_submitted(self) -> None:
-        self.action_pick("use")
-
-    def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
-        self.dismiss(Picked(event.choice.key, "use"))
-
-    @property
-    def cursor_list(self) -> ChoiceList:
-        return self._list
+    def pick(self, key: str) -> None:
+        self.dismiss(Picked(key, "use"))
 
     @property
     def page(self) -> int:

@@ -19,7 +19,7 @@ from ragforge_tui.shared.persona_records import FIELDS, PersonaInfo, PersonaRema
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.code import diff_content
 from ragforge_tui.tui.drawing.lines import one_line
-from ragforge_tui.tui.style.palette import Palette, persona_color
+from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, Palette, persona_color
 
 NARROWEST = 12
 """If a head leaves fewer cells than this, its line is wrapped below it."""
@@ -71,7 +71,6 @@ class HangingText(Static):
             self.update(wrap_hanging(self._lines, self._width))
 
 
-DEFAULT_GLYPH = "✶"
 MAX_LINES = 600
 MAX_COLUMNS = 500
 ORIGINS = {"own": "yours", "project": "from this folder", "shipped": "shipped"}

@@ -6,6 +6,7 @@ A large paste is shown as a label and sent as it is.
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
@@ -127,12 +128,11 @@ class Prompt(TextArea):
         Binding("tab", "tab", "Complete", show=False),
     ]
 
+    @dataclass
     class Submitted(Message):
         """Enter was pressed; `text` includes pastes. The prompt is empty then, except after an unknown command."""
 
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+        text: str
 
     class TakeBack(Message):
         """Up was pressed in an empty prompt: the user wants the newest queued message back."""

@@ -7,6 +7,7 @@ letter typed before the user can have read the question.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar, Literal
 
@@ -24,8 +25,8 @@ from ragforge_tui.shared.formatting import counted, dollars
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tui.drawing.code import diff_content
+from ragforge_tui.tui.drawing.palette import Palette, palette_for
 from ragforge_tui.tui.questions.command_text import MIN_ROWS, CommandText, drawn
-from ragforge_tui.tui.style.palette import Palette, palette_for
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 
 MAX_DETAIL_CHARS = 100_000
@@ -149,13 +150,12 @@ class QuestionPanel(Vertical, can_focus=True):
     class Left(Message):
         """The user wants the prompt back for a moment."""
 
+    @dataclass
     class CommandViewRequested(Message):
         """The user wants to read the whole command."""
 
-        def __init__(self, title: str, command: CommandText) -> None:
-            super().__init__()
-            self.title = title
-            self.command = command
+        title: str
+        command: CommandText
 
     def __init__(self) -> None:
         super().__init__(id="question")

@@ -13,23 +13,8 @@ from typing import Any, TypeVar
 
 from textual.dom import DOMNode
 
+from ragforge_tui.shared import events
 from ragforge_tui.shared.errors import EngineGoneError, ErrorInfo, NotFoundError, RagforgeError
-from ragforge_tui.shared.events import (
-    Event,
-    GraphChanged,
-    ModelChanged,
-    Notice,
-    ReasoningDelta,
-    SummaryCreated,
-    SummaryFailed,
-    TextDelta,
-    TurnCancelled,
-    TurnCompleted,
-    TurnElsewhere,
-    TurnEnd,
-    TurnFailed,
-    TurnStarted,
-)
 from ragforge_tui.shared.persona_records import PersonaList
 from ragforge_tui.shared.records import Conversation, Turn
 from ragforge_tui.shared.requests.memory import FetchDue
@@ -48,9 +33,8 @@ from ragforge_tui.shared.requests.work import ChangeModelSettings, RunShell, Set
 from ragforge_tui.shared.tool_calls import describe_tools
 from ragforge_tui.shared.wire import Engine, Hello, Request
 from ragforge_tui.tui.drawing.lines import one_line
-from ragforge_tui.tui.options import ChatOptions
 from ragforge_tui.tui.session.remote_turns import RemoteTurns
-from ragforge_tui.tui.session.state import ChatState, Level, Outbox, Outgoing, SessionListener, sent_tokens
+from ragforge_tui.tui.session.state import ChatOptions, ChatState, Level, Outbox, Outgoing, SessionListener, sent_tokens
 from ragforge_tui.tui.workers import start_worker
 
 log = logging.getLogger(__name__)
@@ -177,9 +161,10 @@ class EngineSession:
         """End the turn on the screen: without an engine no turn runs or is followed."""
         state, uuid = self.state, self.state.conversation_id
         if (index := state.running.get(uuid)) is not None:
-            self._listener.event_received(TurnCancelled(conversation_id=uuid, turn_index=index))
+            self._listener.event_received(events.TurnCancelled(conversation_id=uuid, turn_index=index))
         elif state.followed is not None:
-            self._listener.event_received(TurnCompleted(conversation_id=uuid, turn_index=state.followed, text=""))
+            ended = events.TurnCompleted(conversation_id=uuid, turn_index=state.followed, text="")
+            self._listener.event_received(ended)
 
     async def ask(self, request: Request[R]) -> R:
         """Ask the engine.
@@ -232,35 +217,36 @@ class EngineSession:
 
     # -- events
 
-    def handle_event(self, event: Event) -> None:
+    def handle_event(self, event: events.Event) -> None:
         """Update the state with an event of the engine, then report the event."""
         state = self.state
-        if isinstance(event, TextDelta | ReasoningDelta) and state.answering == isinstance(event, TextDelta):
+        is_text = isinstance(event, events.TextDelta)
+        if (is_text or isinstance(event, events.ReasoningDelta)) and state.answering == is_text:
             # Hundreds a second; only the first of a reply changes the header or the status line.
             self._listener.event_received(event)
             return
         ended_after = None
         match event:
-            case TurnStarted():
+            case events.TurnStarted():
                 self.outbox.drop(event.message.uuid)
                 self._listener.queue_changed()
                 state.turn_starts(event.conversation_id, event.turn_index, self._clock())
-            case TurnCompleted() | TurnCancelled() | TurnFailed():
+            case events.TurnCompleted() | events.TurnCancelled() | events.TurnFailed():
                 ended_after = self._turn_ended(event)
-            case TurnElsewhere():
+            case events.TurnElsewhere():
                 if event.conversation_id == state.conversation_id:
                     self._remote.show(event)
                     if event.interrupted and not event.active and event.conversation_id not in state.running:
                         self.offer_retry("The answer was interrupted.")
-            case SummaryCreated() | SummaryFailed():
+            case events.SummaryCreated() | events.SummaryFailed():
                 state.apply(event)
                 self._refresh_due(event.conversation_id)
-            case Notice():
+            case events.Notice():
                 if event.conversation_id in ("", state.conversation_id):
                     self.notice(event.text, event.level)
-            case GraphChanged():
+            case events.GraphChanged():
                 self._graph_changed(event)
-            case ModelChanged():
+            case events.ModelChanged():
                 self.model_changed(event)
             case _:
                 state.apply(event)
@@ -269,10 +255,10 @@ class EngineSession:
             self._listener.answer_finished(ended_after)
         self.changed()
 
-    def _turn_ended(self, event: TurnEnd) -> float | None:
+    def _turn_ended(self, event: events.TurnEnd) -> float | None:
         """End a turn and return the seconds the user waited for it, None if they stopped it or do not see it."""
         state, here = self.state, event.conversation_id == self.state.conversation_id
-        started = state.turn_started if here and not isinstance(event, TurnCancelled) else None
+        started = state.turn_started if here and not isinstance(event, events.TurnCancelled) else None
         state.turn_ends(event.conversation_id)
         if here:
             state.followed = None
@@ -304,7 +290,7 @@ class EngineSession:
             self._listener.due_changed()
             self.changed()
 
-    def _graph_changed(self, event: GraphChanged) -> None:
+    def _graph_changed(self, event: events.GraphChanged) -> None:
         before = self.state.graph
         self.state.graph = event
         if event.error is not None and (before is None or before.error != event.error):
@@ -320,7 +306,7 @@ class EngineSession:
         if self.engine is not None:
             await self.ask(ChangeModelSettings(changes={name: value}))
 
-    def model_changed(self, event: ModelChanged) -> None:
+    def model_changed(self, event: events.ModelChanged) -> None:
         """Use another model from the next message on, or report that it is unavailable."""
         before = self.state.model
         self.state.model = event

@@ -6,20 +6,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from ragforge_tui.shared.events import (
-    Event,
-    MessageFinished,
-    MessageStarted,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallFinished,
-    ToolCallStarted,
-    TurnCancelled,
-    TurnCompleted,
-    TurnElsewhere,
-    TurnEvent,
-    TurnStarted,
-)
+from ragforge_tui.shared import events
 from ragforge_tui.shared.records import Message, ToolCall, Turn
 from ragforge_tui.tui.session.state import ChatState, SessionListener
 
@@ -31,7 +18,9 @@ class RemoteTurns:
         handle_event: Handles an event as if the engine of this chat had sent it.
     """
 
-    def __init__(self, state: ChatState, listener: SessionListener, handle_event: Callable[[Event], None]) -> None:
+    def __init__(
+        self, state: ChatState, listener: SessionListener, handle_event: Callable[[events.Event], None]
+    ) -> None:
         self._state = state
         self._listener = listener
         self._handle_event = handle_event
@@ -48,7 +37,7 @@ class RemoteTurns:
         text = "Another process is answering this turn; its answer is shown here."
         self._listener.notice(text, passing=True)
 
-    def show(self, event: TurnElsewhere) -> None:
+    def show(self, event: events.TurnElsewhere) -> None:
         """Show the current state of a remote turn of the open conversation."""
         shown = self._shown.get(event.turn_index)
         if shown is not None and _was_retried(shown, event.turn):
@@ -58,7 +47,7 @@ class RemoteTurns:
         else:
             self._show_alone(event, shown)
 
-    def _show_next_to_own(self, event: TurnElsewhere, shown: Turn | None) -> None:
+    def _show_next_to_own(self, event: events.TurnElsewhere, shown: Turn | None) -> None:
         """Show it from its records: the transcript would take its events for those of the turn that runs here."""
         self._listener.turn_read(event.turn)
         if event.active:
@@ -66,7 +55,7 @@ class RemoteTurns:
         self._update_panes(event, shown)
         self._remember(event)
 
-    def _show_alone(self, event: TurnElsewhere, shown: Turn | None) -> None:
+    def _show_alone(self, event: events.TurnElsewhere, shown: Turn | None) -> None:
         turn, state = event.turn, self._state
         spent = msgspec.structs.replace(state.spent)
         if shown is None and self._listener.shows_turn(turn.turn_index):
@@ -89,18 +78,18 @@ class RemoteTurns:
             self._handle_event(ending(event.conversation_id, turn))
         state.spent = spent  # The process that asked counts the tokens.
 
-    def _remember(self, event: TurnElsewhere) -> None:
+    def _remember(self, event: events.TurnElsewhere) -> None:
         if event.active:
             self._shown[event.turn_index] = event.turn
         else:
             self._shown.pop(event.turn_index, None)
 
-    def _update_panes(self, event: TurnElsewhere, shown: Turn | None, *, ended: bool = True) -> None:
+    def _update_panes(self, event: events.TurnElsewhere, shown: Turn | None, *, ended: bool = True) -> None:
         """Pass the changes of a turn to the panes only."""
         if shown is None:
             shown = _question_only(event.turn)
             self._start_in_panes(shown)
-        changes: list[TurnEvent] = list(events_between(event.conversation_id, shown, event.turn))
+        changes: list[events.TurnEvent] = list(events_between(event.conversation_id, shown, event.turn))
         if ended and not event.active:
             changes.append(ending(event.conversation_id, event.turn))
         for change in changes:
@@ -109,7 +98,7 @@ class RemoteTurns:
     def _start_in_panes(self, turn: Turn) -> None:
         uuid = self._state.conversation_id
         for message in turn.messages:
-            started = TurnStarted(conversation_id=uuid, turn_index=turn.turn_index, message=message)
+            started = events.TurnStarted(conversation_id=uuid, turn_index=turn.turn_index, message=message)
             self._listener.other_turn_event(started)
 
 
@@ -123,7 +112,7 @@ def _was_retried(shown: Turn, turn: Turn) -> bool:
     return any(message.state == "superseded" and message.uuid in valid for message in turn.messages)
 
 
-def events_between(conversation_id: str, before: Turn, after: Turn) -> Iterator[TurnEvent]:
+def events_between(conversation_id: str, before: Turn, after: Turn) -> Iterator[events.TurnEvent]:
     """Yield what happened between two reads of one turn."""
     known = {message.uuid: message for message in before.messages}
     for message in after.messages:
@@ -133,9 +122,9 @@ def events_between(conversation_id: str, before: Turn, after: Turn) -> Iterator[
 
 def _message_changes(
     conversation_id: str, turn_index: int, before: Message | None, after: Message
-) -> Iterator[TurnEvent]:
+) -> Iterator[events.TurnEvent]:
     if before is None and after.role == "assistant":
-        yield MessageStarted(
+        yield events.MessageStarted(
             conversation_id=conversation_id,
             turn_index=turn_index,
             message_id=after.uuid,
@@ -147,13 +136,13 @@ def _message_changes(
     reasoning = _grown(before.reasoning if before else "", after.reasoning)
     text = _grown(before.content if before else "", after.content)
     if reasoning:
-        yield ReasoningDelta(
+        yield events.ReasoningDelta(
             conversation_id=conversation_id, turn_index=turn_index, message_id=after.uuid, text=reasoning
         )
     if text:
-        yield TextDelta(conversation_id=conversation_id, turn_index=turn_index, message_id=after.uuid, text=text)
+        yield events.TextDelta(conversation_id=conversation_id, turn_index=turn_index, message_id=after.uuid, text=text)
     if after.state != "streaming" and (before is None or before.state == "streaming"):
-        yield MessageFinished(conversation_id=conversation_id, turn_index=turn_index, message=after)
+        yield events.MessageFinished(conversation_id=conversation_id, turn_index=turn_index, message=after)
     known = {call.uuid: call for call in before.tool_calls} if before else {}
     for call in after.tool_calls:
         yield from _call_changes(conversation_id, turn_index, known.get(call.uuid), call)
@@ -161,11 +150,11 @@ def _message_changes(
 
 def _call_changes(
     conversation_id: str, turn_index: int, before: ToolCall | None, after: ToolCall
-) -> Iterator[TurnEvent]:
+) -> Iterator[events.TurnEvent]:
     if before is None:
-        yield ToolCallStarted(conversation_id=conversation_id, turn_index=turn_index, call=after)
+        yield events.ToolCallStarted(conversation_id=conversation_id, turn_index=turn_index, call=after)
     if after.result is not None and (before is None or before.result is None):
-        yield ToolCallFinished(conversation_id=conversation_id, turn_index=turn_index, call=after)
+        yield events.ToolCallFinished(conversation_id=conversation_id, turn_index=turn_index, call=after)
 
 
 def _grown(before: str, after: str) -> str:
@@ -173,10 +162,10 @@ def _grown(before: str, after: str) -> str:
     return after[len(before) :] if after.startswith(before) else ""
 
 
-def ending(conversation_id: str, turn: Turn) -> TurnEvent:
+def ending(conversation_id: str, turn: Turn) -> events.TurnEvent:
     """Return the event that ends a turn."""
     replies = [message for message in turn.messages if message.role != "user" and message.state != "superseded"]
     text = replies[-1].content if replies else ""
     if replies and replies[-1].state == "complete":
-        return TurnCompleted(conversation_id=conversation_id, turn_index=turn.turn_index, text=text)
-    return TurnCancelled(conversation_id=conversation_id, turn_index=turn.turn_index, text=text)
+        return events.TurnCompleted(conversation_id=conversation_id, turn_index=turn.turn_index, text=text)
+    return events.TurnCancelled(conversation_id=conversation_id, turn_index=turn.turn_index, text=text)

@@ -1,4 +1,4 @@
-"""State of the chat: connection, conversation, running turns, cost, and the queue of messages that wait to be sent.
+"""State of the chat: its options, connection, conversation, running turns, cost, and the messages that wait to be sent.
 
 Pure. `EngineSession` updates it and reports changes to a `SessionListener`; header, status line and panes are drawn
 from it.
@@ -7,32 +7,44 @@ from it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 from uuid import uuid4
 
 import msgspec
 
-from ragforge_tui.shared.events import (
-    ConversationChanged,
-    Event,
-    GraphChanged,
-    MessageFinished,
-    MessageStarted,
-    ModelChanged,
-    ReasoningDelta,
-    SummaryCreated,
-    SummaryFailed,
-    SummaryStarted,
-    TextDelta,
-    ToolCallFinished,
-    ToolCallStarted,
-    TurnEvent,
-    TurnReset,
-)
+from ragforge_tui.settings.schema import Settings, TuiSettings
+from ragforge_tui.shared import events
 from ragforge_tui.shared.records import Conversation, Message, Turn, Usage
 from ragforge_tui.shared.requests.memory import MemoryDue
 from ragforge_tui.shared.requests.turns import ConversationView
 from ragforge_tui.shared.requests.work import Mode
+
+
+class ChatOptions(msgspec.Struct, kw_only=True, frozen=True):
+    """Options of one chat.
+
+    Attributes:
+        resume: Id or unique prefix to resume; empty string: pick one; None: do not resume.
+        continue_last: Open the newest conversation of the workspace.
+        state_dir: Folder of prompt history and drafts.
+        workspace: The folder the agent works in, absolute.
+        persona: Persona of a new conversation; empty: the default one.
+        settings: All settings, for the settings screen; `origins` names the source of each.
+        config_file: The user's settings file, where changes are saved; None: nothing is saved.
+    """
+
+    resume: str | None = None
+    continue_last: bool = False
+    tui: TuiSettings = TuiSettings()
+    state_dir: Path
+    workspace: str = ""
+    persona: str = ""
+    version: str = ""
+    settings: Settings = msgspec.field(default_factory=Settings)
+    origins: dict[str, str] = {}
+    config_file: Path | None = None
+
 
 Place = Literal["waiting", "sending", "queued"]
 
@@ -156,8 +168,8 @@ class ChatState(msgspec.Struct):
     first_turn: int = 1
     persona: str = ""
     persona_styles: dict[str, tuple[str, str]] = {}
-    model: ModelChanged | None = None
-    graph: GraphChanged | None = None
+    model: events.ModelChanged | None = None
+    graph: events.GraphChanged | None = None
     running: dict[str, int] = {}
     followed: int | None = None
     mode: Mode = "ask"
@@ -213,33 +225,33 @@ class ChatState(msgspec.Struct):
             return "running"
         return "answering" if self.answering else "thinking"
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: events.Event) -> None:
         """Update what an event changes by itself; starts and ends of turns are the session's."""
         here = getattr(event, "conversation_id", "") == self.conversation_id
         match event:
-            case MessageStarted() | ReasoningDelta() | TextDelta():
+            case events.MessageStarted() | events.ReasoningDelta() | events.TextDelta():
                 if here:
-                    self.answering = isinstance(event, TextDelta)
-            case MessageFinished():
+                    self.answering = isinstance(event, events.TextDelta)
+            case events.MessageFinished():
                 self.spent.add(event.message.usage)
                 if here:
                     self.context_used = sent_tokens([event.message]) or self.context_used
-            case ToolCallStarted():
+            case events.ToolCallStarted():
                 if here:
                     self.tools.add(event.call.uuid)
-            case ToolCallFinished():
+            case events.ToolCallFinished():
                 self.tools.discard(event.call.uuid)
-            case SummaryStarted():
+            case events.SummaryStarted():
                 if here:
                     self.summarising.add((event.level, event.start_turn_index))
-            case SummaryCreated(summary=summary):
+            case events.SummaryCreated(summary=summary):
                 self.summarising.discard((summary.level, summary.start_turn_index))
-            case SummaryFailed():
+            case events.SummaryFailed():
                 self.summarising.discard((event.level, event.start_turn_index))
-            case ConversationChanged():
+            case events.ConversationChanged():
                 if event.conversation.uuid == self.conversation_id:
                     self.conversation = event.conversation
-            case TurnReset():
+            case events.TurnReset():
                 self.stale = self.stale or here
             case _:
                 pass
@@ -318,10 +330,10 @@ class SessionListener(Protocol):
     def notice(self, text: str, level: Level = "info", *, passing: bool = False) -> None:
         """Show a sentence in the transcript; a `passing` one disappears with the next answer."""
 
-    def event_received(self, event: Event) -> None:
+    def event_received(self, event: events.Event) -> None:
         """Show an event, after the state has taken it in."""
 
-    def other_turn_event(self, event: TurnEvent) -> None:
+    def other_turn_event(self, event: events.TurnEvent) -> None:
         """Pass an event of a turn in another process to the panes only: the transcript shows a turn of its own."""
 
     def shows_turn(self, turn_index: int) -> bool:
@@ -357,5 +369,5 @@ class SessionListener(Protocol):
 class EventScreen(Protocol):
     """A screen over the chat that updates itself while it is open."""
 
-    def engine_event(self, event: Event) -> None:
+    def engine_event(self, event: events.Event) -> None:
         """Take in an event of any conversation, except for deltas. Must be cheap."""

@@ -19,8 +19,8 @@ from ragforge_tui.shared.records import Conversation, ConversationPeek
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.truncation import cut_middle
 from ragforge_tui.tui.drawing.lines import one_line
-from ragforge_tui.tui.sessions.session_list_model import SessionList
-from ragforge_tui.tui.sessions.session_rows import DEFAULT_GLYPH, session_title, short_time
+from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
+from ragforge_tui.tui.sessions.session_list_model import SessionList, session_title, short_time
 from ragforge_tui.tui.sessions.session_service import SessionService
 from ragforge_tui.tui.workers import start_worker
 

@@ -1,12 +1,13 @@
 """Search over all sessions: results as you type; Enter opens the session at that turn.
 
-Loaded when first used. `search_hits.py` parses queries and formats hits.
+Loaded when first used.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
@@ -23,8 +24,7 @@ from textual.widgets import Input, Static
 from ragforge_tui.shared.records import SearchHit
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import one_line
-from ragforge_tui.tui.sessions.session_list_model import clickable
-from ragforge_tui.tui.sessions.session_rows import short_time
+from ragforge_tui.tui.sessions.session_list_model import clickable, short_time
 from ragforge_tui.tui.sessions.session_service import (
     MOST_HITS,
     SCOPE_NAMES,
@@ -53,12 +53,11 @@ class HitList(Widget):
     DEFAULT_CSS = "HitList { height: 1fr; width: 1fr; }"
     ALLOW_SELECT = False
 
+    @dataclass
     class Picked(Message):
         """The user clicked on a hit."""
 
-        def __init__(self, hit: SearchHit) -> None:
-            super().__init__()
-            self.hit = hit
+        hit: SearchHit
 
     def __init__(self, service: SessionService) -> None:
         super().__init__()
@@ -136,7 +135,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
         self._service = service
         self._words = words
         self._scope: Scope = "folder" if service.folder is not None else "all"
-        self._hits = HitList(service)
+        self.cursor_list = self._hits = HitList(service)
         self._input = Input(words, placeholder="words to search for", compact=True)
         self._title = Static(id="search-title", markup=False)
         self._keys = Static(HINT, id="search-keys", classes="keys", markup=False)
@@ -199,14 +198,6 @@ class SearchScreen(ListScreen[SearchHit | None]):
     def on_hit_list_picked(self, event: HitList.Picked) -> None:
         self.dismiss(event.hit)
 
-    @property
-    def cursor_list(self) -> HitList:
-        return self._hits
-
-    @property
-    def page(self) -> int:
-        return self._hits.page
-
     def show_error(self, sentence: str) -> None:
         """Show an error in place of the hits and keys."""
         self._hits.show([])
@@ -225,7 +216,7 @@ class SearchScreen(ListScreen[SearchHit | None]):
 
     def action_topic(self) -> None:
         """Choose a topic to search in."""
-        from ragforge_tui.tui.dialogs.picker import Picker
+        from ragforge_tui.tui.widgets.list_screen import Picker
 
         def picked(name: str | None) -> None:
             if name is not None:

@@ -13,7 +13,7 @@ import msgspec
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal, Vertical
+from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -33,56 +33,17 @@ from ragforge_tui.tui.sessions.session_list_model import (
     filter_bar,
     key_bar,
     nothing_fits,
+    session_title,
 )
-from ragforge_tui.tui.sessions.session_rows import session_title
 from ragforge_tui.tui.sessions.session_service import SessionLoader, SessionService, parse_tags
 from ragforge_tui.tui.widgets.choice_list import ChoiceList
-from ragforge_tui.tui.widgets.list_screen import ListScreen
+from ragforge_tui.tui.widgets.list_screen import EditLine, ListScreen
 from ragforge_tui.tui.workers import start_worker
 
 T = TypeVar("T")
 
 Apply = Callable[[str], Coroutine[Any, Any, None]]
 """Applies the edited line."""
-
-
-class EditLine(Horizontal):
-    """Hidden until `begin`. The screen handles its `Input.Submitted`."""
-
-    DEFAULT_CSS = """
-    EditLine { height: 1; display: none; }
-    EditLine Static { width: auto; color: $accent; }
-    EditLine Input { width: 1fr; }
-    """
-
-    def __init__(self, *, id: str, line_id: str) -> None:
-        super().__init__(id=id)
-        self._apply: Apply | None = None
-        self._label = Static(markup=False)
-        self._line = Input(compact=True, select_on_focus=False, id=line_id)
-
-    def compose(self) -> ComposeResult:
-        yield self._label
-        yield self._line
-
-    @property
-    def editing(self) -> bool:
-        return self._apply is not None
-
-    def begin(self, label: str, value: str, apply: Apply) -> None:
-        """Edit a value and take the focus."""
-        self._apply = apply
-        self._label.update(label)
-        self._line.value = value = one_line(value)
-        self._line.cursor_position = len(value)
-        self.display = True
-        self._line.focus()
-
-    def end(self) -> Apply | None:
-        """Stop editing; return the function that would apply the line, None if nothing was edited."""
-        apply, self._apply = self._apply, None
-        self.display = False
-        return apply
 
 
 WIDE = 110
@@ -129,13 +90,14 @@ class SessionPicker(ListScreen[str | None]):
         self._fetches = 0
         self._error = ""
         self._wanted_preview: bool | None = None
-        self._list = ChoiceList(detail_right=True)
+        self.cursor_list = self._list = ChoiceList(detail_right=True)
         self._pane = SessionPane(service, self._sessions)
         self._filters = Static(id="session-filters", markup=False)
         self._keys = Static("loading …", id="session-keys", markup=False)
         self._note = Static(id="session-note", markup=False)
         self._input = Input(placeholder="type to filter; #tag", compact=True, select_on_focus=False, id="session-query")
-        self._edit = EditLine(id="session-edit", line_id="session-line")
+        self._edit = EditLine(line_id="session-line", select=False)
+        self._apply: Apply | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -251,14 +213,6 @@ class SessionPicker(ListScreen[str | None]):
         self._show_message(Content.styled(sentence, "$error"))
 
     @property
-    def cursor_list(self) -> ChoiceList:
-        return self._list
-
-    @property
-    def page(self) -> int:
-        return max(self._list.size.height - 2, 1)
-
-    @property
     def _chosen(self) -> Conversation | None:
         row = self._list.chosen
         return self._sessions.get(row.key) if row is not None else None
@@ -267,7 +221,7 @@ class SessionPicker(ListScreen[str | None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave the keys to a line that is being edited."""
-        return not self._edit.editing or action in ("leave", "move", "read", "page", "open")
+        return self._apply is None or action in ("leave", "move", "read", "page", "open")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.input is self._input:
@@ -369,12 +323,14 @@ class SessionPicker(ListScreen[str | None]):
     # -- changing a session
 
     def _begin_edit(self, label: str, value: str, apply: Apply) -> None:
-        self._edit.begin(label, value, apply)
+        self._apply = apply
+        self._edit.begin(label, one_line(value))
         self._put(self._keys, Content(EDITING))
 
     def _end_edit(self) -> Apply | None:
-        apply = self._edit.end()
+        apply, self._apply = self._apply, None
         if apply is not None:
+            self._edit.end()
             self._input.focus()
             self._show_keys()
         return apply

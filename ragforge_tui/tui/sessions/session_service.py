@@ -24,18 +24,8 @@ from ragforge_tui.shared.records import (
     SearchHit,
     Topic,
 )
+from ragforge_tui.shared.requests import sessions as requests
 from ragforge_tui.shared.requests.memory import ListTopics
-from ragforge_tui.shared.requests.sessions import (
-    ArchiveConversation,
-    DeleteConversation,
-    ExportConversation,
-    FollowConversations,
-    ListConversations,
-    PeekConversation,
-    RestoreConversation,
-    Search,
-    UpdateConversation,
-)
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sessions.session_list_model import SessionList
 
@@ -109,20 +99,20 @@ class SessionService:
     async def sessions(self, *, everywhere: bool, limit: int) -> list[Conversation]:
         """Return the newest conversations of any status."""
         wanted = ConversationFilter(status="any", workspace=None if everywhere else self.folder, limit=limit)
-        return await self._session.ask(ListConversations(filter=wanted))
+        return await self._session.ask(requests.ListConversations(filter=wanted))
 
     async def changes(self, since: datetime, *, everywhere: bool) -> ConversationChanges:
         """Return what has changed since then, here or in another terminal."""
-        request = FollowConversations(since=since, workspace=None if everywhere else self.folder)
+        request = requests.FollowConversations(since=since, workspace=None if everywhere else self.folder)
         return await self._session.ask(request)
 
     async def peek(self, uuid: str) -> ConversationPeek:
         """Return the first and last messages of a conversation."""
-        return await self._session.ask(PeekConversation(conversation_id=uuid))
+        return await self._session.ask(requests.PeekConversation(conversation_id=uuid))
 
     async def search(self, wanted: SearchQuery) -> list[SearchHit]:
         """Return the turns with these words, best first."""
-        request = Search(
+        request = requests.Search(
             query=wanted.words,
             topic=wanted.topic,
             workspace=self.folder if wanted.scope == "folder" else None,
@@ -138,33 +128,33 @@ class SessionService:
     # -- changing
 
     async def rename(self, uuid: str, title: str) -> Conversation:
-        return self._changed(await self._session.ask(UpdateConversation(conversation_id=uuid, title=title)))
+        return self._changed(await self._session.ask(requests.UpdateConversation(conversation_id=uuid, title=title)))
 
     async def tag(self, uuid: str, tags: list[str]) -> Conversation:
-        return self._changed(await self._session.ask(UpdateConversation(conversation_id=uuid, tags=tags)))
+        return self._changed(await self._session.ask(requests.UpdateConversation(conversation_id=uuid, tags=tags)))
 
     async def set_private(self, uuid: str, private: bool) -> Conversation:
         """Keep other conversations from recalling and finding it, or allow it."""
-        request = UpdateConversation(conversation_id=uuid, private=private)
+        request = requests.UpdateConversation(conversation_id=uuid, private=private)
         return self._changed(await self._session.ask(request))
 
     async def archive(self, uuid: str, *, archived: bool = True) -> Conversation:
         """Archive or restore a conversation; the open one is closed when it is archived."""
-        found = await self._session.ask(ArchiveConversation(conversation_id=uuid, archived=archived))
+        found = await self._session.ask(requests.ArchiveConversation(conversation_id=uuid, archived=archived))
         if archived and uuid == self.current:
             self._session.leave_conversation()
         return self._changed(found)
 
     async def delete(self, uuid: str) -> None:
         """Hide a conversation, which is purged after seven days; the open one is closed."""
-        await self._session.ask(DeleteConversation(conversation_id=uuid))
+        await self._session.ask(requests.DeleteConversation(conversation_id=uuid))
         self._session.state.last_deleted = uuid
         if uuid == self.current:
             self._session.leave_conversation()
 
     async def restore(self, uuid: str) -> Conversation:
         """Restore a deleted conversation."""
-        found = await self._session.ask(RestoreConversation(conversation_id=uuid))
+        found = await self._session.ask(requests.RestoreConversation(conversation_id=uuid))
         if uuid == self.deleted:
             self._session.state.last_deleted = ""
         return found
@@ -178,7 +168,7 @@ class SessionService:
         if self.deleted:
             return self.deleted
         wanted = ConversationFilter(status="deleted", workspace=self.folder)
-        found = await self._session.ask(ListConversations(filter=wanted))
+        found = await self._session.ask(requests.ListConversations(filter=wanted))
         newest = max(found, key=lambda conversation: conversation.deleted_at or conversation.updated_at, default=None)
         if newest is None:
             raise NotFoundError("This folder has no deleted conversation left.")
@@ -195,7 +185,7 @@ class SessionService:
         """
         from ragforge_tui.export import file_name
 
-        data = await self._session.ask(ExportConversation(ref=uuid))
+        data = await self._session.ask(requests.ExportConversation(ref=uuid))
         path = Path(self._host.options.workspace or ".") / (target or file_name(uuid, "json"))
         try:
             await asyncio.to_thread(_write, path, data, replace=not target)

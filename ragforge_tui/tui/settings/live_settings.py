@@ -13,13 +13,12 @@ from textual.widget import Widget
 
 from ragforge_tui.settings.schema import live_part
 from ragforge_tui.tui.command_registry import Registry, bind_keys, keymap_problems
-from ragforge_tui.tui.options import ChatOptions
+from ragforge_tui.tui.drawing import theme
+from ragforge_tui.tui.session.state import ChatOptions
 from ragforge_tui.tui.sidebar.sidebar import Sidebar
-from ragforge_tui.tui.style import theme
-from ragforge_tui.tui.style.line_filters import PLAIN, UPDATE_SECONDS, AgreedWidths, PlainSigns
-from ragforge_tui.tui.terminal import Attention
+from ragforge_tui.tui.terminal import PLAIN, UPDATE_SECONDS, AgreedWidths, Attention, PlainSigns
 from ragforge_tui.tui.transcript import Transcript
-from ragforge_tui.tui.transcript.widget.stream_painter import SHORTEST_PAUSE
+from ragforge_tui.tui.transcript.transcript import SHORTEST_PAUSE
 from ragforge_tui.tui.type_ahead import TypeAheadApp
 
 # A filter remembers the lines it has filtered, so there is one of each.

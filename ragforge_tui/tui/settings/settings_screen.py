@@ -13,18 +13,17 @@ from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
 from ragforge_tui.settings.edit import remove_value, set_value
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui.dialogs.picker import Picker
+from ragforge_tui.tui.drawing.theme import NAMES
 from ragforge_tui.tui.settings.setting_rows import Setting, following, matching, parse, section_title, shown
-from ragforge_tui.tui.style.theme import NAMES
 from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
-from ragforge_tui.tui.widgets.list_screen import ListScreen
+from ragforge_tui.tui.widgets.list_screen import EditLine, ListScreen, Picker
 from ragforge_tui.tui.workers import start_worker
 
 KEYS = "enter change · ctrl+r reset · esc back"
@@ -38,9 +37,6 @@ class SettingsScreen(ListScreen[None]):
     SettingsScreen > Vertical { width: 110; height: 90%; }
     SettingsScreen ChoiceList { margin-top: 1; }
     SettingsScreen #settings-about { height: auto; max-height: 6; margin-top: 1; }
-    SettingsScreen #settings-line { height: 1; display: none; }
-    SettingsScreen #settings-line Static { width: auto; color: $accent; }
-    SettingsScreen #settings-line Input { width: 1fr; }
     SettingsScreen #settings-note { height: auto; max-height: 6; display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -65,10 +61,9 @@ class SettingsScreen(ListScreen[None]):
         self._query = query
         self._settings: dict[str, Setting] = {}
         self._editing = ""
-        self._list = ChoiceList(detail_right=True)
+        self.cursor_list = self._list = ChoiceList(detail_right=True)
         self._about = Static(id="settings-about", markup=False)
-        self._label = Static(markup=False)
-        self._line = Input(compact=True, id="settings-value")
+        self._line = EditLine(line_id="settings-value", select=True)
         self._note = Static(id="settings-note", markup=False)
         self._keys = Static(KEYS, classes="keys", markup=False)
 
@@ -78,7 +73,7 @@ class SettingsScreen(ListScreen[None]):
             yield Input(self._query, placeholder="type to search", compact=True, id="settings-query")
             yield self._list
             yield self._about
-            yield Horizontal(self._label, self._line, id="settings-line")
+            yield self._line
             yield self._note
             yield self._keys
 
@@ -144,12 +139,8 @@ class SettingsScreen(ListScreen[None]):
             self._choose(setting)
         else:
             self._editing = setting.key
-            self._label.update(f"{setting.key.rpartition('.')[2]} ")
-            self._line.password = setting.secret
-            self._line.value = setting.typed
-            self._line.parent.display = True  # type: ignore[union-attr]  # it is mounted
             self._keys.update(EDIT_KEYS)
-            self._line.focus()
+            self._line.begin(f"{setting.key.rpartition('.')[2]} ", setting.typed, password=setting.secret)
 
     def _choose(self, setting: Setting) -> None:
         """Let the user choose among all values."""
@@ -167,8 +158,7 @@ class SettingsScreen(ListScreen[None]):
 
     def _end_edit(self) -> None:
         self._editing = ""
-        self._line.value = ""
-        self._line.parent.display = False  # type: ignore[union-attr]  # it is mounted
+        self._line.end()
         self._keys.update(KEYS)
         self.query_one("#settings-query", Input).focus()
 
@@ -228,14 +218,6 @@ class SettingsScreen(ListScreen[None]):
         setting = self._chosen
         if setting is not None and not self._editing:
             self._save(setting, setting.default)
-
-    @property
-    def cursor_list(self) -> ChoiceList:
-        return self._list
-
-    @property
-    def page(self) -> int:
-        return max(self._list.size.height - 2, 1)
 
     def action_move(self, step: int) -> None:
         """Move the cursor, unless a value is being typed."""
@@ -299,18 +281,16 @@ class ThemePicker(Picker):
         return f"{row.key} {row.detail}"
 
     def on_input_changed(self) -> None:
-        super().on_input_changed()
+        self.narrow()
         self.cursor_moved()
 
     def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
         """Try a theme on; a second click keeps it."""
-        event.stop()
+        event.prevent_default(not event.again)
         self.cursor_moved()
-        if event.again:
-            self.dismiss(event.choice.key)
 
     def cursor_moved(self) -> None:
-        if (choice := self.cursor_list.chosen) is not None:
+        if (choice := self._list.chosen) is not None:
             self._try_theme(choice.key)
 
     def action_leave(self) -> None:

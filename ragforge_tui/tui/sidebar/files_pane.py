@@ -20,16 +20,16 @@ from ragforge_tui.shared.accessed_files import Group, group_of, merge_by_path, t
 from ragforge_tui.shared.errors import RagforgeError
 from ragforge_tui.shared.events import Event, ToolCallFinished, TurnCancelled, TurnCompleted, TurnFailed
 from ragforge_tui.shared.records import AccessedFile, ToolCall
-from ragforge_tui.shared.requests.memory import FetchMemory
+from ragforge_tui.shared.requests.memory import FetchFiles
 from ragforge_tui.shared.requests.work import FileDiff, SessionDiff
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.dialogs.detail import Section, file_sections
 from ragforge_tui.tui.drawing.code import diff_counts
 from ragforge_tui.tui.drawing.lines import Run, one_line
+from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.prompt.completion import mention
 from ragforge_tui.tui.sidebar.pane import Pane
-from ragforge_tui.tui.style.palette import Palette
 from ragforge_tui.tui.widgets.key_bar import KeyBar, KeyHint
 from ragforge_tui.tui.widgets.virtual_list import VirtualList
 
@@ -156,7 +156,6 @@ class FilesPane(Pane):
 
     name_: ClassVar[str] = "files"
     label: ClassVar[str] = "Files"
-    DEFAULT_CSS = "FilesPane { layout: vertical; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("i,at", "insert", show=False),
         Binding("g", "show_turn", show=False),
@@ -178,7 +177,7 @@ class FilesPane(Pane):
 
     def opened(self) -> None:
         """Fetch the files, unless they are known."""
-        self._show()
+        self.show()
         if self._stale and self.session.state.conversation_id:
             self.session.spawn(self._fetch(), group="files", exclusive=True)
 
@@ -186,14 +185,14 @@ class FilesPane(Pane):
         """Drop the list."""
         self.files = self.rows.files = TouchedFiles()
         self._stale = True
-        self._show()
+        self.show()
 
     def event(self, event: Event) -> None:
         """Note the files of a call; reload after a turn."""
         match event:
             case ToolCallFinished():
                 if self.files.note(event.turn_index, event.call) and self.display:
-                    self._show()
+                    self.show()
             case TurnCompleted() | TurnCancelled() | TurnFailed():
                 self._stale = True
                 if self.display:
@@ -201,7 +200,7 @@ class FilesPane(Pane):
 
     # -- rows
 
-    def _show(self) -> None:
+    def show(self) -> None:
         count = len(self.files)
         self.note = str(count) if count else ""
         loading = self._stale and bool(self.session.state.conversation_id)
@@ -211,16 +210,16 @@ class FilesPane(Pane):
         files, session = self.files, self.session
         uuid = session.state.conversation_id
         try:
-            view = await session.ask(FetchMemory(conversation_id=uuid))
+            found = await session.ask(FetchFiles(conversation_id=uuid))
             if files is not self.files:
                 return
-            files.load(view.files)
+            files.load(found)
             self._stale = False
-            self._show()
+            self.show()
             if files.modified:
                 diffs = await session.ask(SessionDiff(conversation_id=uuid))
                 files.load_diffs(diffs)
-                self._show()
+                self.show()
         except RagforgeError as error:
             # No notice, since the user did not ask: shown in place of the files, if there are none.
             log.info("files not fetched: %s", error)

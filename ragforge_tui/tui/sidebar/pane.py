@@ -11,6 +11,7 @@ from typing import ClassVar
 import msgspec
 from textual.content import Content
 from textual.reactive import reactive
+from textual.timer import Timer
 from textual.widget import Widget
 
 from ragforge_tui.shared.events import Event
@@ -60,6 +61,10 @@ PANES = [
 """All panes, from top to bottom."""
 
 
+REDRAW_SECONDS = 0.1
+"""Changes in a burst are drawn together."""
+
+
 class Pane(Widget):
     """One pane of the sidebar.
 
@@ -79,6 +84,7 @@ class Pane(Widget):
         super().__init__()
         self.host = host
         self.session = host.session
+        self._show_timer: Timer | None = None
 
     def opened(self) -> None:
         """Fetch missing data, since the pane became visible."""
@@ -91,6 +97,18 @@ class Pane(Widget):
 
     def due_changed(self) -> None:
         """Show what the summarizer is waiting for now."""
+
+    def show(self) -> None:
+        """Draw the contents again."""
+
+    def show_soon(self) -> None:
+        """Draw the contents again in a moment, together with other changes, unless the pane is hidden."""
+        if self.display and self._show_timer is None:
+            self._show_timer = self.set_timer(REDRAW_SECONDS, self._show_now)
+
+    def _show_now(self) -> None:
+        self._show_timer = None
+        self.show()
 
     def take_focus(self) -> None:
         """Focus the widget that takes the keys."""

@@ -17,31 +17,20 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
+from ragforge_tui.shared import events
 from ragforge_tui.shared.errors import RagforgeError
-from ragforge_tui.shared.events import (
-    ApprovalRequested,
-    ApprovalResolved,
-    Event,
-    MessageFinished,
-    ToolCallFinished,
-    ToolCallStarted,
-    TurnCancelled,
-    TurnCompleted,
-    TurnFailed,
-    TurnStarted,
-)
 from ragforge_tui.shared.records import ToolCall
 from ragforge_tui.shared.requests.work import CallEntry, FetchCall, ListCalls
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.shared.tool_calls import argument_names, tool_info
 from ragforge_tui.tui.drawing.lines import Run, clip, one_line
+from ragforge_tui.tui.drawing.palette import Palette
 from ragforge_tui.tui.host import Host
 from ragforge_tui.tui.sidebar.files_pane import short_path
 from ragforge_tui.tui.sidebar.pane import Pane
-from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
-from ragforge_tui.tui.transcript.render.tool_text import (
+from ragforge_tui.tui.transcript.tool_block import (
     CallState,
+    ToolBlock,
     arguments_of,
     duration_text,
     failure_of,
@@ -146,25 +135,25 @@ class Trace:
         self.rows = sorted(self._by_key.values(), key=lambda row: row.order)
         self.first_turn = first_turn
 
-    def apply(self, event: Event) -> bool:
+    def apply(self, event: events.Event) -> bool:
         """Take in an event; return whether a row changed."""
         match event:
-            case TurnStarted():
+            case events.TurnStarted():
                 self.newest_turn = max(self.newest_turn, event.turn_index)
-            case MessageFinished(message=message):
+            case events.MessageFinished(message=message):
                 self._positions[message.uuid] = message.position
                 return False
-            case ApprovalRequested():
+            case events.ApprovalRequested():
                 self._of_approval[event.approval_id] = event.call.uuid
                 self._put(event.turn_index, event.call, waiting=True)
-            case ApprovalResolved():
+            case events.ApprovalResolved():
                 row = self._by_key.get(self._of_approval.pop(event.approval_id, ""))
                 if row is None or row.state != "waiting":
                     return False
                 row.state = "running"
-            case ToolCallStarted() | ToolCallFinished():
+            case events.ToolCallStarted() | events.ToolCallFinished():
                 self._put(event.turn_index, event.call)
-            case TurnCompleted() | TurnCancelled() | TurnFailed():
+            case events.TurnCompleted() | events.TurnCancelled() | events.TurnFailed():
                 for row in reversed(self.rows):
                     if row.turn == event.turn_index and row.state in ("running", "waiting"):
                         row.state = "unknown"
@@ -273,8 +262,6 @@ def size_text(size: int) -> str:
 PAGE_CALLS = 200
 MOST_CALLS = 2000
 """Pages grow with the number of known calls: the first of ten thousand calls is a dozen pages away."""
-REDRAW_SECONDS = 0.1
-"""Calls in a burst are drawn together."""
 _NAME_CELLS = 12
 _WITHOUT_SIZE = 36
 """Below this width a row shows no size."""
@@ -366,7 +353,6 @@ class TracePane(Pane):
 
     name_: ClassVar[str] = "trace"
     label: ClassVar[str] = "Trace"
-    DEFAULT_CSS = "TracePane { layout: vertical; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "switch('failed')", show=False),
         Binding("t", "switch('turn')", show=False),
@@ -384,7 +370,6 @@ class TracePane(Pane):
         self._bar = KeyBar(self)
         self._text = TextFilter()
         self._fetching = False
-        self._due = False
 
     def compose(self) -> ComposeResult:
         """Lay out the rows, the search field and the filters."""
@@ -398,18 +383,17 @@ class TracePane(Pane):
         """Fetch the newest calls."""
         if self.trace.first_turn == 0:
             self._fetch()
-        self._show()
+        self.show()
 
     def conversation_changed(self) -> None:
         """Drop the list."""
         self.trace = Trace()
         self._fetching = False
-        self._show()
+        self.show()
 
-    def event(self, event: Event) -> None:
-        if self.trace.apply(event) and self.display and not self._due:
-            self._due = True
-            self.set_timer(REDRAW_SECONDS, self._show)
+    def event(self, event: events.Event) -> None:
+        if self.trace.apply(event):
+            self.show_soon()
 
     def take_focus(self) -> None:
         """Focus the rows; from a call in the chat, go to its row."""
@@ -420,8 +404,7 @@ class TracePane(Pane):
 
     # -- rows
 
-    def _show(self, *, empty: str = "") -> None:
-        self._due = False
+    def show(self, *, empty: str = "") -> None:
         trace = self.trace
         rows = trace.matching(self._filter)
         here, known = trace.count()
@@ -451,13 +434,13 @@ class TracePane(Pane):
             log.info("calls not fetched: %s", error)
             if trace is self.trace:
                 self._fetching = False
-                self._show(empty=plain_text(error.info.what))
+                self.show(empty=plain_text(error.info.what))
             return
         if trace is self.trace:
             self._fetching = False
             running = session.state.running.get(uuid, session.state.followed)
             trace.add_page(page.calls, page.first_turn, running_turn=running)
-            self._show()
+            self.show()
 
     def on_virtual_list_top_seen(self, event: VirtualList.TopSeen) -> None:
         """Fetch earlier calls."""
@@ -490,13 +473,13 @@ class TracePane(Pane):
                 self._text.value = ""
                 self._text.display = False
         self._filter = wanted
-        self._show()
+        self.show()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while the user types."""
         event.stop()
         self._filter = msgspec.structs.replace(self._filter, text=event.value.strip())
-        self._show()
+        self.show()
 
     def text_done(self) -> None:
         """Go back from the search field to the rows."""

@@ -4,7 +4,7 @@ Used by the chat screen. A room of its own because drawing thousands of turns wh
 the rest of the screen should not have to know about.
 """
 
-from ragforge_tui.tui.transcript.model.blocks import Block
-from ragforge_tui.tui.transcript.widget.transcript import Transcript
+from ragforge_tui.tui.transcript.blocks import Block
+from ragforge_tui.tui.transcript.transcript import Transcript
 
 __all__ = ["Block", "Transcript"]

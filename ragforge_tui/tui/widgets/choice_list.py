@@ -5,6 +5,7 @@ One widget that draws its lines: a thousand sessions cost as much as the visible
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -50,18 +51,12 @@ class ChoiceList(Widget):
     DEFAULT_CSS = "ChoiceList { height: auto; width: 1fr; }"
     ALLOW_SELECT = False
 
+    @dataclass
     class Picked(Message):
         """A row was clicked; `again` if it was at the cursor already."""
 
-        def __init__(self, choices: ChoiceList, choice: Choice, *, again: bool = False) -> None:
-            super().__init__()
-            self.choices = choices
-            self.choice = choice
-            self.again = again
-
-        @property
-        def control(self) -> ChoiceList:
-            return self.choices
+        choice: Choice
+        again: bool
 
     def __init__(self, *, max_rows: int = 0, detail_right: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -95,6 +90,11 @@ class ChoiceList(Widget):
         self._cursor = next((index for index, row in enumerate(rows) if row.key == key), kept)
         self._label_width = 0 if self._detail_right else max((_label_cells(row) for row in rows), default=0) + 3
         self.refresh(layout=True)
+
+    @property
+    def page(self) -> int:
+        """Rows that a page key moves by."""
+        return max(self.size.height - 2, 1)
 
     def move(self, step: int, *, wrap: bool = False) -> None:
         if not self._rows:
@@ -156,7 +156,7 @@ class ChoiceList(Widget):
             again = self._cursor == line
             self._cursor = line
             self.refresh()
-            self.post_message(self.Picked(self, self._rows[line], again=again))
+            self.post_message(self.Picked(self._rows[line], again))
 
 
 def _label_cells(row: Choice) -> int:

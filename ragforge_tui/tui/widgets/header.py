@@ -10,8 +10,8 @@ from textual.widget import Widget
 
 from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.lines import fit, one_line
+from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH, persona_color
 from ragforge_tui.tui.session.state import ChatState, Outgoing
-from ragforge_tui.tui.style.palette import persona_color
 
 DOTS = {"ready": ("●", "$success"), "starting": ("◐", "$warning"), "unreachable": ("●", "$error")}
 
@@ -95,7 +95,7 @@ class Header(Widget):
         """Return glyph and name of the persona that answers next, in its color."""
         own = None if self.app.native_ansi_color else persona_color(shown.color, dark=self.app.current_theme.dark)
         style = f"{own.hex} bold" if own is not None else "$secondary bold"
-        sign = "" if self.app.has_class("-plain") else f"{_short(shown.glyph, 4) or '✶'} "
+        sign = "" if self.app.has_class("-plain") else f"{_short(shown.glyph, 4) or DEFAULT_GLYPH} "
         return f"{sign}{_short(shown.speaker)}", style
 
 

@@ -1,4 +1,4 @@
-"""Base classes of the modal screens: a framed dialog, and one with a list below a search field.
+"""The modal screens' base: a framed dialog, one with a list below a search field, and a list to pick one item from.
 
 The search field keeps the focus; the arrow keys move the cursor of the list.
 """
@@ -6,15 +6,19 @@ The search field keeps the focus; the arrow keys move the cursor of the list.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from ragforge_tui.shared.errors import RagforgeError
+from ragforge_tui.tui import fuzzy
+from ragforge_tui.tui.widgets.choice_list import Choice, ChoiceList
 from ragforge_tui.tui.workers import start_worker
 
 T = TypeVar("T")
@@ -53,9 +57,17 @@ class CursorList(Protocol):
     def move(self, step: int) -> None:
         """Move the cursor, stopping at the ends."""
 
+    @property
+    def page(self) -> int:
+        """Rows that a page key moves by."""
+
 
 class ListScreen(Dialog[T]):
-    """A list to choose from; Escape leaves without a choice."""
+    """A list to choose from; Escape leaves without a choice.
+
+    Attributes:
+        cursor_list: The list that the arrow keys move in.
+    """
 
     DEFAULT_CSS = "ListScreen ChoiceList { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -66,15 +78,11 @@ class ListScreen(Dialog[T]):
         Binding("pagedown", "page(1)", show=False),
     ]
 
-    @property
-    @abstractmethod
-    def cursor_list(self) -> CursorList:
-        """The list that the arrow keys move in."""
+    cursor_list: CursorList
 
     @property
-    @abstractmethod
     def page(self) -> int:
-        """Rows that a page key moves by."""
+        return self.cursor_list.page
 
     def cursor_moved(self) -> None:
         """Hook: a key moved the cursor."""
@@ -89,3 +97,124 @@ class ListScreen(Dialog[T]):
 
     def action_leave(self) -> None:
         self.dismiss(None)
+
+
+class FilterScreen(ListScreen[T]):
+    """A list that typing filters; Enter and a click pick. Its rows are loaded while the screen is already visible.
+
+    Args:
+        empty: Shown if there are no rows.
+        verb: What Enter does with a row.
+        at: The key of the row at which the cursor starts.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        load: Callable[[], Awaitable[list[Choice]]],
+        *,
+        empty: str,
+        verb: str,
+        at: str = "",
+        detail_right: bool = True,
+    ) -> None:
+        super().__init__()
+        self._title = title
+        self._load = load
+        self._empty = empty
+        self._keys = f"enter {verb} · esc back"
+        self._at = at
+        self._rows: list[Choice] = []
+        self.cursor_list = self._list = ChoiceList(detail_right=detail_right)
+        self._note = Static("loading …", classes="keys", markup=False)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(self._title, classes="title", markup=False)
+            yield Input(placeholder="type to filter", compact=True)
+            yield from self.compose_list()
+            yield self._note
+
+    def compose_list(self) -> ComposeResult:
+        yield self._list
+
+    def on_mount(self) -> None:
+        """Fetch the rows while the screen is already visible."""
+        self.query_one(Input).focus()
+        self.run_guarded(self._fill(), group="rows")
+
+    async def _fill(self) -> None:
+        self._rows = await self._load()
+        self.narrow(self._at)
+
+    def narrow(self, at: str = "") -> None:
+        """Show the rows that match the typed words, with the cursor at a key."""
+        query = self.query_one(Input).value
+        rows = fuzzy.best(query, self._rows, self.searched)
+        self._list.show(rows, headings=not query.strip())
+        self._list.go_to(at)
+        self._note.update(self._keys if rows else f"{'no match' if self._rows else self._empty} · esc back")
+
+    def searched(self, row: Choice) -> str:
+        """Return the text of a row that is searched."""
+        return f"{row.label} {row.key[:8]}"
+
+    @abstractmethod
+    def pick(self, key: str) -> None:
+        """Leave with the row of a key."""
+
+    def on_input_changed(self) -> None:
+        self.narrow()
+
+    def on_input_submitted(self) -> None:
+        if (choice := self._list.chosen) is not None:
+            self.pick(choice.key)
+
+    def on_choice_list_picked(self, event: ChoiceList.Picked) -> None:
+        self.pick(event.choice.key)
+
+
+class Picker(FilterScreen[str | None]):
+    """Models, links, topics, similar conversations. Returns the key of the picked row, None if none was picked."""
+
+    DEFAULT_CSS = """
+    Picker > Vertical { width: 90; max-width: 96%; height: 80%; }
+    Picker Input { margin: 1 0 1 0; }
+    """
+    page = 10
+
+    def pick(self, key: str) -> None:
+        self.dismiss(key)
+
+
+class EditLine(Horizontal):
+    """A label and a line to edit, hidden until `begin`. The screen handles its `Input.Submitted`."""
+
+    DEFAULT_CSS = """
+    EditLine { height: 1; display: none; }
+    EditLine Static { width: auto; color: $accent; }
+    EditLine Input { width: 1fr; }
+    """
+
+    def __init__(self, *, line_id: str, select: bool) -> None:
+        super().__init__()
+        self._label = Static(markup=False)
+        self._line = Input(compact=True, select_on_focus=select, id=line_id)
+
+    def compose(self) -> ComposeResult:
+        yield self._label
+        yield self._line
+
+    def begin(self, label: str, value: str, *, password: bool = False) -> None:
+        """Edit a value and take the focus."""
+        self._label.update(label)
+        self._line.password = password
+        self._line.value = value
+        self._line.cursor_position = len(value)
+        self.display = True
+        self._line.focus()
+
+    def end(self) -> None:
+        """Hide the line."""
+        self.display = False
+        self._line.value = ""

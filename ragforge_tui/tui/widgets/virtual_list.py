@@ -1,14 +1,16 @@
 """A virtual list of any length: only the visible lines are drawn. Trace, files and memory use it.
 
-Subclasses draw the lines and give a key to those that can be chosen.
+Subclasses draw the lines and give a key to those that can be chosen; lines of a `TreeList` open and close.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
+from rich.cells import cell_len
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
@@ -17,8 +19,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from ragforge_tui.tui.drawing.lines import Run, line_of, one_line, wrap_spans
-from ragforge_tui.tui.style.palette import Palette, palette_for
+from ragforge_tui.tui.drawing.lines import Run, clip, line_of, one_line, wrap_spans
+from ragforge_tui.tui.drawing.palette import Palette, palette_for
 
 L = TypeVar("L")
 
@@ -51,17 +53,12 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
         Binding("enter", "open", show=False),
     ]
 
+    @dataclass
     class Opened(Message):
         """Enter was pressed at a line, or it was clicked on."""
 
-        def __init__(self, rows: VirtualList[Any], key: str) -> None:
-            super().__init__()
-            self.rows = rows
-            self.key = key
-
-        @property
-        def control(self) -> VirtualList[Any]:
-            return self.rows
+        rows: VirtualList[Any]
+        key: str
 
     class TopSeen(Message):
         """The first lines came into view."""
@@ -262,3 +259,43 @@ class VirtualList(ScrollView, Generic[L], can_focus=True):
             self._cursor, self._moved = key, True
             self.refresh()
             self.action_open()
+
+
+class TreeList(VirtualList[L]):
+    """A list with lines that open and close."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "fold", show=False),
+        Binding("right,l", "fold(True)", show=False),
+        Binding("left,h", "fold(False)", show=False),
+    ]
+
+    @dataclass
+    class Folded(Message):
+        """The user wants to open or close a line; None toggles it."""
+
+        key: str
+        wanted: bool | None
+
+    def action_fold(self, wanted: bool | None = None) -> None:
+        """Open or close the line at the cursor."""
+        if self.chosen:
+            self.post_message(self.Folded(self.chosen, wanted))
+
+
+def fold_arrow(opened: bool | None, palette: Palette) -> str:
+    """Return the sign of a line that is open or closed; None: it can be neither."""
+    if opened is None:
+        return "" if palette.plain else "  "
+    return sign_or_word("▾", "open", palette) if opened else sign_or_word("▸", "closed", palette)
+
+
+def sign_or_word(sign: str, word: str, palette: Palette) -> str:
+    """Return a sign, or in the plain mode a word."""
+    return f"{word if palette.plain else sign} "
+
+
+def with_text(runs: list[Run], text: str, style: Style, width: int) -> list[Run]:
+    """Return the runs, followed by as much of the text as fits."""
+    used = sum(cell_len(part) for part, _ in runs)
+    return [*runs, (clip(one_line(text), max(0, width - used)), style)]

@@ -13,7 +13,7 @@ from ragforge_tui.graph.store import search
 from ragforge_tui.llm import count_tokens
 from ragforge_tui.shared.records import Conversation, Finding, Summary, now
 from tests.support.fake_embedder import FakeEmbedder
-from tests.support.recall_conversations import MORNING, first_messages, ready, recall_of, said, talked
+from tests.support.recall_conversations import MORNING, TALK, first_messages, ready, recall_of, said, talked
 from tests.support.records import conversation
 
 
@@ -36,9 +36,11 @@ async def test_others_are_found_and_named(store: Store) -> None:
     c = await elsewhere(store)
     found = await asked(store)
     foreign = [turn for turn in found.turns if not turn.own]
-    assert (foreign[0].conversation_id, foreign[0].title, foreign[0].turn_index) == (c.uuid, "Zebras", 1)
-    assert "# 6 May 2024, another conversation: Zebras\n[t1] > Tell me of the zebra farm." in found.text
-    assert found.source_of(foreign[0]) == "> Tell me of the zebra farm.\nIt keeps forty zebras."
+    [turn] = [turn for turn in foreign if turn.turn_index == 1]
+    assert (turn.conversation_id, turn.title) == (c.uuid, "Zebras")
+    assert f"# 6 May 2024, in conversation {c.uuid[:8]} “Zebras”\n" in found.text
+    assert "[t1] > Tell me of the zebra farm." in found.text
+    assert found.source_of(turn) == "> Tell me of the zebra farm.\nIt keeps forty zebras."
 
 
 @pytest.mark.parametrize(
@@ -82,9 +84,9 @@ async def test_others_have_a_share_while_this_conversation_needs_the_room(store:
     for share in (0.0, 0.4):
         recall = recall_of(store, here, FakeEmbedder(), other_conversations_share=share)
         await ready(recall)
-        found = await recall.recall("zebra of the farm", max_tokens=500)
+        found = await recall.recall("zebra of the farm", max_tokens=300)
         foreign = sum(count_tokens(turn.text) for turn in found.turns if not turn.own)
-        assert foreign <= share * 500
+        assert foreign <= share * 300
         assert bool(foreign) == bool(share)
         assert [turn for turn in found.turns if turn.own]
     only = await recall.recall("zebra of the farm", max_tokens=500, own=False)
@@ -139,10 +141,15 @@ async def test_facts_and_summaries_are_found(store: Store) -> None:
     await recall.summaries_changed(summaries)
     assert "PostgreSQL was chosen" in (await first_messages(store, c))[1]["key"]
     assert 2 in said(await recall.recall("Which PostgreSQL release was chosen?", max_tokens=35))
-    found = await recall.recall("Which violin teacher?", exclude_summaries=["no such"])
+    # The turn itself is recalled rather than its summary; the summary stands for it when the turn may not be.
+    assert (await recall.recall("Which violin teacher?")).summaries == []
+    found = await recall.recall("Which violin teacher?", exclude=[5], exclude_summaries=["no such"])
     assert [one.summary.uuid for one in found.summaries] == [summaries[1].uuid]
-    assert (await recall.recall("Which violin teacher?", exclude_summaries=[summaries[1].uuid])).summaries == []
-    assert (await recall.recall("Which violin teacher?", summaries=False)).summaries == []
+    assert (
+        await recall.recall("Which violin teacher?", exclude=[5], exclude_summaries=[summaries[1].uuid])
+    ).summaries == []
+    assert (await recall.recall("Which violin teacher?", exclude=[5], summaries=False)).summaries == []
+    assert (await recall.recall("Which violin teacher?", exclude=[4, 5, 6])).summaries == []
 
 
 @pytest.mark.parametrize(
@@ -166,10 +173,52 @@ async def test_summaries_are_ranked_by_the_settings(
     made = [
         summary(c, 1, 2, text, uuid="new", created_at=moment),
         summary(c, 3, 4, text, uuid="old", created_at=moment - timedelta(days=400)),
-        summary(c, 1, 4, text, uuid="L3", level=3, created_at=moment - timedelta(days=30)),
+        summary(c, 5, 8, text, uuid="L3", level=3, created_at=moment - timedelta(days=30)),
     ]
     await recall.summaries_changed(made)
     assert [one.summary.uuid for one in (await recall.recall("violin")).summaries] == expected
+
+
+async def test_a_summary_is_left_out_when_a_better_one_covers_its_turns(store: Store) -> None:
+    c = await store.conversations.create(conversation(workspace="/w"))
+    recall = recall_of(store, c)
+    await ready(recall)
+    made = [
+        summary(c, 1, 4, "About the violin.", uuid="L2", level=2),
+        summary(c, 1, 2, "About the violin.", uuid="L1"),
+        summary(c, 5, 6, "About the violin.", uuid="next"),
+    ]
+    await recall.summaries_changed(made)
+    assert [one.summary.uuid for one in (await recall.recall("violin")).summaries] == ["L2", "next"]
+
+
+async def test_findings_are_found_by_their_own_words_best_first(store: Store) -> None:
+    theirs = await talked(store, title="Bytes")
+    findings = [
+        Finding(text="Headers may be bytes or text.", turns=[2], kind="fact"),
+        Finding(text="No new keyword argument for bytes; headers are decoded as UTF-8.", turns=[3], kind="decision"),
+        Finding(text="The onion soup needs butter.", turns=[3]),
+    ]
+    await store.summaries.store(summary(theirs, 1, 3, "They talked of bytes and headers.", key_findings=findings))
+    await ready(recall_of(store, theirs, FakeEmbedder()))
+    here = await store.conversations.create(conversation(workspace="/w"))
+    recall = recall_of(store, here, FakeEmbedder())
+    await ready(recall)
+    found = await recall.recall("Yesterday we decided something about keyword, bytes and headers. What exactly?")
+    assert [hit.finding.text.split()[0] for hit in found.findings] == ["No", "Headers"]
+    assert {(hit.own, hit.title, hit.summary.conversation_id) for hit in found.findings} == {
+        (False, "Bytes", theirs.uuid)
+    }
+    assert (await recall.recall("Are you sure? Look again, please.")).findings == []
+
+
+@pytest.mark.parametrize("said", ["thanks", "Are you sure? Look it up.", "go on", "Danke, mach weiter.", "merci !", ""])
+async def test_a_message_that_asks_for_nothing_recalls_nothing(store: Store, said: str) -> None:
+    c = await talked(store, [*TALK, ("Thanks, go on.", "Sure, merci, danke.")])
+    recall = recall_of(store, c, FakeEmbedder())
+    await ready(recall)
+    found = await recall.recall(said)
+    assert (found.turns, found.findings, found.summaries, found.text) == ([], [], [], "")
 
 
 async def test_similar_conversations_by_their_summaries(store: Store) -> None:

@@ -133,7 +133,6 @@ def test_sittings_part_at_an_hour_of_silence() -> None:
         index.put(turn, text="x", timestamp=BEGAN + timedelta(minutes=minutes))
     assert [index.sitting(turn) for turn in range(1, 7)] == [1, 1, 1, 2, 2, 0]
     assert index.sitting_turns(2) == [4, 5]
-    assert index.sitting_began(5) == BEGAN + timedelta(minutes=140)
     index.put(3, text="x", timestamp=BEGAN + timedelta(minutes=69), ended=BEGAN + timedelta(minutes=100))
     assert index.sitting(4) == 1
 
@@ -152,7 +151,6 @@ def test_summaries_lift_the_turns_they_cover() -> None:
     )
     index.set_summaries([summary], {})
     assert set(best(index, "the lighthouses")[:3]) == {3, 4, 5}
-    assert index.summary_scores("the lighthouses", None)["s"] == 1.0
 
 
 def summary(start: int, end: int, made_by: str) -> Summary:

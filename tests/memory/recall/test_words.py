@@ -9,9 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragforge_tui.memory.context.earlier import earlier_turn_text
 from ragforge_tui.memory.language import DAYS, MONTHS, STEMMERS, STOP_WORDS, date_words, language_of
 from ragforge_tui.memory.recall import lex_key, scoring, terms, turn_text
-from ragforge_tui.memory.recall.keys import MAX_TEXT_CHARS, MAX_WORD_CHARS, RESULT_EDGE_CHARS, keys_of
+from ragforge_tui.memory.recall.keys import (
+    MAX_TEXT_CHARS,
+    MAX_WORD_CHARS,
+    RESULT_EDGE_CHARS,
+    RESULTS_MARK,
+    keys_of,
+    said_text,
+    shown,
+)
 from ragforge_tui.memory.recall.query import context_of, user_message_in
 from ragforge_tui.shared.records import FileAccess, ToolResult, Turn
 from tests.support.records import call_of, message
@@ -78,10 +87,19 @@ def test_a_turn_as_text() -> None:
     answer.tool_calls = [call, recalled, failed]
     replaced = message("c", role="assistant", content="wrong", state="superseded", timestamp=NOON)
     turn = Turn(turn_index=3, messages=[asked, replaced, answer])
-    assert turn_text(turn) == (
+    said = (
+        "> Where is it?\n> Please look.\nIn app.py.\n"
+        "- read `app.py`\n- searched for `main`\n- ran `make` (outcome unknown)"
+    )
+    assert said_text(turn) == shown(turn_text(turn)) == said
+    assert turn_text(turn) == f"{said}{RESULTS_MARK}app.py, lib/b.py\ndef main(): ..."
+    # Contexts of earlier releases held turns with their results.
+    assert earlier_turn_text(turn) == (
         "> Where is it?\n> Please look.\nIn app.py.\n"
         "[read_file app.py (lib/b.py)]\ndef main(): ...\n[search_history main]\n[run_command make failed]"
     )
+    answer.tool_calls = []
+    assert turn_text(turn) == said_text(turn) == earlier_turn_text(turn)
     keys = keys_of(turn)
     assert (keys.timestamp, keys.ended) == (NOON, NOON + timedelta(minutes=3))
 
@@ -93,8 +111,10 @@ def test_large_results_and_data_do_not_fill_the_index() -> None:
         uuid="r", tool_call_id=call.uuid, success=True, result='{"text": "' + "line " * 5_000 + '"}', timestamp=NOON
     )
     text = turn_text(Turn(turn_index=1, messages=[answer]))
-    assert len(text) <= MAX_TEXT_CHARS + 1
+    assert len(shown(text)) <= MAX_TEXT_CHARS + 1
     assert "xxx" not in text
+    answer.content = f"before{RESULTS_MARK}after"
+    assert "after" in shown(turn_text(Turn(turn_index=1, messages=[answer])))
     answer.content, answer.tool_calls = "", [call]
     assert len(turn_text(Turn(turn_index=1, messages=[answer]))) < 3 * RESULT_EDGE_CHARS
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.style import Style
 from textual.color import Color
 
-from ragforge_tui.tui.style.palette import contrast
+from ragforge_tui.tui.drawing.palette import contrast
 from tests.tui.pictures.stage import Stage
 
 ENOUGH, HIGH = 4.5, 7.0

@@ -13,7 +13,7 @@ from textual.events import Paste
 from ragforge_tui.settings.load import load
 from ragforge_tui.settings.schema import TuiSettings
 from ragforge_tui.tui.sessions.preview_pane import preview
-from ragforge_tui.tui.transcript.model.blocks import NoteBlock
+from ragforge_tui.tui.transcript.blocks import NoteBlock
 from tests.support.fake_engine import CLOCK, conversation
 from tests.support.hostile import HOSTILE, MARKUP, HostileEngine
 from tests.tui.pictures.stage import Stage

@@ -44,8 +44,8 @@ class TranscriptApp(App[None]):
     def on_transcript_want_turn(self, message: Transcript.WantTurn) -> None:
         self.wanted.append(message.turn_index)
 
-    def on_transcript_copy_requested(self, message: Transcript.CopyRequested) -> None:
-        self.copied.append(message.text)
+    def copy_to_clipboard(self, text: str) -> None:
+        self.copied.append(text)
 
     def screen_text(self) -> list[str]:
         """What the transcript shows, line by line."""

@@ -13,8 +13,8 @@ from textual.theme import BUILTIN_THEMES
 from ragforge_tui.shared.records import Message, MessageState, ToolCall, ToolResult, Turn
 from ragforge_tui.tui.drawing import lines
 from ragforge_tui.tui.drawing.lines import Line, line_of
-from ragforge_tui.tui.style.palette import palette_of
-from ragforge_tui.tui.transcript.model.document import DisplayOptions
+from ragforge_tui.tui.drawing.palette import palette_of
+from ragforge_tui.tui.transcript.document import DisplayOptions
 
 NOON = datetime(2026, 11, 3, 12, 0, tzinfo=UTC)
 DARK = palette_of(BUILTIN_THEMES["textual-dark"].to_color_system().generate(), dark=True, ansi=False)

@@ -29,9 +29,9 @@ from ragforge_tui.shared.events import (
 )
 from ragforge_tui.shared.records import Message, MessageState, ToolCall, Turn
 from ragforge_tui.tui.drawing.lines import Line
-from ragforge_tui.tui.transcript.model.blocks import Block
-from ragforge_tui.tui.transcript.model.document import Document
-from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
+from ragforge_tui.tui.transcript.blocks import Block
+from ragforge_tui.tui.transcript.document import Document
+from ragforge_tui.tui.transcript.tool_block import ToolBlock
 from tests.tui.transcript.samples import (
     DARK,
     called,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragforge_tui.tui.transcript.widget.viewport import LineIndex
+from ragforge_tui.tui.transcript.viewport import LineIndex
 
 _HEIGHTS = st.lists(st.integers(0, 9), min_size=1, max_size=40)
 

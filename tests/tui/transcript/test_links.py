@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ragforge_tui.tui.commands.link_commands import opener
-from ragforge_tui.tui.transcript.render.links import META, Link, file_path, linked_runs, links_of, trimmed, web_address
-from ragforge_tui.tui.transcript.render.markdown import render
+from ragforge_tui.tui.transcript.links import META, Link, file_path, linked_runs, trimmed, web_address
+from ragforge_tui.tui.transcript.markdown import links_of, render
 from tests.tui.transcript.samples import DARK
 
 

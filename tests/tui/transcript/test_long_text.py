@@ -10,9 +10,9 @@ from textual.geometry import Offset
 from textual.selection import Selection
 
 from ragforge_tui.tui.drawing.lines import BLANK, LONG, LongText, stack, texts_of, wrap
-from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, TextBlock, UserBlock
-from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
-from ragforge_tui.tui.transcript.widget.viewport import LINES_PER_BLOCK, text_between
+from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, TextBlock, UserBlock
+from ragforge_tui.tui.transcript.tool_block import ToolBlock
+from ragforge_tui.tui.transcript.viewport import LINES_PER_BLOCK, text_between
 from tests.tui.transcript.samples import DARK, called, lines_made, text_of
 
 STYLE = Style(bold=True)

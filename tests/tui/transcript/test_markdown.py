@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ragforge_tui.tui.drawing.lines import wrap_spans
-from ragforge_tui.tui.transcript.render.markdown import render
-from ragforge_tui.tui.transcript.render.stream import StreamedText
+from ragforge_tui.tui.transcript.markdown import render
+from ragforge_tui.tui.transcript.stream import StreamedText
 from tests.tui.transcript.samples import ANSWER, DARK, text_of
 
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

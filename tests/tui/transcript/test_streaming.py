@@ -14,9 +14,9 @@ from textual.pilot import Pilot
 from ragforge_tui.shared.events import MessageFinished, MessageStarted, ReasoningDelta, TextDelta, TurnStarted
 from ragforge_tui.tui.drawing.code import GrowingCode, highlight
 from ragforge_tui.tui.drawing.lines import Run, WrappedLines, wrap
-from ragforge_tui.tui.transcript.render import markdown_parser
-from ragforge_tui.tui.transcript.render.markdown import render
-from ragforge_tui.tui.transcript.render.stream import StreamedText
+from ragforge_tui.tui.transcript import markdown
+from ragforge_tui.tui.transcript.markdown import render
+from ragforge_tui.tui.transcript.stream import StreamedText
 from tests.tui.transcript.app import TranscriptApp
 from tests.tui.transcript.samples import DARK, plain_turns, reply, said, text_of
 from tests.tui.transcript.test_document import WHERE, chunks
@@ -151,7 +151,7 @@ def test_growing_plain_text_is_wrapped_as_at_once(text: str, sizes: list[int], w
     ids=["paragraph", "wide", "list", "table", "fence"],
 )
 def test_the_work_for_a_piece_does_not_grow_with_its_block(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    parser = markdown_parser.markdown_parser()
+    parser = markdown.markdown_parser()
     read = 0
 
     def counted(method: Any) -> Any:

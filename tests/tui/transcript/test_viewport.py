@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ragforge_tui.tui.style.palette import palette_of
-from ragforge_tui.tui.transcript.model.document import Document
-from ragforge_tui.tui.transcript.widget.viewport import Frame, Viewport
+from ragforge_tui.tui.drawing.palette import palette_of
+from ragforge_tui.tui.transcript.document import Document
+from ragforge_tui.tui.transcript.viewport import Frame, Viewport
 from tests.tui.transcript.samples import plain_turns
 
 FRAME = Frame(width=60, height=10, palette=palette_of({}, dark=True, ansi=False))

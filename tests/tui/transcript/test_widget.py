@@ -12,7 +12,8 @@ from textual.selection import SELECT_ALL, Selection
 
 from ragforge_tui.shared.events import MessageFinished, MessageStarted, TextDelta, TurnCompleted, TurnStarted
 from ragforge_tui.shared.records import Turn
-from ragforge_tui.tui.transcript.widget.viewport import LINES_PER_BLOCK, code_of
+from ragforge_tui.tui.transcript.markdown import code_of
+from ragforge_tui.tui.transcript.viewport import LINES_PER_BLOCK
 from tests.tui.transcript.app import TranscriptApp
 from tests.tui.transcript.samples import ANSWER, lines_made, plain_turns, reply, said, working_turn
 from tests.tui.transcript.test_document import WHERE, chunks

@@ -72,6 +72,11 @@ def actions(turns: Iterable[Turn], words: Phrases) -> list[Action]:
     return merged
 
 
+def call_in_words(call: ToolCall, words: Phrases) -> str:
+    """Return what a call did and its outcome, as ``ran `make` (exit status 2: Error 1)``."""
+    return _action(0, call, words).text
+
+
 def narrative(done: Sequence[Action], words: Phrases, limit: int) -> str:
     """Return the most important actions as sentences of at most `limit` characters, in the order they happened.
 

@@ -1,33 +1,158 @@
-"""Renders parsed Markdown as lines, unit by unit.
+"""Markdown: parsed into units that can be drawn on their own, and rendered as lines unit by unit.
 
-Pure, so that it can run in a thread.
+A unit is a top-level block, or one item of a top-level list. Nothing in a unit depends on what follows it (link
+references are off, blank lines between items are taken from the source): a streamed text can be committed unit by unit
+and still look like the same text drawn at once. Pure, so that it can run in a thread; markdown-it is imported with the
+first text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
+from ragforge_tui.shared.sanitize import plain_text
 from ragforge_tui.tui.drawing.code import code_lines
 from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, indent, line_of, one_line, wrap
-from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.render.links import link_style, linked_runs
-from ragforge_tui.tui.transcript.render.markdown_parser import (
-    Unit,
-    clean_source,
-    grouped,
-    is_blank,
-    markdown_parser,
-    parse,
+from ragforge_tui.tui.drawing.palette import Palette
+from ragforge_tui.tui.transcript.links import (
+    Link,
+    bare_links,
+    file_path,
+    link_style,
+    linked_runs,
+    web_address,
 )
 
 if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
     from markdown_it.token import Token
+
+_MAX_NESTING = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A piece of Markdown that is drawn on its own.
+
+    Attributes:
+        tokens: Its parser tokens.
+        source: The source lines that the maps of the tokens refer to.
+        gap: Whether a blank line precedes it.
+        ordinal: Number of a list item; 0 for a bullet, None for other units.
+    """
+
+    tokens: Sequence[Token]
+    source: Sequence[str]
+    gap: bool
+    ordinal: int | None = None
+
+
+class OpenList(NamedTuple):
+    """A list that the next piece of text may continue."""
+
+    kind: str
+    markup: str
+    next_ordinal: int
+    blank_before: bool
+
+
+@lru_cache(maxsize=1)
+def markdown_parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+    from mdit_py_plugins.tasklists import tasklists_plugin
+
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _MAX_NESTING})
+    parser.enable(["table", "strikethrough"]).disable(["reference", "html_block", "html_inline"])
+    return parser.use(tasklists_plugin)
+
+
+class Parsed(NamedTuple):
+    """Units of a text, with the source line each starts at and the list it belongs to."""
+
+    units: list[Unit]
+    starts: list[int]
+    lists: list[OpenList | None]
+
+
+def parse(text: str, continued: OpenList | None = None) -> Parsed:
+    """Split cleaned text into units.
+
+    Args:
+        continued: The list whose next item the text starts with, if earlier items were cut off.
+    """
+    tokens = markdown_parser().parse(text)
+    source = text.split("\n")
+    result = Parsed([], [], [])
+    if any(token.level >= _MAX_NESTING - 1 for token in tokens):
+        return _as_plain(text, source)
+    for node in grouped(tokens):
+        opening = node[0]
+        start = opening.map[0] if opening.map else 0
+        if opening.type in ("bullet_list_open", "ordered_list_open"):
+            _add_items(result, node, source, continued if start == 0 and not result.units else None)
+        else:
+            result.units.append(Unit(node, source, gap=True))
+            result.starts.append(start)
+            result.lists.append(None)
+    return result
+
+
+def _as_plain(text: str, source: list[str]) -> Parsed:
+    """Return the source as one code block: the parser would drop text nested deeper than it follows."""
+    from markdown_it.token import Token
+
+    token = Token("fence", "code", 0, content=text, map=[0, len(source)])
+    return Parsed([Unit([token], source, gap=True)], [0], [None])
+
+
+def _add_items(result: Parsed, node: Sequence[Token], source: Sequence[str], continued: OpenList | None) -> None:
+    opening = node[0]
+    ordered = opening.type == "ordered_list_open"
+    number = int(opening.attrs.get("start", 1)) if ordered else 0
+    same_list = continued is not None and (continued.kind, continued.markup) == (opening.type, opening.markup)
+    if same_list and continued is not None:
+        number = continued.next_ordinal
+    for position, item in enumerate(grouped(node[1:-1])):
+        start = item[0].map[0] if item[0].map else 0
+        if position:
+            gap = is_blank(source, start - 1)
+        else:
+            gap = continued.blank_before if same_list and continued is not None else True
+        result.units.append(Unit(item, source, gap=gap, ordinal=number))
+        result.starts.append(start)
+        blank = is_blank(source, start - 1) if position else gap
+        result.lists.append(OpenList(opening.type, opening.markup, number, blank))
+        number += ordered
+
+
+def grouped(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """Yield the tokens grouped by their outermost nodes."""
+    at = 0
+    while at < len(tokens):
+        end = at
+        depth: int = tokens[at].nesting
+        while depth > 0:
+            end += 1
+            depth += tokens[end].nesting
+        yield tokens[at : end + 1]
+        at = end + 1
+
+
+def is_blank(source: Sequence[str], line: int) -> bool:
+    return 0 <= line < len(source) and not source[line].strip(" \t>")
+
+
+def clean_source(text: str) -> str:
+    """Remove control characters from Markdown source; tabs stay, since they are significant."""
+    return plain_text(text)
 
 
 PLAIN = Style()
@@ -345,3 +470,61 @@ def _stacked(rows: Sequence[Row], width: int, palette: Palette) -> list[Line]:
             lines.extend(wrap([*label, *cell], width, quiet_first=False))
         lines.append(line_of([("─" * width, palette.faint)], width))
     return lines[:-1]
+
+
+def code_of(markdown: str) -> list[str]:
+    """Return the contents of the fences of a text, in order."""
+    units = parse(clean_source(markdown)).units
+    return [token.content for unit in units for token in unit.tokens if token.type == "fence"]
+
+
+_MAX_LINKS = 200
+_MAX_SOURCE = 300_000
+
+
+def links_of(source: str, *, markdown: bool) -> list[Link]:
+    """Return the links of a message, each target once, in order.
+
+    Args:
+        markdown: Whether the message is Markdown, as answers are; the user's messages are not.
+    """
+    source = source[:_MAX_SOURCE]
+    found: dict[str, Link] = {}
+    for href, label in _marked(source) if markdown else _bare(source):
+        if address := web_address(href):
+            link = Link("web", address, label)
+        elif path := file_path(href):
+            link = Link("file", path, label)
+        else:
+            continue
+        found.setdefault(link.target, link)
+        if len(found) == _MAX_LINKS:
+            break
+    return list(found.values())
+
+
+def _bare(text: str) -> Iterator[tuple[str, str]]:
+    return ((text[start:end], "") for start, end in bare_links(text))
+
+
+def _marked(source: str) -> Iterator[tuple[str, str]]:
+    for unit in parse(clean_source(source)).units:
+        for token in unit.tokens:
+            yield from _inline(token.children or ())
+
+
+def _inline(children: Sequence[Token]) -> Iterator[tuple[str, str]]:
+    href: str | None = None
+    label = ""
+    for child in children:
+        if child.type == "link_open":
+            href, label = str(child.attrs.get("href", "")), ""
+        elif child.type == "link_close" and href is not None:
+            yield href, label
+            href = None
+        elif child.type == "image":
+            yield str(child.attrs.get("src", "")), child.content
+        elif href is not None:
+            label += child.content
+        elif child.type == "text":
+            yield from _bare(child.content)

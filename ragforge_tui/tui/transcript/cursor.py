@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ragforge_tui.tui.drawing.lines import texts_of
-from ragforge_tui.tui.transcript.model.blocks import Block, TextBlock, UserBlock
-from ragforge_tui.tui.transcript.render.links import Link, links_of
-from ragforge_tui.tui.transcript.widget.block_view import BlockView
-from ragforge_tui.tui.transcript.widget.viewport import code_of
+from ragforge_tui.tui.transcript.block_view import BlockView
+from ragforge_tui.tui.transcript.blocks import Block, TextBlock, UserBlock
+from ragforge_tui.tui.transcript.links import Link
 
 
 class Cursor:
@@ -73,6 +72,8 @@ class Cursor:
 
     def code(self) -> str:
         """Return the last code of the block at the cursor, or of the transcript if there is no cursor."""
+        from ragforge_tui.tui.transcript.markdown import code_of
+
         candidates = [self.block] if self.block is not None else self._view.document.blocks[::-1]
         for block in candidates:
             if isinstance(block, TextBlock) and (code := code_of(block.source)):
@@ -82,6 +83,8 @@ class Cursor:
 
 def _links(blocks: Sequence[Block]) -> list[Link]:
     """Return the links in messages, each target once."""
+    from ragforge_tui.tui.transcript.markdown import links_of
+
     messages = [block for block in blocks if isinstance(block, TextBlock | UserBlock)]
     found = [link for block in messages for link in links_of(block.source, markdown=isinstance(block, TextBlock))]
     return list({link.target: link for link in found}.values())

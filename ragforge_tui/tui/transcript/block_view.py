@@ -18,10 +18,10 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from ragforge_tui.tui.drawing.lines import Line
-from ragforge_tui.tui.style.palette import Palette, palette_for
-from ragforge_tui.tui.transcript.model.blocks import Block
-from ragforge_tui.tui.transcript.model.document import DisplayOptions, Document
-from ragforge_tui.tui.transcript.widget.viewport import Frame, Row, Viewport, text_between
+from ragforge_tui.tui.drawing.palette import Palette, palette_for
+from ragforge_tui.tui.transcript.blocks import Block
+from ragforge_tui.tui.transcript.document import DisplayOptions, Document
+from ragforge_tui.tui.transcript.viewport import Frame, Row, Viewport, text_between
 
 if TYPE_CHECKING:
     from textual._animator import EasingFunction
@@ -50,15 +50,8 @@ class BlockView(ScrollView):
     # The size of the window does not depend on the scrollable height: a new line needs no layout of the screen.
     virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False, repaint=False)
 
-    def __init__(
-        self,
-        *,
-        shown: DisplayOptions | None = None,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        super().__init__(name=name, id=id, classes=classes)
+    def __init__(self, *, shown: DisplayOptions | None = None) -> None:
+        super().__init__()
         self.document = Document(shown)
         self.viewport = Viewport(self.document)
         self._palette: Palette | None = None

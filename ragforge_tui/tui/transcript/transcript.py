@@ -1,23 +1,119 @@
-"""The transcript: a conversation in one widget, composed of a viewport, a stream painter, a cursor and a finder."""
+"""The transcript: a conversation in one widget, composed of a viewport, a stream painter, a cursor and a finder.
+
+Streaming text is drawn with pauses, in a thread if there is much of it, so that typing stays fast. A pause is three
+times as long as the last drawing took: drawing takes at most a quarter of the time.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.timer import Timer
 
 from ragforge_tui.shared.events import ReasoningDelta, TextDelta, TurnEvent, TurnStarted
 from ragforge_tui.shared.records import Turn
-from ragforge_tui.tui.transcript.model.blocks import Block, Level
-from ragforge_tui.tui.transcript.model.document import DisplayOptions, GapBlock
-from ragforge_tui.tui.transcript.render.links import META, Link
-from ragforge_tui.tui.transcript.widget.block_view import BlockView
-from ragforge_tui.tui.transcript.widget.cursor import Cursor, Finder
-from ragforge_tui.tui.transcript.widget.stream_painter import StreamPainter
+from ragforge_tui.tui.transcript.block_view import BlockView
+from ragforge_tui.tui.transcript.blocks import Block, Level, TextBlock
+from ragforge_tui.tui.transcript.cursor import Cursor, Finder
+from ragforge_tui.tui.transcript.document import DisplayOptions, GapBlock
+from ragforge_tui.tui.transcript.links import META, Link
+
+if TYPE_CHECKING:
+    from ragforge_tui.tui.transcript.stream import StreamedText
+
+SHORTEST_PAUSE = 0.05
+_PAUSE_FACTOR = 3
+
+
+class StreamPainter:
+    """Draws the growing text blocks of one view.
+
+    Attributes:
+        shortest_pause: Minimum seconds between two drawings.
+    """
+
+    def __init__(self, view: BlockView) -> None:
+        self._view = view
+        self._waiting: set[TextBlock] = set()
+        self._timer: Timer | None = None
+        self._drawing = False
+        self._last_cost = 0.0
+        self.shortest_pause = SHORTEST_PAUSE
+
+    @property
+    def busy(self) -> bool:
+        """Whether some text has arrived that is not drawn yet."""
+        return self._timer is not None or self._drawing or bool(self._waiting)
+
+    def clear(self) -> None:
+        """Forget the text that is not drawn yet."""
+        self._waiting.clear()
+
+    def text_arrived(self) -> None:
+        """Draw what the last delta changed, soon."""
+        document = self._view.document
+        self._waiting.update(block for block in document.changed if isinstance(block, TextBlock))
+        if document.stable != len(document.blocks):
+            self._view.sync()
+        self.draw_soon()
+
+    def draw_soon(self) -> None:
+        """Draw after a pause, unless that is already planned."""
+        if self._timer is None and not self._drawing:
+            pause = max(self.shortest_pause, _PAUSE_FACTOR * self._last_cost)
+            self._timer = self._view.set_timer(pause, self._draw)
+
+    def _draw(self) -> None:
+        self._timer = None
+        blocks = [block for block in self._waiting if not block.finished]
+        self._waiting.clear()
+        if not blocks:
+            self._view.sync()
+            return
+        streams = [self._stream_of(block) for block in blocks]
+        if all(stream.light for stream in streams):
+            start = time.perf_counter()
+            for stream in streams:
+                stream.advance()
+            self._last_cost = time.perf_counter() - start
+            self._drawn(blocks)
+        else:
+            self._drawing = True
+            drawing = self._draw_in_thread(blocks, streams)
+            self._view.run_worker(drawing, group="transcript", exclusive=False, exit_on_error=True)
+
+    def _stream_of(self, block: TextBlock) -> StreamedText:
+        width, palette = self._view.text_width, self._view.palette
+        fits = block.streams_at(width, palette)
+        return block.stream if fits and block.stream is not None else block.begin_stream(width, palette)
+
+    async def _draw_in_thread(self, blocks: Sequence[TextBlock], streams: Sequence[StreamedText]) -> None:
+        start = time.perf_counter()
+        try:
+            for stream in streams:
+                await asyncio.to_thread(stream.advance)
+        finally:
+            self._drawing = False
+        self._last_cost = time.perf_counter() - start
+        self._drawn(blocks)
+
+    def _drawn(self, blocks: Sequence[TextBlock]) -> None:
+        """Show the drawn blocks."""
+        for block in blocks:
+            if not block.finished:
+                block.touch()
+                self._view.correct(block)
+        self._view.sync()
+        if self._waiting:
+            self.draw_soon()
+
 
 PAGE_TURNS = 30
 _MARK_SECONDS = 4.0
@@ -70,12 +166,6 @@ class Transcript(BlockView, can_focus=True):
         turn_index: int
 
     @dataclass
-    class BlockActivated(Message):
-        """A block was clicked on, or Enter pressed at it; it is folded or unfolded already."""
-
-        block: Block
-
-    @dataclass
     class TurnCommand(Message):
         """The user wants to run a command for the turn at the cursor."""
 
@@ -107,27 +197,13 @@ class Transcript(BlockView, can_focus=True):
         block: Block
 
     @dataclass
-    class CopyRequested(Message):
-        """The user wants to copy a text; `what` names it."""
+    class Hint(Message):
+        """The result of a key in a few words, or why it has none."""
 
         text: str
-        what: str
 
-    @dataclass
-    class NothingToDo(Message):
-        """A key has no effect here, and why."""
-
-        why: str
-
-    def __init__(
-        self,
-        *,
-        shown: DisplayOptions | None = None,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        super().__init__(shown=shown, name=name, id=id, classes=classes)
+    def __init__(self, *, shown: DisplayOptions | None = None) -> None:
+        super().__init__(shown=shown)
         self.stream_painter = StreamPainter(self)
         self.cursor = Cursor(self)
         self.finder = Finder(self, self.cursor)
@@ -254,7 +330,6 @@ class Transcript(BlockView, can_focus=True):
         block.toggle()
         self.settle()
         self.follow = self.scroll_y >= self.max_scroll_y
-        self.post_message(self.BlockActivated(block))
 
     def leave(self) -> None:
         """Remove the cursor."""
@@ -326,7 +401,7 @@ class Transcript(BlockView, can_focus=True):
         """Fold or unfold the block at the cursor; an unfolded one comes into view as far as it fits."""
         block = self.cursor.block
         if block is None:
-            self._nothing(_NO_BLOCK)
+            self._hint(_NO_BLOCK)
             return
         self.toggle_fold(block)
         self.correct(block)
@@ -335,23 +410,23 @@ class Transcript(BlockView, can_focus=True):
         if block.folded is False and below > self.top:
             self.scroll_to(y=min(below, start))
 
-    def _nothing(self, why: str) -> None:
-        """Explain why a key has no effect; its letter is not typed into the prompt instead."""
-        self.post_message(self.NothingToDo(why))
+    def _hint(self, text: str) -> None:
+        """Show the result of a key, or why it has none; its letter is not typed into the prompt instead."""
+        self.post_message(self.Hint(text))
 
     def action_with_turn(self, command: str) -> None:
         """Run a command for the turn at the cursor."""
         if self.cursor.block is None:
-            self._nothing(_NO_BLOCK)
+            self._hint(_NO_BLOCK)
         elif not self.cursor.block.turn_index:
-            self._nothing("no turn here")
+            self._hint("no turn here")
         else:
             self.post_message(self.TurnCommand(command, self.cursor.block.turn_index))
 
     def action_open_link(self) -> None:
         """Open a link of the block at the cursor, or of its turn."""
         if self.cursor.block is None:
-            self._nothing(_NO_BLOCK)
+            self._hint(_NO_BLOCK)
         else:
             self.post_message(self.LinksWanted(self.cursor.links()))
 
@@ -362,7 +437,7 @@ class Transcript(BlockView, can_focus=True):
         """Read the whole block at the cursor."""
         block = self.cursor.block
         if block is None or not block.source:
-            self._nothing(_NO_BLOCK if block is None else "nothing more to show here")
+            self._hint(_NO_BLOCK if block is None else "nothing more to show here")
         else:
             self.post_message(self.ViewRequested(block))
 
@@ -370,13 +445,17 @@ class Transcript(BlockView, can_focus=True):
         """Copy the source of the block at the cursor, or of the last answer."""
         block = self.cursor.copyable()
         if block is None or not block.source:
-            self._nothing("nothing to copy here")
+            self._hint("nothing to copy here")
         else:
-            self.post_message(self.CopyRequested(block.source, "block" if self.cursor.block else "last answer"))
+            self._copy(block.source, "block" if self.cursor.block else "last answer")
 
     def action_copy_code(self) -> None:
         """Copy the last code of the block at the cursor, or of the transcript."""
         if code := self.cursor.code():
-            self.post_message(self.CopyRequested(code, "code"))
+            self._copy(code, "code")
         else:
-            self._nothing("no code here")
+            self._hint("no code here")
+
+    def _copy(self, text: str, name: str) -> None:
+        self.app.copy_to_clipboard(text)
+        self._hint(f"{name} sent to the clipboard")

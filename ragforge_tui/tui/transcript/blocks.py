@@ -27,11 +27,11 @@ from ragforge_tui.tui.drawing.lines import (
     stack,
     wrap,
 )
-from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.render.links import linked_runs
+from ragforge_tui.tui.drawing.palette import Palette
+from ragforge_tui.tui.transcript.links import linked_runs
 
 if TYPE_CHECKING:
-    from ragforge_tui.tui.transcript.render.stream import StreamedText
+    from ragforge_tui.tui.transcript.stream import StreamedText
 
 Kind = Literal["user", "head", "text", "tool", "notice", "state", "retry", "switch", "gap"]
 Action = Literal["fold", "copy"]
@@ -282,7 +282,7 @@ class TextBlock(Block):
 
     def begin_stream(self, width: int, palette: Palette) -> StreamedText:
         """Start a stream for this width with the text so far."""
-        from ragforge_tui.tui.transcript.render.stream import StreamedText
+        from ragforge_tui.tui.transcript.stream import StreamedText
 
         self.stream = StreamedText(min(width, MEASURE), palette)
         self.stream.add(self.source)
@@ -306,7 +306,7 @@ class TextBlock(Block):
         return stream.lines
 
     def _draw_whole(self, width: int, palette: Palette) -> Sequence[Line]:
-        from ragforge_tui.tui.transcript.render.markdown import render
+        from ragforge_tui.tui.transcript.markdown import render
 
         text = self.source
         if self.folded is None:

@@ -22,9 +22,9 @@ from ragforge_tui.shared.events import (
 )
 from ragforge_tui.shared.records import Turn
 from ragforge_tui.tui.drawing.lines import Line, line_of
-from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.model.blocks import Block, Level, NoteBlock
-from ragforge_tui.tui.transcript.model.turn_view import DisplayOptions, TurnView, apply_event, stored_turn
+from ragforge_tui.tui.drawing.palette import Palette
+from ragforge_tui.tui.transcript.blocks import Block, Level, NoteBlock
+from ragforge_tui.tui.transcript.turn_view import DisplayOptions, TurnView, apply_event, stored_turn
 
 __all__ = ["DisplayOptions", "Document"]
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from textual.selection import Selection
 
 from ragforge_tui.tui.drawing.lines import Line
-from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.model.blocks import Block
-from ragforge_tui.tui.transcript.model.document import Document
+from ragforge_tui.tui.drawing.palette import Palette
+from ragforge_tui.tui.transcript.blocks import Block
+from ragforge_tui.tui.transcript.document import Document
 
 LINES_PER_BLOCK = 1 << 24
 
@@ -50,14 +50,6 @@ def text_between(blocks: Sequence[Block], selection: Selection, width: int, pale
             parts += [join, cut.rstrip() if line.join == "\n" else cut]
             join = line.join
     return "".join(parts).strip("\n")
-
-
-def code_of(markdown: str) -> list[str]:
-    """Return the contents of the fences of a text, in order."""
-    from ragforge_tui.tui.transcript.render.markdown_parser import clean_source, parse
-
-    units = parse(clean_source(markdown)).units
-    return [token.content for unit in units for token in unit.tokens if token.type == "fence"]
 
 
 class LineIndex:

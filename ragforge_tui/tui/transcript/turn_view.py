@@ -11,30 +11,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ragforge_tui.shared.events import (
-    ApprovalRequested,
-    ApprovalResolved,
-    MessageFinished,
-    MessageStarted,
-    ModelRetry,
-    ModelWaiting,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallFinished,
-    ToolCallStarted,
-    TurnCancelled,
-    TurnCompleted,
-    TurnEvent,
-    TurnFailed,
-    TurnStarted,
-)
+from ragforge_tui.shared import events
 from ragforge_tui.shared.records import Message, ToolCall, Turn
-from ragforge_tui.tui.transcript.model.blocks import Block, HeadBlock, Level, NoteBlock, TextBlock, UserBlock
+from ragforge_tui.tui.drawing.palette import DEFAULT_GLYPH
+from ragforge_tui.tui.transcript.blocks import Block, HeadBlock, Level, NoteBlock, TextBlock, UserBlock
 
 if TYPE_CHECKING:
-    from ragforge_tui.tui.transcript.model.tool_block import ToolBlock
-
-DEFAULT_GLYPH = "✶"
+    from ragforge_tui.tui.transcript.tool_block import ToolBlock
 
 
 class DisplayOptions(msgspec.Struct):
@@ -192,7 +175,7 @@ class TurnView:
         if block is not None:
             block.update(call)
             return block
-        from ragforge_tui.tui.transcript.model.tool_block import ToolBlock  # not needed before the first call
+        from ragforge_tui.tui.transcript.tool_block import ToolBlock  # not needed before the first call
 
         at = self._place_of(call)
         gap = 0 if at and self.blocks[at - 1].kind == "tool" else 1
@@ -264,19 +247,19 @@ def stored_turn(turn: Turn, shown: DisplayOptions) -> TurnView:
     return view
 
 
-def apply_event(view: TurnView, event: TurnEvent) -> Block | None:
+def apply_event(view: TurnView, event: events.TurnEvent) -> Block | None:
     """Apply an event to a view; return the changed block if there is only one."""
     match event:
-        case TurnStarted():
+        case events.TurnStarted():
             view.user(event.message)
-        case MessageStarted():
+        case events.MessageStarted():
             view.reply(event.message_id, event.persona, event.persona_glyph, event.persona_color)
-        case ReasoningDelta():
+        case events.ReasoningDelta():
             head = view.thinking(event.message_id)
             head.thinking = True
             head.think(event.text)
             return head
-        case TextDelta():
+        case events.TextDelta():
             thought = view.heads.get(event.message_id)
             if thought is not None and thought.thinking:
                 thought.thinking = False
@@ -284,32 +267,32 @@ def apply_event(view: TurnView, event: TurnEvent) -> Block | None:
             text = view.text(event.message_id)
             text.append(event.text)
             return text
-        case MessageFinished():
+        case events.MessageFinished():
             view.finish(event.message)
-        case ToolCallStarted() | ToolCallFinished():
+        case events.ToolCallStarted() | events.ToolCallFinished():
             return view.tool(event.call)
-        case ApprovalRequested():
+        case events.ApprovalRequested():
             block = view.tools.get(event.call.uuid) or view.tool(event.call)
             block.waiting = True
             block.touch()
             view.approvals[event.approval_id] = block
             return block
-        case ApprovalResolved():
+        case events.ApprovalResolved():
             waiting = view.approvals.pop(event.approval_id, None)
             if waiting is not None:
                 waiting.waiting = False
                 waiting.touch()
             return waiting
-        case ModelRetry():
+        case events.ModelRetry():
             wait = f"{event.wait_seconds:.0f} s" if event.wait_seconds >= 1 else "a moment"
             view.passing(f"retrying in {wait} ({event.attempt} of {event.attempts}): {event.reason}")
-        case ModelWaiting():
+        case events.ModelWaiting():
             view.passing(f"{event.sentence()} · esc stops")
-        case TurnCompleted():
+        case events.TurnCompleted():
             view.end()
-        case TurnCancelled():
+        case events.TurnCancelled():
             _show_end(view, "interrupted", "", "warning")
-        case TurnFailed():
+        case events.TurnFailed():
             _show_end(view, "failed", event.error.sentence(), "error")
         case _:
             pass

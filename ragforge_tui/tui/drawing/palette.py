@@ -35,6 +35,8 @@ _PAPERS = {True: Color.parse("#21262d"), False: Color.parse("#eaeef2")}
 """The lightest background of the dark themes behind a name, and the darkest of the light ones."""
 _CONTRAST = 7.0
 _STEP = 0.02
+DEFAULT_GLYPH = "✶"
+"""For personas without a glyph."""
 COLOR_NAMES = tuple(_HUES)
 """The color names that users may choose."""
 

@@ -7,7 +7,7 @@ characters, so that neither a look-alike letter nor a label can hide its target.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -15,10 +15,9 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from rich.style import Style
 
 from ragforge_tui.shared.sanitize import plain_text
-from ragforge_tui.tui.transcript.render.markdown_parser import clean_source, parse
 
 if TYPE_CHECKING:
-    from markdown_it.token import Token
+    pass
 
 META = "opens"
 """Key in the meta of a link's style; its value is the target that a click opens."""
@@ -28,8 +27,6 @@ _KEPT = "!#%&()*+,/:;=?@[]~-._"
 """Allowed besides letters and digits. No `$` and no quotes: an opener may pass the address to a shell."""
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9.])?|[0-9a-f:.]+")
 """A name or a number; browsers read other signs as the end of the host, or not at all."""
-_MAX_LINKS = 200
-_MAX_SOURCE = 300_000
 _LINE = re.compile(r"(?::\d+(?:[:-]\d+)*|#.*)$")
 """A line number or an anchor after the path of a file."""
 
@@ -126,51 +123,3 @@ def linked_runs(text: str, style: Style, link: Style) -> list[tuple[str, Style]]
             runs.append((f" ({web_address(written)})", style))
         at = end
     return [run for run in (*runs, (text[at:], style)) if run[0]] or [("", style)]
-
-
-def links_of(source: str, *, markdown: bool) -> list[Link]:
-    """Return the links of a message, each target once, in order.
-
-    Args:
-        markdown: Whether the message is Markdown, as answers are; the user's messages are not.
-    """
-    source = source[:_MAX_SOURCE]
-    found: dict[str, Link] = {}
-    for href, label in _marked(source) if markdown else _bare(source):
-        if address := web_address(href):
-            link = Link("web", address, label)
-        elif path := file_path(href):
-            link = Link("file", path, label)
-        else:
-            continue
-        found.setdefault(link.target, link)
-        if len(found) == _MAX_LINKS:
-            break
-    return list(found.values())
-
-
-def _bare(text: str) -> Iterator[tuple[str, str]]:
-    return ((text[start:end], "") for start, end in bare_links(text))
-
-
-def _marked(source: str) -> Iterator[tuple[str, str]]:
-    for unit in parse(clean_source(source)).units:
-        for token in unit.tokens:
-            yield from _inline(token.children or ())
-
-
-def _inline(children: Sequence[Token]) -> Iterator[tuple[str, str]]:
-    href: str | None = None
-    label = ""
-    for child in children:
-        if child.type == "link_open":
-            href, label = str(child.attrs.get("href", "")), ""
-        elif child.type == "link_close" and href is not None:
-            yield href, label
-            href = None
-        elif child.type == "image":
-            yield str(child.attrs.get("src", "")), child.content
-        elif href is not None:
-            label += child.content
-        elif child.type == "text":
-            yield from _bare(child.content)

@@ -1,4 +1,4 @@
-"""Commands about single turns: go to one, find a text, edit and resend, branch."""
+"""Commands about the open conversation: its turns, branches, title and tags; archive, delete and export it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING
 
 from ragforge_tui.shared.errors import NotFoundError, RagforgeError
 from ragforge_tui.shared.requests.turns import BranchConversation, FetchTurns, RetryTurn
-from ragforge_tui.tui.command_registry import Command
+from ragforge_tui.tui.command_registry import Commands
 from ragforge_tui.tui.commands.chat_commands import open_conversation_id
 from ragforge_tui.tui.host import Host
+from ragforge_tui.tui.prompt.history import Entry
+from ragforge_tui.tui.sessions.session_service import SessionService, parse_tags
 
 if TYPE_CHECKING:
     from ragforge_tui.tui.dialogs.find_bar import FindBar
-    from ragforge_tui.tui.transcript.model.blocks import Block
+    from ragforge_tui.tui.transcript.blocks import Block
+
+COMMANDS = Commands("This conversation")
 
 
-async def go_to_turn(host: Host, which: str) -> None:
-    await host.show_turn(_turn_index(host, which))
-
-
+@COMMANDS.add("find", "Find a text in this conversation", arguments="[TEXT]", key="ctrl+f", opens=True)
 async def find(host: Host, text: str) -> None:
     """Open the bar that finds a text in the conversation, or put another text into it."""
     from ragforge_tui.tui.dialogs.find_bar import FindBar
@@ -64,13 +65,15 @@ def view_block(host: Host, block: Block) -> None:
     """Show a whole block of the chat in a screen of its own."""
     from ragforge_tui.tui.dialogs.text_viewer import block_screen
 
-    def closed(action: str | None) -> None:
-        if action == "turn":
-            host.go_to_turns(block.turn_index)
-
-    host.open_screen(block_screen(host, block), closed)
+    host.open_screen(block_screen(host, block), lambda _: host.go_to_turns(block.turn_index))
 
 
+@COMMANDS.add("turn", "Go to a turn", ("goto",), arguments="TURN")
+async def go_to_turn(host: Host, which: str) -> None:
+    await host.show_turn(_turn_index(host, which))
+
+
+@COMMANDS.add("edit", "Edit a message and send it in a branch", arguments="[TURN]")
 async def edit(host: Host, which: str) -> None:
     """Put an earlier message into the prompt; sending it starts a branch before its turn."""
     turn = _turn_index(host, which, last=True)
@@ -110,6 +113,7 @@ async def _resend(host: Host, turn: int, text: str) -> None:
     host.session.send(text)
 
 
+@COMMANDS.add("branch", "Continue from a turn in a new conversation", ("fork",), arguments="[TURN]")
 async def branch(host: Host, which: str) -> None:
     """Continue from a turn in a new conversation; this one stays unchanged."""
     await _open_branch(host, _turn_index(host, which, last=True))
@@ -150,24 +154,78 @@ def _turn_index(host: Host, which: str, *, last: bool = False) -> int:
     return newest
 
 
-async def retry(host: Host) -> None:
+@COMMANDS.add("retry", "Ask for the last answer again")
+async def retry(host: Host, _: str) -> None:
     await host.session.ask(RetryTurn(conversation_id=open_conversation_id(host)))
 
 
-COMMANDS = (
-    Command(
-        "find",
-        "Find a text in this conversation",
-        find,
-        arguments="[TEXT]",
-        key="ctrl+f",
-        group="This conversation",
-        opens=True,
-    ),
-    Command("turn", "Go to a turn", go_to_turn, ("goto",), arguments="TURN", group="This conversation"),
-    Command("edit", "Edit a message and send it in a branch", edit, arguments="[TURN]", group="This conversation"),
-    Command(
-        "branch", "Continue from a turn in a new conversation", branch, ("fork",), "[TURN]", group="This conversation"
-    ),
-    Command("retry", "Ask for the last answer again", lambda host, _: retry(host), group="This conversation"),
+@COMMANDS.add("rename", "Give this conversation a title", arguments="TITLE")
+async def rename(host: Host, title: str) -> None:
+    """Give the conversation a title; without one, put the current title into the prompt to edit."""
+    conversation_id = open_conversation_id(host)
+    conversation = host.session.state.conversation
+    if not title and conversation is not None:
+        host.prompt.put(Entry(f"/rename {conversation.title}"))
+        return
+    await SessionService(host).rename(conversation_id, title)
+
+
+@COMMANDS.add("tag", "Give this conversation tags; - removes them", arguments="TAGS")
+async def tag(host: Host, tags: str) -> None:
+    """Replace the conversation's tags; without any, put the current ones into the prompt to edit."""
+    conversation_id = open_conversation_id(host)
+    conversation = host.session.state.conversation
+    if not tags:
+        present = " ".join(conversation.tags) if conversation else ""
+        host.prompt.put(Entry(f"/tag {present}"))
+        return
+    changed = await SessionService(host).tag(conversation_id, [] if tags == "-" else parse_tags(tags))
+    host.session.notice(f"Tags: {', '.join(changed.tags)}" if changed.tags else "This conversation has no tags.")
+
+
+@COMMANDS.add(
+    "private", "Keep other conversations from recalling this one", arguments="[on|off]", completes=("on", "off")
 )
+async def set_private(host: Host, wanted: str) -> None:
+    """Keep the conversation from being recalled and found elsewhere, or allow it again."""
+    conversation_id = open_conversation_id(host)
+    conversation = host.session.state.conversation
+    if wanted not in ("", "on", "off"):
+        raise RagforgeError(f"/private takes on or off, not {wanted!r}.", todo="/private alone toggles it.")
+    private = wanted == "on" if wanted else not (conversation and conversation.private)
+    await SessionService(host).set_private(conversation_id, private)
+    host.session.notice(
+        "Private: no other conversation recalls or finds this one. /private again allows it."
+        if private
+        else "Not private: other conversations may recall this one."
+    )
+
+
+@COMMANDS.add("archive", "Archive this conversation")
+async def archive(host: Host, _: str) -> None:
+    """Archive the conversation."""
+    conversation_id = open_conversation_id(host)
+    await SessionService(host).archive(conversation_id)
+    host.session.notice(f"Archived. /resume {conversation_id[:8]} opens it again.")
+
+
+@COMMANDS.add("delete", "Delete this conversation; /undo-delete restores it within 7 days")
+async def delete(host: Host, _: str) -> None:
+    """Hide the conversation; it is purged after seven days."""
+    await SessionService(host).delete(open_conversation_id(host))
+    host.session.notice("Deleted. /undo-delete restores it within 7 days.")
+
+
+@COMMANDS.add("undo-delete", "Restore the conversation deleted last")
+async def undo_delete(host: Host, _: str) -> None:
+    """Restore the conversation that was deleted last, here or in another terminal."""
+    service = SessionService(host)
+    deleted = await service.last_deleted()
+    await service.restore(deleted)
+    await host.open_conversation(deleted)
+
+
+@COMMANDS.add("export", "Write this conversation to a file (.json or .md)", arguments="[FILE]", completes="files")
+async def export(host: Host, target: str) -> None:
+    """Write the conversation to a file of the workspace."""
+    host.session.notice(f"Written to {await SessionService(host).export(open_conversation_id(host), target)}")

@@ -13,17 +13,8 @@ from typing import Protocol
 from ragforge_tui.shared.sanitize import plain_length
 from ragforge_tui.tui.drawing.code import GrowingCode, run_lines
 from ragforge_tui.tui.drawing.lines import BLANK, Line, Run, clean, wrap
-from ragforge_tui.tui.style.palette import Palette
-from ragforge_tui.tui.transcript.render.markdown import (
-    Cell,
-    fitted_widths,
-    inline_runs,
-    render_unit,
-    table_lines,
-    table_rows,
-    wanted_widths,
-)
-from ragforge_tui.tui.transcript.render.markdown_parser import OpenList, Unit, clean_source, parse
+from ragforge_tui.tui.drawing.palette import Palette
+from ragforge_tui.tui.transcript import markdown
 
 _FENCE = re.compile(r" {0,3}(`{3,})([^`\n]*)\n| {0,3}(~{3,})([^\n]*)\n")
 _LEADING_BLANKS = re.compile(r"(?:[ \t]*\n)*")
@@ -114,8 +105,8 @@ class _OpenTable:
         self._palette = palette
         self._taken = len(self._head)
         self._rows = self._parsed("") or []
-        self._wanted = wanted_widths(self._rows)
-        self._widths = fitted_widths(self._wanted, width)
+        self._wanted = markdown.wanted_widths(self._rows)
+        self._widths = markdown.fitted_widths(self._wanted, width)
         self._drawn: list[Line] = []
         self.is_table = bool(self._rows) and self._widths is not None
         if self.is_table:
@@ -130,8 +121,8 @@ class _OpenTable:
             return None
         self._taken = len(text)
         self._rows.extend(rows[1:])
-        self._wanted = wanted_widths(rows, self._wanted)
-        widths = fitted_widths(self._wanted, self._width)
+        self._wanted = markdown.wanted_widths(rows, self._wanted)
+        widths = markdown.fitted_widths(self._wanted, self._width)
         if widths is None:
             return None
         if widths == self._widths:
@@ -142,12 +133,12 @@ class _OpenTable:
             self._draw(self._rows, head=True)
         return list(self._drawn)
 
-    def _draw(self, rows: list[list[Cell]], *, head: bool) -> None:
-        self._drawn.extend(table_lines(rows, self._width, self._palette, widths=self._widths, head=head))
+    def _draw(self, rows: list[list[markdown.Cell]], *, head: bool) -> None:
+        self._drawn.extend(markdown.table_lines(rows, self._width, self._palette, widths=self._widths, head=head))
 
-    def _parsed(self, body: str) -> list[list[Cell]] | None:
-        units = parse(self._head + body).units
-        return table_rows(units[0], self._palette) if len(units) == 1 else None
+    def _parsed(self, body: str) -> list[list[markdown.Cell]] | None:
+        units = markdown.parse(self._head + body).units
+        return markdown.table_rows(units[0], self._palette) if len(units) == 1 else None
 
 
 class _OpenParagraph:
@@ -179,7 +170,7 @@ class _OpenParagraph:
         if len(piece) > max(_PIECE, self._tried):
             self._settle(piece)
             piece = body[self._cut :].rstrip()
-        runs, _ = inline_runs(piece, self._palette)
+        runs, _ = markdown.inline_runs(piece, self._palette)
         return [*self._drawn, *wrap([*self._last, *runs], self._width)]
 
     def _continues(self, text: str, partial: str) -> bool:
@@ -200,7 +191,7 @@ class _OpenParagraph:
             if not blanks:
                 break
             at = blanks[int(len(blanks) * share)]
-            runs, complete = inline_runs(piece[:at], self._palette)
+            runs, complete = markdown.inline_runs(piece[:at], self._palette)
             if complete or len(piece) > _LONGEST_PIECE:
                 *done, last = wrap([*self._last, *runs], self._width)
                 self._drawn.extend(done)
@@ -228,7 +219,7 @@ class StreamedText:
         self._line = ""
         self._tail = ""
         self._grown = False
-        self._list: OpenList | None = None
+        self._list: markdown.OpenList | None = None
         self._block: OpenBlock | None = None
         self._closed: list[Line] = []
         self._lock = threading.Lock()
@@ -254,7 +245,7 @@ class StreamedText:
         """Render what has arrived since the last call."""
         with self._lock:
             self._take()
-            partial = self._line + clean_source(self._raw.removesuffix("\r"))
+            partial = self._line + markdown.clean_source(self._raw.removesuffix("\r"))
             opened = self._open_end(partial)
             self.lines = [*self._closed, *opened]
 
@@ -262,9 +253,9 @@ class StreamedText:
         """Render the rest as final."""
         with self._lock:
             self._take()
-            self._tail += self._line + clean_source(self._raw)
+            self._tail += self._line + markdown.clean_source(self._raw)
             self._line = self._raw = ""
-            self.lines = [*self._closed, *self._draw(parse(self._tail, self._list).units)]
+            self.lines = [*self._closed, *self._draw(markdown.parse(self._tail, self._list).units)]
 
     def _take(self) -> None:
         """Clean what has arrived; an incomplete escape sequence at its end waits for the rest."""
@@ -273,22 +264,22 @@ class StreamedText:
         del self._pending[:count]
         at = raw.rfind("\n") + 1
         if at:
-            self._tail += self._line + clean_source(raw[:at])
+            self._tail += self._line + markdown.clean_source(raw[:at])
             self._line, raw = "", raw[at:]
             self._grown = True
         plain = plain_length(raw)
         self._line += raw[:plain]
         self._raw = raw[plain:]
 
-    def _draw(self, units: list[Unit]) -> list[Line]:
+    def _draw(self, units: list[markdown.Unit]) -> list[Line]:
         lines: list[Line] = []
         for unit in units:
-            lines.extend(render_unit(unit, self.width, self.palette, first=not self._closed and not lines))
+            lines.extend(markdown.render_unit(unit, self.width, self.palette, first=not self._closed and not lines))
         return lines
 
     def _commit(self, *, last: bool = False) -> None:
         """Render and cut off the units of the complete lines; the last one may continue, so only if `last` is set."""
-        units, starts, lists = parse(self._tail, self._list)
+        units, starts, lists = markdown.parse(self._tail, self._list)
         # A paragraph followed by a blank line is complete, a list may continue.
         ended = bool(units) and self._tail.endswith("\n\n") and units[-1].tokens[0].type in _ENDED_BY_BLANK_LINE
         if ended or (last and len(units) == 1):
@@ -315,5 +306,5 @@ class StreamedText:
             if block is not None and block.closed:
                 self._commit(last=True)
             self._block = None
-            return self._draw(parse(self._tail + partial, self._list).units)
+            return self._draw(markdown.parse(self._tail + partial, self._list).units)
         return [BLANK, *lines] if self._closed and lines else lines
