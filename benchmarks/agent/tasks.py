@@ -82,6 +82,8 @@ class Task(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         window: Tokens of the model's window; 0: those that the run names.
+        day: Days before now that the message is about, 0 for none: a request has to name that date, since a model that
+            reads turns without dates cannot tell which were yesterday's.
     """
 
     id: str
@@ -93,6 +95,7 @@ class Task(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     judge: str = ""
     calls: list[dict[str, Any]] = []
     window: int = 0
+    day: int = 0
 
 
 def read_history(name: str) -> History:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from benchmarks.agent.answers import EvaluationServer, file_answers, model_answers
 from benchmarks.agent.play import Stage, patient
 from benchmarks.agent.scoring import exact, kept_prefix, parts_of, score
 from benchmarks.agent.tasks import Task, read_history, read_tasks, written_summary
 from ragforge_tui.settings.schema import Paths
+from ragforge_tui.shared.records import now
 from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import DIMENSION, HEAP_MB, LINGER
@@ -61,6 +65,14 @@ def test_a_fact_is_found_in_the_part_that_holds_it() -> None:
     assert found.block_tokens > 0
     assert score(TASK, 8_000, [request(past="port = 8443")]).gold == ["past", ""]
     assert not score(TASK, 8_000, [], failed="no connection").complete
+
+
+def test_yesterday_needs_its_date() -> None:
+    yesterday = msgspec.structs.replace(TASK, day=1)
+    date = now() - timedelta(days=1)
+    assert score(yesterday, 8_000, [request(past="8443 with TLS")]).gold == ["past", "past", ""]
+    block = f"# {date.day} {date:%B %Y}"
+    assert score(yesterday, 8_000, [request(past="8443 with TLS", block=block)]).gold == ["past", "past", "block"]
 
 
 def test_the_message_itself_counts_as_nothing_next_to_it() -> None:
