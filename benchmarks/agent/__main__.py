@@ -28,8 +28,6 @@ from tests.support.model_script import Step
 
 KEPT = 0.8
 """Share of a request that the next one has to begin with for a provider's cache to be of use."""
-RECALLED_TOKENS = 100
-"""Tokens next to a message from which on something was recalled for it: more than a note of what changed."""
 
 
 async def main(args: argparse.Namespace) -> dict[str, float]:
@@ -103,7 +101,7 @@ def figures_of(scores: Sequence[Score], prefixes: Sequence[float]) -> dict[str, 
             figures[f"block_{window}"] = statistics.median(one.block_tokens for one in asked)
         if idle:
             figures[f"for_nothing_{window}"] = statistics.median(one.block_tokens for one in idle)
-            figures[f"recalled_for_nothing_{window}"] = _percent([one.block_tokens > RECALLED_TOKENS for one in idle])
+            figures[f"recalled_for_nothing_{window}"] = _percent([one.recalled_tokens > 0 for one in idle])
         figures[f"tokens_{window}"] = statistics.median(one.tokens for one in of)
         figures[f"too_large_{window}"] = sum(one.largest > window for one in of)
         figures[f"failed_{window}"] = sum(bool(one.failed) for one in of)
@@ -116,13 +114,13 @@ def figures_of(scores: Sequence[Score], prefixes: Sequence[float]) -> dict[str, 
 
 def report(scores: Sequence[Score], figures: dict[str, float]) -> None:
     """Print each task, each kind and the last line."""
-    print(f"\n{'task':<26}{'window':>8}{'tokens':>8}{'largest':>8}{'past':>8}{'block':>7}  gold")
+    print(f"\n{'task':<26}{'window':>8}{'tokens':>8}{'largest':>8}{'past':>8}{'block':>7}{'recall':>7}  gold")
     for one in scores:
         gold = " ".join(part or "MISSING" for part in one.gold) or "-"
         right = "" if one.right is None else "  right" if one.right else "  WRONG"
         print(
             f"{one.id:<26}{one.window:>8}{one.tokens:>8}{one.largest:>8}{one.past_tokens:>8}{one.block_tokens:>7}"
-            f"  {gold}{right}{'  ! ' + one.failed if one.failed else ''}"
+            f"{one.recalled_tokens:>7}  {gold}{right}{'  ! ' + one.failed if one.failed else ''}"
         )
     print(f"\n{'kind':<24}{'window':>8}{'tasks':>7}{'gold':>7}{'block':>7}")
     for (kind, window), count in Counter((one.kind, one.window) for one in scores).items():

@@ -31,6 +31,8 @@ from tests.support.model_script import Call, Step
 BETWEEN_TURNS = timedelta(minutes=6)
 BEFORE_THE_QUESTION = timedelta(minutes=20)
 PATIENCE_SECONDS = 60.0
+RECALLED = ("findings", "summaries", "recalled")
+"""Sections of a request that are looked up for its message; the others stand for turns that are not sent."""
 _GIT = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
 
 
@@ -188,6 +190,7 @@ class Stage:
         conversation = await agent.load_conversation(uuid)
         conversation.memory.start()
         await conversation.memory.settle()
+        context = await conversation.build_context(task.ask)
         self._server.requests.clear()
         self._server.script([*map(step_of, task.calls)])
         failed = answer = ""
@@ -200,6 +203,7 @@ class Stage:
         await agent.delete_conversation(uuid, immediately=True)
         result = score(task, window, requests, failed=failed)
         result.answer = answer
+        result.recalled_tokens = sum(section.tokens for section in context.sections if section.name in RECALLED)
         return result, requests
 
 

@@ -25,7 +25,7 @@ class Score(msgspec.Struct, kw_only=True):
             it, "" if none does: ``past`` (earlier turns), ``block`` (next to the message), ``turn`` (since the
             message) or ``system``.
         tokens: Of the scored request, tools included; `largest` of the turn's largest request.
-        block_tokens: Tokens next to the message.
+        block_tokens: Tokens next to the message; `recalled_tokens` of these for what was looked up for it.
         past_tokens: Tokens of the earlier turns.
         failed: Error of the turn.
         right: Whether the answer is right, None without a model.
@@ -38,6 +38,7 @@ class Score(msgspec.Struct, kw_only=True):
     tokens: int = 0
     largest: int = 0
     block_tokens: int = 0
+    recalled_tokens: int = 0
     past_tokens: int = 0
     requests: int = 0
     failed: str = ""

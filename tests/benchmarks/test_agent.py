@@ -145,5 +145,6 @@ async def test_two_tasks_run(tmp_path: Path, embedded_paths: Paths) -> None:
     assert first.gold == ["past", "past"]
     assert exact(tasks[0], first.answer)
     assert second.gold == ["block", "block"]
+    assert 0 < second.recalled_tokens <= second.block_tokens + 50
     assert played.prefixes and min(played.prefixes) > 0
     assert [len(requests) for _, requests in results] == [1, 1]
