@@ -152,7 +152,7 @@ def test_the_tree_of_summaries_is_shown_and_travels(cli: Cli, graph_target: Grap
     assert {tree[summary["parent"]]["level"] for summary in tree.values() if summary["parent"]} == {2}
     assert shown["topics"]
     text = cli.ok("show", uuid).out
-    assert "- **L2** · turns 1–4 · What turns 1 to 4 were about.\n" in text
+    assert "- **L2** · turns 1–4 · **Title of 1** · What turns 1 to 4 were about.\n" in text
     assert "\n  - **L1** · turns 1–2 · " in text
     assert "## Topics" in text and "Modified:\n\n- src/app.py (write_it, t6)" in text
     cli.ok("export", uuid, "-o", ".")

@@ -12,7 +12,7 @@ from ragforge_tui.conversation import ConversationAgent
 from ragforge_tui.conversation.turn.user_turn import UserTurn
 from ragforge_tui.engine.following import foreign_active_turn, interrupted_turn
 from ragforge_tui.memory.context.builder import digest_of
-from ragforge_tui.memory.context.sections import CLOSING, request_parts
+from ragforge_tui.memory.context.sections import request_parts
 from ragforge_tui.memory.context.stored import look_up
 from ragforge_tui.memory.context.turn_formats import render_turn
 from ragforge_tui.settings.schema import Loaded
@@ -77,7 +77,7 @@ async def test_a_command_of_the_user(loaded: Loaded, server: OpenAIServer, monke
         # A record of an earlier version, which told of it in other words.
         words = render_turn(turn, earlier=True)
         assert words[0]["content"].startswith("!echo out")
-        record.digest = digest_of(request_parts(record, words, CLOSING))
+        record.digest = digest_of(request_parts(record, words))
         record = await look_up(record, store)
         assert record.verified
         (own,) = next(section for section in record.sections if section.name == "past").items
