@@ -73,7 +73,7 @@ def score(task: Task, window: int, requests: Sequence[dict[str, Any]], *, failed
         tokens=request_tokens(body),
         largest=max(map(request_tokens, requests)),
         block_tokens=count_tokens(parts["block"]),
-        past_tokens=count_tokens(parts["past"]),
+        past_tokens=request_tokens({"messages": _past(body, task.ask)}),
         requests=len(requests),
         failed=failed,
     )
@@ -84,10 +84,9 @@ def parts_of(body: dict[str, Any], ask: str) -> dict[str, str]:
     messages = body["messages"]
     asked = _asked(body, ask)
     at = len(messages) if asked is None else asked
-    rest = [message for message in messages[:at] if message["role"] != "system"]
     return {
         "system": "\n".join(_text(message) for message in messages if message["role"] == "system"),
-        "past": "\n".join(map(_text, rest)),
+        "past": "\n".join(map(_text, _past(body, ask))),
         "block": "" if asked is None else _text(messages[asked]).replace(ask, "", 1).strip(),
         "turn": "\n".join(map(_text, messages[at + 1 :])),
     }
@@ -116,6 +115,10 @@ def judge_prompt(task: Task, answer: str) -> str:
         "You judge the answer of a coding agent. Begin with the one word yes if it meets what is expected, else no; "
         f"then give the reason in one sentence.\n\nMessage: {task.ask}\n\nExpected: {expected}\n\nAnswer:\n{answer}"
     )
+
+
+def _past(body: dict[str, Any], ask: str) -> list[dict[str, Any]]:
+    return [message for message in body["messages"][: _asked(body, ask)] if message["role"] != "system"]
 
 
 def _asked(body: dict[str, Any], ask: str) -> int | None:
