@@ -28,8 +28,6 @@ from tests.support.model_script import Step
 
 KEPT = 0.8
 """Share of a request that the next one has to begin with for a provider's cache to be of use."""
-RECALLED_TOKENS = 100
-"""Tokens next to a message from which on something was recalled for it: more than a note of what changed."""
 
 
 async def main(args: argparse.Namespace) -> dict[str, float]:
@@ -43,6 +41,7 @@ async def main(args: argparse.Namespace) -> dict[str, float]:
     judge = model_answers(args.judge or args.model, args.base_url) if args.judge or args.model else None
     scores: list[Score] = []
     prefixes: list[float] = []
+    figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="agent-", ignore_cleanup_errors=True) as name:
         async with EvaluationServer() as server:
             stage = Stage(Path(name), server, summaries=args.summaries)
@@ -51,19 +50,20 @@ async def main(args: argparse.Namespace) -> dict[str, float]:
                     played = await stage.play(history, read_history(history), args.windows[0])
                     prefixes += played.prefixes
                     server.turns = answering or _noted
-                    for task in tasks:
-                        if task.history == history:
-                            scores += await ask_all(stage, played, task, args, judge, answered=answering is not None)
+                    for task in [task for task in tasks if task.history == history]:
+                        scores += await ask_all(stage, played, task, args, judge, answered=answering is not None)
                     server.turns = None
+                    order = {task.id: number for number, task in enumerate(tasks)}
+                    scores.sort(key=lambda one: (one.window, order[one.id]))
+                    figures = figures_of(scores, prefixes)
+                    if args.json:
+                        # After each history, so that a run that is stopped leaves what it measured.
+                        data = msgspec.json.encode({"figures": figures, "scores": scores})
+                        args.json.write_bytes(msgspec.json.format(data))
             finally:
                 await stage.close()
                 await asyncio.to_thread(stop_server, stage.loaded(tasks[0].history, args.windows[0]).paths)
-    order = {task.id: number for number, task in enumerate(tasks)}
-    scores.sort(key=lambda one: (one.window, order[one.id]))
-    figures = figures_of(scores, prefixes)
     report(scores, figures)
-    if args.json:
-        args.json.write_bytes(msgspec.json.format(msgspec.json.encode({"figures": figures, "scores": scores})))
     return figures
 
 
@@ -101,7 +101,7 @@ def figures_of(scores: Sequence[Score], prefixes: Sequence[float]) -> dict[str, 
             figures[f"block_{window}"] = statistics.median(one.block_tokens for one in asked)
         if idle:
             figures[f"for_nothing_{window}"] = statistics.median(one.block_tokens for one in idle)
-            figures[f"recalled_for_nothing_{window}"] = _percent([one.block_tokens > RECALLED_TOKENS for one in idle])
+            figures[f"recalled_for_nothing_{window}"] = _percent([one.recalled_tokens > 0 for one in idle])
         figures[f"tokens_{window}"] = statistics.median(one.tokens for one in of)
         figures[f"too_large_{window}"] = sum(one.largest > window for one in of)
         figures[f"failed_{window}"] = sum(bool(one.failed) for one in of)
@@ -114,13 +114,13 @@ def figures_of(scores: Sequence[Score], prefixes: Sequence[float]) -> dict[str, 
 
 def report(scores: Sequence[Score], figures: dict[str, float]) -> None:
     """Print each task, each kind and the last line."""
-    print(f"\n{'task':<26}{'window':>8}{'tokens':>8}{'largest':>8}{'past':>8}{'block':>7}  gold")
+    print(f"\n{'task':<26}{'window':>8}{'tokens':>8}{'largest':>8}{'past':>8}{'block':>7}{'recall':>7}  gold")
     for one in scores:
         gold = " ".join(part or "MISSING" for part in one.gold) or "-"
         right = "" if one.right is None else "  right" if one.right else "  WRONG"
         print(
             f"{one.id:<26}{one.window:>8}{one.tokens:>8}{one.largest:>8}{one.past_tokens:>8}{one.block_tokens:>7}"
-            f"  {gold}{right}{'  ! ' + one.failed if one.failed else ''}"
+            f"{one.recalled_tokens:>7}  {gold}{right}{'  ! ' + one.failed if one.failed else ''}"
         )
     print(f"\n{'kind':<24}{'window':>8}{'tasks':>7}{'gold':>7}{'block':>7}")
     for (kind, window), count in Counter((one.kind, one.window) for one in scores).items():
@@ -145,9 +145,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--base-url", default="", help="address of an OpenAI-compatible server for it")
     parser.add_argument("--judge", default="", help="model that judges answers; default: the same")
     parser.add_argument("--answers", type=Path, metavar="DIR", help="wait for answers written there as files")
-    parser.add_argument("--windows", type=_numbers, default=[32_000, 128_000], help="default: 32000,128000")
+    parser.add_argument("--windows", type=_numbers, default=[16_000, 128_000], help="default: 16000,128000")
     parser.add_argument("--summaries", choices=("written", "extractive"), default="written")
-    parser.add_argument("--task", action="append", metavar="ID", help="only tasks whose id contains this; repeatable")
+    parser.add_argument("--task", action="append", metavar="ID", help="tasks with this in id or history")
     parser.add_argument("--requests", type=Path, metavar="DIR", help="write the last request of each task there")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write figures and scores there")
     return parser.parse_args()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,13 @@ def model_answers(name: str, base_url: str) -> Answering:
     """Let a model answer, reached through LiteLLM as the product reaches it."""
 
     async def answer(body: Body) -> Step:
-        choice = ModelChoice(name=name, origin="--model", destination=base_url or "the provider", api_base=base_url)
+        choice = ModelChoice(
+            name=name,
+            origin="--model",
+            destination=base_url or "the provider",
+            api_base=base_url,
+            api_key=os.environ.get("RAGFORGE_API_KEY", ""),
+        )
         model = make_model(choice, ModelSettings(name=name, api_base=base_url))
         text, calls = "", []
         async for part in model.stream(body["messages"], tools=body.get("tools")):

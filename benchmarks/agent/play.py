@@ -31,6 +31,8 @@ from tests.support.model_script import Call, Step
 BETWEEN_TURNS = timedelta(minutes=6)
 BEFORE_THE_QUESTION = timedelta(minutes=20)
 PATIENCE_SECONDS = 60.0
+RECALLED = ("findings", "summaries", "recalled")
+"""Sections of a request that are looked up for its message; the others stand for turns that are not sent."""
 _GIT = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
 
 
@@ -115,6 +117,8 @@ class Stage:
             agent = ConversationAgent(self.loaded(history, window), approve_all=True)
             agent.start()
             self._agents[history, window] = agent
+            # Longer than the product waits: nothing here depends on how busy the machine is.
+            await agent.services.graph.store(PATIENCE_SECONDS)
         return self._agents[history, window]
 
     # --- playing ----------------------------------------------------------------------------------------------------
@@ -186,19 +190,20 @@ class Stage:
         conversation = await agent.load_conversation(uuid)
         conversation.memory.start()
         await conversation.memory.settle()
+        context = await conversation.build_context(task.ask)
         self._server.requests.clear()
         self._server.script([*map(step_of, task.calls)])
         failed = answer = ""
         try:
             answer = (await conversation.send_message(task.ask)).content
         except RagforgeError as error:
-            failed = error.info.message
+            failed = str(error)
         requests = self._server.chats()
         self._server.script([])
-        for export in played.exports:
-            await agent.delete_conversation(export.conversation.uuid, immediately=True)
+        await agent.delete_conversation(uuid, immediately=True)
         result = score(task, window, requests, failed=failed)
         result.answer = answer
+        result.recalled_tokens = sum(section.tokens for section in context.sections if section.name in RECALLED)
         return result, requests
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 
 from benchmarks.agent.tasks import Task
 from ragforge_tui.llm import count_tokens
+from ragforge_tui.shared.records import now
 from tests.support.model_script import request_tokens
 
 PARTS = ("past", "block", "turn", "system")
@@ -19,10 +21,11 @@ class Score(msgspec.Struct, kw_only=True):
     """Outcome of a task at one window.
 
     Attributes:
-        gold: For each group of gold facts, the part of the request that holds it, "" if none does: ``past`` (earlier
-            turns), ``block`` (next to the message), ``turn`` (since the message) or ``system``.
+        gold: For each group of gold facts, and for the date if the task has one, the part of the request that holds
+            it, "" if none does: ``past`` (earlier turns), ``block`` (next to the message), ``turn`` (since the
+            message) or ``system``.
         tokens: Of the scored request, tools included; `largest` of the turn's largest request.
-        block_tokens: Tokens next to the message.
+        block_tokens: Tokens next to the message; `recalled_tokens` of these for what was looked up for it.
         past_tokens: Tokens of the earlier turns.
         failed: Error of the turn.
         right: Whether the answer is right, None without a model.
@@ -35,6 +38,7 @@ class Score(msgspec.Struct, kw_only=True):
     tokens: int = 0
     largest: int = 0
     block_tokens: int = 0
+    recalled_tokens: int = 0
     past_tokens: int = 0
     requests: int = 0
     failed: str = ""
@@ -50,19 +54,17 @@ class Score(msgspec.Struct, kw_only=True):
 
 def score(task: Task, window: int, requests: Sequence[dict[str, Any]], *, failed: str = "") -> Score:
     """Score what was sent: the first request of the turn, or the last where the task is a long turn."""
+    groups = [*task.gold, *([_dates(task.day)] if task.day else [])]
     if not requests:
-        return Score(
-            id=task.id, kind=task.kind, window=window, gold=[""] * len(task.gold), failed=failed or "no request"
-        )
+        nothing = [""] * len(groups)
+        return Score(id=task.id, kind=task.kind, window=window, gold=nothing, failed=failed or "no request")
     body = requests[-1 if task.calls else 0]
     parts = parts_of(body, task.ask)
     where = {name: _folded(text) for name, text in parts.items()}
     if task.calls:
         # Whether the message itself is still there is a question of a long turn.
         where["turn"] += _folded(task.ask) if _asked(body, task.ask) is not None else ""
-    gold = [
-        next((part for part in PARTS if any(_folded(text) in where[part] for text in group)), "") for group in task.gold
-    ]
+    gold = [next((part for part in PARTS if _any_in(group, where[part])), "") for group in groups]
     return Score(
         id=task.id,
         kind=task.kind,
@@ -71,7 +73,7 @@ def score(task: Task, window: int, requests: Sequence[dict[str, Any]], *, failed
         tokens=request_tokens(body),
         largest=max(map(request_tokens, requests)),
         block_tokens=count_tokens(parts["block"]),
-        past_tokens=count_tokens(parts["past"]),
+        past_tokens=request_tokens({"messages": _past(body, task.ask)}),
         requests=len(requests),
         failed=failed,
     )
@@ -82,10 +84,9 @@ def parts_of(body: dict[str, Any], ask: str) -> dict[str, str]:
     messages = body["messages"]
     asked = _asked(body, ask)
     at = len(messages) if asked is None else asked
-    rest = [message for message in messages[:at] if message["role"] != "system"]
     return {
         "system": "\n".join(_text(message) for message in messages if message["role"] == "system"),
-        "past": "\n".join(map(_text, rest)),
+        "past": "\n".join(map(_text, _past(body, ask))),
         "block": "" if asked is None else _text(messages[asked]).replace(ask, "", 1).strip(),
         "turn": "\n".join(map(_text, messages[at + 1 :])),
     }
@@ -116,6 +117,10 @@ def judge_prompt(task: Task, answer: str) -> str:
     )
 
 
+def _past(body: dict[str, Any], ask: str) -> list[dict[str, Any]]:
+    return [message for message in body["messages"][: _asked(body, ask)] if message["role"] != "system"]
+
+
 def _asked(body: dict[str, Any], ask: str) -> int | None:
     """Return the position of the last user message that holds the question."""
     found = [n for n, m in enumerate(body["messages"]) if m["role"] == "user" and ask in _text(m)]
@@ -137,6 +142,12 @@ def _strings(arguments: str) -> list[str]:
     except ValueError:
         return [arguments]
     return [str(value) for value in values.values()] if isinstance(values, dict) else [arguments]
+
+
+def _dates(days: int) -> list[str]:
+    """Return how a request may name the date of so many days ago."""
+    date = now() - timedelta(days=days)
+    return [f"{date:%Y-%m-%d}", f"{date.day} {date:%B %Y}", f"{date.day} {date:%b}"]
 
 
 def _any_in(facts: Sequence[str], folded: str) -> bool:

@@ -82,6 +82,8 @@ class Task(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         window: Tokens of the model's window; 0: those that the run names.
+        day: Days before now that the message is about, 0 for none: a request has to name that date, since a model that
+            reads turns without dates cannot tell which were yesterday's.
     """
 
     id: str
@@ -93,6 +95,7 @@ class Task(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     judge: str = ""
     calls: list[dict[str, Any]] = []
     window: int = 0
+    day: int = 0
 
 
 def read_history(name: str) -> History:
@@ -101,9 +104,9 @@ def read_history(name: str) -> History:
 
 
 def read_tasks(ids: list[str] | None = None) -> list[Task]:
-    """Return the tasks whose ids contain one of `ids`, by default all."""
+    """Return the tasks whose id or history contains one of `ids`, by default all."""
     tasks = msgspec.toml.decode((HERE / "tasks.toml").read_bytes(), type=dict[str, list[Task]])["task"]
-    return [task for task in tasks if not ids or any(part in task.id for part in ids)]
+    return [task for task in tasks if not ids or any(part in f"{task.id} {task.history}" for part in ids)]
 
 
 def written_summary(turns: list[PlayedTurn], system: str, material: str) -> str:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from benchmarks.agent.answers import EvaluationServer, file_answers
+import msgspec
+
+from benchmarks.agent.answers import EvaluationServer, file_answers, model_answers
 from benchmarks.agent.play import Stage, patient
 from benchmarks.agent.scoring import exact, kept_prefix, parts_of, score
 from benchmarks.agent.tasks import Task, read_history, read_tasks, written_summary
 from ragforge_tui.settings.schema import Paths
-from tests.support.model_script import Step
+from ragforge_tui.shared.records import now
+from tests.support.model_script import Call, Step
+from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import DIMENSION, HEAP_MB, LINGER
 
 TASK = Task(
@@ -62,6 +67,14 @@ def test_a_fact_is_found_in_the_part_that_holds_it() -> None:
     assert not score(TASK, 8_000, [], failed="no connection").complete
 
 
+def test_yesterday_needs_its_date() -> None:
+    yesterday = msgspec.structs.replace(TASK, day=1)
+    date = now() - timedelta(days=1)
+    assert score(yesterday, 8_000, [request(past="8443 with TLS")]).gold == ["past", "past", ""]
+    block = f"# {date.day} {date:%B %Y}"
+    assert score(yesterday, 8_000, [request(past="8443 with TLS", block=block)]).gold == ["past", "past", "block"]
+
+
 def test_the_message_itself_counts_as_nothing_next_to_it() -> None:
     assert parts_of(request(), TASK.ask)["block"] == ""
 
@@ -93,6 +106,17 @@ async def test_an_answer_is_read_from_a_file(tmp_path: Path) -> None:
     assert "Which port?" in (tmp_path / "answers/001.request.txt").read_text()
 
 
+async def test_a_model_answers_through_litellm(server: OpenAIServer) -> None:
+    server.script(
+        [Step(text="Let me look.", tool_calls=[Call(name="glob_files", arguments={"pattern": "*"}, id="c1")])]
+    )
+    body = request(block="[t3] TLS") | {"tools": [{"type": "function", "function": {"name": "glob_files"}}]}
+    step = await model_answers("openai/scripted", server.base_url)(body)
+    assert step.text == "Let me look."
+    assert [(call.name, call.arguments) for call in step.tool_calls] == [("glob_files", '{"pattern": "*"}')]
+    assert "TLS" in server.chats()[0]["messages"][-1]["content"]
+
+
 async def test_two_tasks_run(tmp_path: Path, embedded_paths: Paths) -> None:
     history = read_history("kit")
     history.turn = history.turn[1:5]
@@ -121,5 +145,6 @@ async def test_two_tasks_run(tmp_path: Path, embedded_paths: Paths) -> None:
     assert first.gold == ["past", "past"]
     assert exact(tasks[0], first.answer)
     assert second.gold == ["block", "block"]
+    assert 0 < second.recalled_tokens <= second.block_tokens + 50
     assert played.prefixes and min(played.prefixes) > 0
     assert [len(requests) for _, requests in results] == [1, 1]
