@@ -33,6 +33,7 @@ class RestoreFiles(Tool):
     info = ToolInfo(
         name=RESTORE,
         access="write",
+        verb="undid {}",
         shown=(ShownArgument(names=("turn",), before="as before turn "),),
     )
     description = "Restore files to their state before a turn."
