@@ -16,7 +16,7 @@ from ragforge_tui.graph import Graph, GraphTarget, Store, stop_server
 from ragforge_tui.graph.dialect import ArcadeDialect, Dialect, Neo4jDialect
 from ragforge_tui.graph.schema import indexes
 from ragforge_tui.graph.schema import migrate as migrating
-from ragforge_tui.graph.schema.indexes import FULLTEXT, VECTOR
+from ragforge_tui.graph.schema.indexes import MESSAGE_LEX, MESSAGE_TEXT, SUMMARY_TEXT, VECTOR
 from ragforge_tui.graph.schema.migrate import (
     MIGRATIONS,
     VERSION,
@@ -205,7 +205,14 @@ async def test_vector_indexes_answer(graph: Graph, label: str, prop: str) -> Non
     assert found == [{"uuid": "v"}]
 
 
-@pytest.mark.parametrize(("label", "props", "language"), FULLTEXT)
+@pytest.mark.parametrize(
+    ("label", "props", "language"),
+    [
+        ("Message", MESSAGE_TEXT, "en"),
+        *(("Message", props, language) for language, props in MESSAGE_LEX.items()),
+        ("Summary", SUMMARY_TEXT, "en"),
+    ],
+)
 async def test_fulltext_indexes_answer_with_stems(
     graph: Graph, label: str, props: tuple[str, ...], language: str
 ) -> None:

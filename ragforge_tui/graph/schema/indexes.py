@@ -11,13 +11,6 @@ MESSAGE_LEX = {"en": ("lex_key", "conversation_id"), "fr": ("lex_key_fr", "conve
 """A turn's window key by language; other languages use English, whose stemmer leaves most foreign words alone."""
 SUMMARY_TEXT = ("conversation_summary", "actions_summary", "conversation_id")
 
-FULLTEXT: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("Message", MESSAGE_TEXT, "en"),
-    *(("Message", props, language) for language, props in MESSAGE_LEX.items()),
-    ("Summary", SUMMARY_TEXT, "en"),
-)
-"""Full-text indexes: label, properties, language of the analyzer."""
-
 VECTOR = (
     ("Message", "embedding"),
     ("Summary", "embedding"),
