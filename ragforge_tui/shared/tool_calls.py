@@ -8,7 +8,7 @@ gets a generic description.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -108,10 +108,14 @@ def argument_names(tool: ToolInfo) -> tuple[str, ...]:
     return (tool.main_argument, *USUAL_ARGUMENTS) if tool.main_argument else USUAL_ARGUMENTS
 
 
-def main_argument(call: ToolCall) -> str:
-    """Return the argument that identifies what a call acted on, on one line; empty without one."""
+def main_argument(call: ToolCall, names: Sequence[str] = ()) -> str:
+    """Return the argument that identifies what a call acted on, on one line; empty without one.
+
+    Args:
+        names: Arguments that may identify it, the best first; empty for those of the tool.
+    """
     arguments = json_object(call.arguments)
-    for name in argument_names(tool_info(call.tool_name)):
+    for name in names or argument_names(tool_info(call.tool_name)):
         if isinstance(value := arguments.get(name), str):
             return " ".join(plain_text(value).split())[:200]
     turn = arguments.get("turn")

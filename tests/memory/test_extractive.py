@@ -425,7 +425,7 @@ def test_what_the_user_did_or_refused_is_told_as_theirs() -> None:
     refused = acted(2, "Clean up.", "Not done.", ("run_command", '{"command": "rm -r x"}', "", '{"text": "failed"}'))
     refused.messages[1].tool_calls[0].result.error = REFUSED  # type: ignore[union-attr]
     draft = extract([turn, refused])
-    assert draft.actions_summary == "The user: ran `make clean` (ok), ran `rm -r x` (refused by the user)."
+    assert draft.actions_summary == "Ran `make clean` (ok) (by the user), ran `rm -r x` (refused by the user)."
     assert "make clean" not in draft.conversation_summary
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import groupby
 
 import msgspec
 
@@ -69,7 +70,9 @@ def said_text(turn: Turn) -> str:
     parts: list[str] = []
     for message in _current(turn):
         parts.append(quoted(message) if message.role == "user" else message.content.strip())
-        parts += [f"- {call_in_words(call, words)}" for call in message.tool_calls]
+        for text, same in groupby(call_in_words(call, words) for call in message.tool_calls):
+            count = len(list(same))
+            parts.append(f"- {text} ({words.times.format(count)})" if count > 1 else f"- {text}")
     return indexable("\n".join(part for part in parts if part))
 
 

@@ -85,6 +85,7 @@ class GrepFiles(FolderTool):
     info = ToolInfo(
         name="grep_files",
         help="search file contents by a regular expression",
+        main_argument="pattern",
         shown=(ShownArgument(names=("pattern",)), IN_FOLDER),
         counted=("match", "matches"),
         verb="searched for {}",

@@ -133,6 +133,7 @@ class GlobFiles(FolderTool):
     info = ToolInfo(
         name="glob_files",
         help="find files by a pattern such as **/*.py",
+        main_argument="pattern",
         shown=(ShownArgument(names=("pattern",)), IN_FOLDER),
         counted=("file", "files"),
         verb="looked for files like {}",
@@ -166,6 +167,7 @@ class SearchFiles(FolderTool):
     info = ToolInfo(
         name="search_files",
         help="find files by an approximate name",
+        main_argument="query",
         shown=(ShownArgument(names=("query",)), IN_FOLDER),
         counted=("file", "files"),
         verb="looked for files like {}",

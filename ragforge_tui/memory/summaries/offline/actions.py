@@ -61,7 +61,7 @@ def actions(turns: Iterable[Turn], words: Phrases) -> list[Action]:
     for turn, call in calls_of(turns):
         action = _action(turn, call, words)
         if call.uuid in own:
-            action = msgspec.structs.replace(action, text=words.user.format(action.text))
+            action = msgspec.structs.replace(action, text=words.by_user.format(action.text))
         groups.setdefault((call.tool_name, action.text), []).append(action)
     merged = []
     for group in groups.values():

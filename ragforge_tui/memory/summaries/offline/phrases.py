@@ -19,6 +19,7 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         user: Label of a finding that quotes the user.
+        by_user: Mark of what the user did without the model.
         user_before: The same label in summaries stored by earlier versions.
         verbs: Translations of what tools did, by the English verb of their description.
     """
@@ -38,6 +39,7 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True):
     found: str
     open: str
     user: str
+    by_user: str
     user_before: str
     used: str
     failed: str
