@@ -167,11 +167,14 @@ class Environment:
 
 
 def machine_part(moment: datetime, workspace: str) -> SystemPart:
-    """Return the facts on date, system and folder as a part of the system message."""
+    """Return the facts on date, system and folder as a part of the system message.
+
+    The time is left out, so that requests of all sessions of a day begin alike.
+    """
     system = platform.uname()
     name = "macOS" if system.system == "Darwin" else system.system
     text = (
-        f"Environment when this session began:\n- Date: {_day(moment.date())}, {moment:%H:%M} (UTC{moment:%z})\n"
+        f"Environment when this session began:\n- Date: {_day(moment.date())} (UTC{moment:%z})\n"
         f"- System: {name} {system.release} ({system.machine})\n- Shell of run_command: bash\n- Workspace: {workspace}"
     )
     return SystemPart(kind="system", name="environment", text=text)
