@@ -27,7 +27,7 @@ from ragforge_tui.memory.context import (
     without_memory,
 )
 from ragforge_tui.memory.context.history_window import tokens_of
-from ragforge_tui.memory.context.sections import CLOSING
+from ragforge_tui.memory.context.sections import CLOSING, frontier_section
 from ragforge_tui.memory.context.truncation import GAP, cut_to, locate, take
 from ragforge_tui.memory.context.turn_formats import SHORT, WHOLE, render_turn, short_results, short_texts
 from ragforge_tui.memory.recall import Recalled, RecalledFinding, RecalledTurn, render_turns
@@ -233,6 +233,25 @@ def test_a_long_conversation_is_represented_from_its_first_goal_to_its_last_two_
     past = [item.turn_index for item in section(context, "past").items]
     assert past[-2:] == [59, 60]
     assert past == list(range(past[0], 61))
+
+
+def test_where_summaries_do_not_fit_actions_go_first_and_then_the_oldest() -> None:
+    tree = [summary(1, n, n, f"Part {n} was planned and built.") for n in range(1, 7)]
+    for each in tree:
+        each.actions_summary = f"Edited part{each.start_turn_index}.py, ran the tests of all parts."
+
+    def told(share: int) -> list[str]:
+        items = frontier_section(tree, share, {}).items
+        for item in items:
+            source = tree[item.turn_index - 1]
+            assert take(f"{source.conversation_summary}\n{source.actions_summary}", item.spans) in item.text
+        return [item.text for item in items]
+
+    assert told(1_000) == [
+        f"[t{n}] Part {n} was planned and built.\nEdited part{n}.py, ran the tests of all parts." for n in range(1, 7)
+    ]
+    assert told(110) == [f"[t{n}] Part {n} was planned and built." for n in range(1, 7)]
+    assert [text[:4] for text in told(60)] == ["[t3]", "[t4]", "[t5]", "[t6]"]
 
 
 def test_findings_come_first_and_a_summary_whose_turns_are_all_told_is_left_out() -> None:

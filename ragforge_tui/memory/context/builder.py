@@ -240,7 +240,9 @@ class ContextBuilder:
             first = min(draft.sent, default=inputs.turn_index)
             left = budget.total - draft.used - later
             older = [summary for summary in frontier if summary.start_turn_index < first]
-            draft.frontier = frontier_section(older, min(budget.share("frontier"), left), days)
+            # What a step has freed is theirs until turns take it again.
+            share = max(min(budget.share("frontier"), left), left - recalled)
+            draft.frontier = frontier_section(older, share, days)
             draft.reserved = later
         if recall.strategy != "recent":
             left = budget.total - draft.used - heading_tokens("recalled")

@@ -88,16 +88,21 @@ def queries_section(messages: Sequence[Message], share: int) -> ContextSection:
 
 
 def frontier_section(frontier: Sequence[Summary], share: int, days: Mapping[int, date]) -> ContextSection:
-    """Return the section with the summaries of all older turns; if not all fit, the highest levels win.
+    """Return the section with the summaries of all older turns.
+
+    If not all fit, none tells its actions, which matter least; if that is not enough, the highest levels win, and of
+    one level the newest, which may correct the older ones.
 
     Args:
         days: Days of turns by their index, as far as they are known.
     """
-    ranked = sorted(frontier, key=lambda s: (-s.level, s.start_turn_index))
+    ranked = sorted(frontier, key=lambda s: (-s.level, -s.start_turn_index))
     candidates = [(summary_item(summary), summary_text(summary)) for summary in ranked]
     for item, _ in candidates:
         item.title = str(days.get(item.turn_index, ""))
     section = _fill("frontier", share, candidates)
+    if section.left_out or any(item.cut for item in section.items):
+        section = _fill("frontier", share, candidates, first_line=True)
     section.items.sort(key=lambda item: item.turn_index)
     return section
 
@@ -199,17 +204,30 @@ def _message_item(kind: ContextItemKind, message: Message) -> ContextItem:
 
 
 def _fill(
-    name: str, share: int, candidates: list[tuple[ContextItem, str]], *, each: int | None = None
+    name: str,
+    share: int,
+    candidates: list[tuple[ContextItem, str]],
+    *,
+    each: int | None = None,
+    first_line: bool = False,
 ) -> ContextSection:
-    """Return a section with as many candidates as the share allows, in the order given, the last one cut."""
+    """Return a section with as many candidates as the share allows, in the order given, the last one cut.
+
+    Args:
+        each: Most tokens of one.
+        first_line: Take the first line of each only.
+    """
     left = share - heading_tokens(name)
     items: list[ContextItem] = []
     for item, source in candidates:
         allowed = left if each is None else min(left, each)
         label = tokens_in(item_label(item)) + SEPARATOR_TOKENS
-        text, spans = cut_to(source, max(allowed - label, 0))
+        head = source.partition("\n")[0] if first_line else source
+        text, spans = cut_to(head, max(allowed - label, 0))
         if not text or (spans and allowed - label < FEWEST_CUT_TOKENS):
             break
+        if not spans and len(head) < len(source):
+            spans = [(0, len(head))]
         item.spans, item.cut = spans, left_out(source, spans)
         item.text = item_label(item) + text
         item.tokens = tokens_in(item.text) + SEPARATOR_TOKENS
