@@ -4,7 +4,7 @@ Plays histories of some forty turns through the real product (agent, embedded gr
 workspace, LiteLLM to a server on loopback that answers as the history says), moves them to their days, and asks one
 message of each task at their end. Without a model it scores what was sent: whether the facts that the answer needs are
 in the request and in which part, how many tokens it has, and how many stand next to a message that needs nothing. With
-one it scores answers too: by a judge, or exactly. Needs a checkout (it uses tests/support).
+one it scores answers too, by a judge. Needs a checkout (it uses tests/support).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 
 from benchmarks.agent.answers import Answering, EvaluationServer, file_answers, model_answers, write_request
 from benchmarks.agent.play import Played, Stage, patient
-from benchmarks.agent.scoring import Score, exact, judge_prompt
+from benchmarks.agent.scoring import Score, judge_prompt
 from benchmarks.agent.tasks import Task, read_history, read_tasks
 from ragforge_tui.graph import stop_server
 from tests.support.model_script import Step
@@ -38,7 +38,7 @@ async def main(args: argparse.Namespace) -> dict[str, float]:
         answering = file_answers(args.answers)
     elif args.model:
         answering = model_answers(args.model, args.base_url)
-    judge = model_answers(args.judge or args.model, args.base_url) if args.judge or args.model else None
+    judge = model_answers(args.judge, args.base_url) if args.judge else answering
     scores: list[Score] = []
     prefixes: list[float] = []
     figures: dict[str, float] = {}
@@ -51,7 +51,7 @@ async def main(args: argparse.Namespace) -> dict[str, float]:
                     prefixes += played.prefixes
                     server.turns = answering or _noted
                     for task in [task for task in tasks if task.history == history]:
-                        scores += await ask_all(stage, played, task, args, judge, answered=answering is not None)
+                        scores += await ask_all(stage, played, task, args, judge)
                     server.turns = None
                     order = {task.id: number for number, task in enumerate(tasks)}
                     scores.sort(key=lambda one: (one.window, order[one.id]))
@@ -68,7 +68,7 @@ async def main(args: argparse.Namespace) -> dict[str, float]:
 
 
 async def ask_all(
-    stage: Stage, played: Played, task: Task, args: argparse.Namespace, judge: Answering | None, *, answered: bool
+    stage: Stage, played: Played, task: Task, args: argparse.Namespace, judge: Answering | None
 ) -> list[Score]:
     """Ask a task at each of its windows."""
     scores = []
@@ -78,12 +78,10 @@ async def ask_all(
         if args.requests and requests:
             args.requests.mkdir(parents=True, exist_ok=True)
             write_request(args.requests / f"{task.id}-{window}", requests[-1])
-        if answered:
-            score.right = exact(task, score.answer)
-            if judge is not None:
-                body = {"messages": [{"role": "user", "content": judge_prompt(task, score.answer)}]}
-                score.judged = (await judge(body)).text
-                score.right = score.judged.strip().casefold().startswith("yes")
+        if judge is not None:
+            body = {"messages": [{"role": "user", "content": judge_prompt(task, score.answer)}]}
+            score.judged = (await judge(body)).text
+            score.right = score.judged.strip().casefold().startswith("yes")
         print(".", end="", flush=True)
     return scores
 
@@ -143,7 +141,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.agent", description=__doc__)
     parser.add_argument("--model", default="", help="model that answers, as LiteLLM names it")
     parser.add_argument("--base-url", default="", help="address of an OpenAI-compatible server for it")
-    parser.add_argument("--judge", default="", help="model that judges answers; default: the same")
+    parser.add_argument("--judge", default="", help="model that judges answers; default: who answers")
     parser.add_argument("--answers", type=Path, metavar="DIR", help="wait for answers written there as files")
     parser.add_argument("--windows", type=_numbers, default=[16_000, 128_000], help="default: 16000,128000")
     parser.add_argument("--summaries", choices=("written", "extractive"), default="written")

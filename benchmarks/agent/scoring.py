@@ -101,13 +101,6 @@ def kept_prefix(before: dict[str, Any], after: dict[str, Any]) -> float:
     return same / len(first)
 
 
-def exact(task: Task, answer: str) -> bool:
-    """Return whether an answer has every gold fact and no outdated one."""
-    text = _folded(answer)
-    right = all(_any_in(group, text) for group in task.gold)
-    return bool(text) and right and not _any_in(task.wrong, text)
-
-
 def judge_prompt(task: Task, answer: str) -> str:
     """Return the request to a judge, whose answer begins with yes or no."""
     expected = task.judge or "Reacts fittingly and briefly; brings up nothing of the past that was not asked for."

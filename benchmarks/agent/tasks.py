@@ -91,7 +91,6 @@ class Task(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     history: str
     ask: str
     gold: list[list[str]] = []
-    wrong: list[str] = []
     judge: str = ""
     calls: list[dict[str, Any]] = []
     window: int = 0

@@ -12,7 +12,7 @@ import msgspec
 
 from benchmarks.agent.answers import EvaluationServer, file_answers, model_answers
 from benchmarks.agent.play import Stage, patient
-from benchmarks.agent.scoring import exact, kept_prefix, parts_of, score
+from benchmarks.agent.scoring import kept_prefix, parts_of, score
 from benchmarks.agent.tasks import Task, read_history, read_tasks, written_summary
 from ragforge_tui.settings.schema import Paths
 from ragforge_tui.shared.records import now
@@ -20,9 +20,7 @@ from tests.support.model_script import Call, Step
 from tests.support.openai_server import OpenAIServer
 from tests.support.sizes import DIMENSION, HEAP_MB, LINGER
 
-TASK = Task(
-    id="port", kind="decision", history="kit", ask="Which port?", gold=[["8443"], ["tls", "https"]], wrong=["80 "]
-)
+TASK = Task(id="port", kind="decision", history="kit", ask="Which port?", gold=[["8443"], ["tls", "https"]])
 
 
 def request(past: str = "", block: str = "", system: str = "") -> dict[str, Any]:
@@ -77,12 +75,6 @@ def test_yesterday_needs_its_date() -> None:
 
 def test_the_message_itself_counts_as_nothing_next_to_it() -> None:
     assert parts_of(request(), TASK.ask)["block"] == ""
-
-
-def test_an_answer_with_the_older_fact_is_wrong() -> None:
-    assert exact(TASK, "It listens on 8443, with TLS.")
-    assert not exact(TASK, "It listens on 8443 with TLS, before that on 80 without.")
-    assert not exact(TASK, "")
 
 
 def test_a_prefix_is_kept_up_to_the_first_difference() -> None:
@@ -143,7 +135,7 @@ async def test_two_tasks_run(tmp_path: Path, embedded_paths: Paths) -> None:
             await stage.close()
     first, second = (result for result, _ in results)
     assert first.gold == ["past", "past"]
-    assert exact(tasks[0], first.answer)
+    assert first.answer == "By name: the Sniffer guessed wrong."
     assert second.gold == ["block", "block"]
     assert 0 < second.recalled_tokens <= second.block_tokens + 50
     assert played.prefixes and min(played.prefixes) > 0
