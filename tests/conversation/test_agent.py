@@ -274,9 +274,8 @@ async def test_cancelling_a_command_ends_it_and_leaves_no_dangling_call(loaded: 
     async with ConversationAgent(loaded, approve_all=True) as agent:
         conversation = await agent.create_conversation()
         await conversation.submit("sleep")
-        while not (turn := conversation.active_turn) or not server.chats():
+        while not (turn := conversation.active_turn) or not await conversation.get_tool_calls():
             await asyncio.sleep(0.02)
-        await asyncio.sleep(0.5)
         conversation.cancel()
         await conversation.wait_idle()
         (call,) = await conversation.get_tool_calls()
@@ -359,10 +358,10 @@ async def test_closing_in_the_middle_stores_the_turn_as_interrupted(loaded: Load
     server.script([{"text": "words " * 200, "delay": 0.02}])
     async with ConversationAgent(loaded) as agent:
         conversation = await agent.create_conversation()
-        await conversation.submit("talk")
-        while not server.chats():
-            await asyncio.sleep(0.02)
-        await asyncio.sleep(0.5)
+        with agent.subscribe() as events:
+            await conversation.submit("talk")
+            while not isinstance(await events.get(), TextDelta):
+                pass
     async with ConversationAgent(loaded) as again:
         (turn,) = await (await again.load_conversation(conversation.record.uuid)).get_history()
         assert turn.messages[1].state == "interrupted"
