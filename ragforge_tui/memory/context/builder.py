@@ -7,7 +7,7 @@ summaries, earlier queries, recent files, topics. No text is sent twice. Used by
 
 The shares of the sections are the project's own choice: the goal 5 %, the frontier of the summaries as much as it needs
 up to 25 %, recent files 5 %, topics 2 %, earlier queries 5 %, recalled turns 25 %, each up to a number of tokens; what
-they do not take goes to the newest turns.
+they do not take goes to the newest turns. The frontier may exceed its share by what the turns sent leave free.
 """
 
 from __future__ import annotations
